@@ -1,0 +1,206 @@
+"""Every error that Trace raises, grouped by what a handler would do about it.
+
+TraceError                                      .code .message
+├── NotFoundError              (LookupError)    look elsewhere
+│   ├── ObjectNotFoundError    RefNotFoundError
+│   ├── RevisionNotFoundError  MessageNotFoundError
+│   └── RepositoryNotFoundError
+├── AlreadyExistsError                          choose another name
+├── InvalidInputError          (ValueError)     fix the call
+│   ├── AmbiguousRevisionError .candidates
+│   ├── InvalidRefNameError    InvalidMessageError
+│   └── InvalidOperationError  UnreadableInputError .path .line .column
+├── StateError                                  do something first
+│   └── DetachedHeadError      UnbornBranchError   ClosedError
+├── ConflictError                               decide, then go on
+├── ConcurrencyError                            try again
+│   └── LockedError .path      RefChangedError .ref .expected .actual
+├── FormatError                                 stop, and check the repository
+│   ├── CorruptObjectError     CorruptPackError    CorruptJournalError  CorruptIndexError
+│   └── UnsupportedFormatError .required        a newer Trace wrote this; it is not damage
+├── StorageError .path                          the disk failed
+├── RenderError .address                        the context is not valid for the provider
+└── BudgetError .needed .allowed                compress, or raise the budget
+
+Rule: an error carries data in attributes and says one sentence without a full stop. It never names a
+command; hints belong to the command line.
+"""
+
+from __future__ import annotations
+
+
+class ErrorCode:
+    """Stable, machine-readable names of failures. The list only ever grows."""
+
+    INTERNAL = "internal"
+    NOT_FOUND = "not-found"
+    OBJECT_NOT_FOUND = "object-not-found"
+    REF_NOT_FOUND = "ref-not-found"
+    REVISION_NOT_FOUND = "revision-not-found"
+    MESSAGE_NOT_FOUND = "message-not-found"
+    REPOSITORY_NOT_FOUND = "repository-not-found"
+    ALREADY_EXISTS = "already-exists"
+    INVALID_INPUT = "invalid-input"
+    AMBIGUOUS_REVISION = "ambiguous-revision"
+    INVALID_REF_NAME = "invalid-ref-name"
+    INVALID_MESSAGE = "invalid-message"
+    INVALID_OPERATION = "invalid-operation"
+    UNREADABLE_INPUT = "unreadable-input"
+    STATE = "state"
+    DETACHED_HEAD = "detached-head"
+    UNBORN_BRANCH = "unborn-branch"
+    CLOSED = "closed"
+    CONFLICT = "conflict"
+    CONCURRENCY = "concurrency"
+    LOCKED = "locked"
+    REF_CHANGED = "ref-changed"
+    FORMAT = "format"
+    CORRUPT_OBJECT = "corrupt-object"
+    CORRUPT_PACK = "corrupt-pack"
+    CORRUPT_JOURNAL = "corrupt-journal"
+    CORRUPT_INDEX = "corrupt-index"
+    UNSUPPORTED_FORMAT = "unsupported-format"
+    STORAGE = "storage"
+    RENDER = "render"
+    BUDGET = "budget"
+
+
+class TraceError(Exception):
+    """Root of all errors of Trace. Keyword arguments become attributes."""
+
+    code: str = ErrorCode.INTERNAL
+
+    def __init__(self, message: str, *, code: str | None = None, **data: object) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+        self.data = data
+
+    def __getattr__(self, name: str) -> object:
+        # Only reached when normal look-up fails; `data` itself may be missing while unpickling.
+        data = self.__dict__.get("data", {})
+        try:
+            return data[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class NotFoundError(TraceError, LookupError):
+    code = ErrorCode.NOT_FOUND
+
+
+class ObjectNotFoundError(NotFoundError):
+    code = ErrorCode.OBJECT_NOT_FOUND
+
+
+class RefNotFoundError(NotFoundError):
+    code = ErrorCode.REF_NOT_FOUND
+
+
+class RevisionNotFoundError(NotFoundError):
+    code = ErrorCode.REVISION_NOT_FOUND
+
+
+class MessageNotFoundError(NotFoundError):
+    code = ErrorCode.MESSAGE_NOT_FOUND
+
+
+class RepositoryNotFoundError(NotFoundError):
+    code = ErrorCode.REPOSITORY_NOT_FOUND
+
+
+class AlreadyExistsError(TraceError):
+    code = ErrorCode.ALREADY_EXISTS
+
+
+class InvalidInputError(TraceError, ValueError):
+    code = ErrorCode.INVALID_INPUT
+
+
+class AmbiguousRevisionError(InvalidInputError):
+    code = ErrorCode.AMBIGUOUS_REVISION
+
+
+class InvalidRefNameError(InvalidInputError):
+    code = ErrorCode.INVALID_REF_NAME
+
+
+class InvalidMessageError(InvalidInputError):
+    code = ErrorCode.INVALID_MESSAGE
+
+
+class InvalidOperationError(InvalidInputError):
+    code = ErrorCode.INVALID_OPERATION
+
+
+class UnreadableInputError(InvalidInputError):
+    code = ErrorCode.UNREADABLE_INPUT
+
+
+class StateError(TraceError):
+    code = ErrorCode.STATE
+
+
+class DetachedHeadError(StateError):
+    code = ErrorCode.DETACHED_HEAD
+
+
+class UnbornBranchError(StateError):
+    code = ErrorCode.UNBORN_BRANCH
+
+
+class ClosedError(StateError):
+    code = ErrorCode.CLOSED
+
+
+class ConflictError(TraceError):
+    code = ErrorCode.CONFLICT
+
+
+class ConcurrencyError(TraceError):
+    code = ErrorCode.CONCURRENCY
+
+
+class LockedError(ConcurrencyError):
+    code = ErrorCode.LOCKED
+
+
+class RefChangedError(ConcurrencyError):
+    code = ErrorCode.REF_CHANGED
+
+
+class FormatError(TraceError):
+    code = ErrorCode.FORMAT
+
+
+class CorruptObjectError(FormatError):
+    code = ErrorCode.CORRUPT_OBJECT
+
+
+class CorruptPackError(FormatError):
+    code = ErrorCode.CORRUPT_PACK
+
+
+class CorruptJournalError(FormatError):
+    code = ErrorCode.CORRUPT_JOURNAL
+
+
+class CorruptIndexError(FormatError):
+    code = ErrorCode.CORRUPT_INDEX
+
+
+class UnsupportedFormatError(FormatError):
+    code = ErrorCode.UNSUPPORTED_FORMAT
+
+
+class StorageError(TraceError):
+    code = ErrorCode.STORAGE
+
+
+class RenderError(TraceError):
+    code = ErrorCode.RENDER
+
+
+class BudgetError(TraceError):
+    code = ErrorCode.BUDGET

@@ -1,0 +1,98 @@
+"""Who did it and when.
+
+Rule: only a Clock tells the time, and times are whole milliseconds since 1970-01-01T00:00:00Z. They are written
+and shown in UTC, so nothing depends on the time zone or the locale of a machine.
+"""
+
+from __future__ import annotations
+
+import time
+
+from trace_store.errors import InvalidInputError
+
+MAXIMUM_AUTHOR_BYTES = 1024
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Clock(Protocol):
+        """Tells the time; a caller may inject one, so that a repository is a function of its inputs."""
+
+        def now(self) -> int:
+            """Return milliseconds since the epoch, UTC."""
+            ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    __slots__ = ()
+
+    def now(self) -> int:
+        """Return milliseconds since the epoch, UTC."""
+        return time.time_ns() // 1_000_000
+
+
+class FixedClock:
+    """A clock for tests and examples: starts where told and moves by a fixed step at each look."""
+
+    __slots__ = ("_next", "_step")
+
+    def __init__(self, start: int = 1_700_000_000_000, step: int = 1000) -> None:
+        self._next = start
+        self._step = step
+
+    def now(self) -> int:
+        """Return milliseconds since the epoch, UTC."""
+        now = self._next
+        self._next += self._step
+        return now
+
+
+def check_author(author: str) -> str:
+    """Return the author unchanged when it may stand in a commit.
+
+    Raises:
+        InvalidInputError: empty, over 1,024 bytes, not strict UTF-8, or holding control characters.
+    """
+    try:
+        size = len(author.encode())
+    except UnicodeEncodeError:
+        raise InvalidInputError("the author is not valid UTF-8", author=author) from None
+    if not author.strip() or size > MAXIMUM_AUTHOR_BYTES:
+        raise InvalidInputError("the author is empty or too long", author=author)
+    if any(ord(c) < 32 or ord(c) == 127 for c in author):
+        raise InvalidInputError("the author holds control characters", author=author)
+    return author
+
+
+def format_time(milliseconds: int) -> str:
+    """Return a time as `2026-11-21T07:10:02.123Z`."""
+    seconds, rest = divmod(milliseconds, 1000)
+    try:
+        parts = time.gmtime(seconds)
+    except (OverflowError, ValueError, OSError):
+        return f"@{milliseconds}"
+    return (
+        f"{parts.tm_year:04d}-{parts.tm_mon:02d}-{parts.tm_mday:02d}T"
+        f"{parts.tm_hour:02d}:{parts.tm_min:02d}:{parts.tm_sec:02d}.{rest:03d}Z"
+    )
+
+
+def parse_time(text: str) -> int:
+    """Return the milliseconds of an ISO 8601 time or date; without an offset it is UTC.
+
+    Raises:
+        InvalidInputError: the text is not such a time.
+    """
+    # datetime costs as much as a plumbing command; only those that are given a time pay for it.
+    from datetime import datetime, timedelta, timezone
+
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidInputError(f"not a time: {text[:80]!r}", text=text) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)

@@ -1,0 +1,1 @@
+"""Objects: the immutable values of a repository and their canonical bytes. Import from the modules themselves."""

@@ -1,0 +1,80 @@
+"""Object ids: the blake3-256 of an object's bytes.
+
+Rule: this is the only module that hashes. blake3 is specified at
+https://github.com/BLAKE3-team/BLAKE3-specs; the 32-byte default output is used everywhere.
+"""
+
+from __future__ import annotations
+
+from blake3 import blake3
+
+from trace_store.errors import InvalidInputError
+
+OID_BYTES = 32
+HEX_CHARACTERS = 64
+MINIMUM_PREFIX = 4
+_HEX = frozenset("0123456789abcdef")
+
+
+class ObjectId(bytes):
+    """The 32-byte name of an object; `str()` gives its 64 hex characters."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> ObjectId:
+        """Return the id written as 64 lower-case hex characters.
+
+        Raises:
+            InvalidInputError: the text is anything else.
+        """
+        if len(text) != HEX_CHARACTERS or not _HEX.issuperset(text):
+            raise InvalidInputError(f"not an object id: {text[:80]!r}", text=text)
+        return cls(bytes.fromhex(text))
+
+    def __str__(self) -> str:
+        return self.hex()
+
+    def __repr__(self) -> str:
+        return f"ObjectId({self.hex()!r})"
+
+    def short(self, length: int = 12) -> str:
+        """Return the first `length` hex characters, for people."""
+        return self.hex()[:length]
+
+
+def hash_object(data: bytes) -> ObjectId:
+    """Return the id of an object's canonical bytes."""
+    return ObjectId(blake3(data).digest())
+
+
+def digest(data: bytes) -> bytes:
+    """Return the 32-byte hash of bytes that are not an object (a file, a prefix chain)."""
+    return blake3(data).digest()
+
+
+def keyed_digest(key: bytes, data: bytes) -> bytes:
+    """Return the 32-byte keyed hash of `data`; `key` has 32 bytes."""
+    return blake3(data, key=key).digest()
+
+
+class Digester:
+    """A running hash, for bytes that come in pieces."""
+
+    __slots__ = ("_hash",)
+
+    def __init__(self) -> None:
+        self._hash = blake3()
+
+    def update(self, data: bytes) -> None:
+        """Add the next piece."""
+        self._hash.update(data)
+
+    def digest(self) -> bytes:
+        """Return the 32-byte hash of all pieces so far."""
+        return self._hash.digest()
+
+
+def is_prefix(text: str) -> bool:
+    """Tell whether the text may abbreviate an object id: 4 to 64 lower-case hex characters."""
+    return MINIMUM_PREFIX <= len(text) <= HEX_CHARACTERS and _HEX.issuperset(text)
