@@ -1,0 +1,222 @@
+"""The canonical bytes of an object: msgpack with one spelling for each value.
+
+Rule: equal values have equal bytes, for ever. Maps have text keys, sorted; integers and lengths take their shortest
+form; there are no floats, no extension types, and text is strict UTF-8. An object is an array whose first
+element is its kind. Encoding is described at https://github.com/msgpack/msgpack/blob/master/spec.md.
+
+Reading is bounded, because the bytes may come from a stranger: no more than 64 levels, 65,536 elements a
+container, and 16 MiB a structured object.
+"""
+
+from __future__ import annotations
+
+import msgpack
+
+from trace_store.errors import CorruptObjectError, InvalidInputError
+from trace_store.oid import OID_BYTES, ObjectId
+
+MAXIMUM_DEPTH = 64
+MAXIMUM_ELEMENTS = 65_536
+MAXIMUM_STRUCTURE_BYTES = 16 * 1024 * 1024
+MAXIMUM_BLOB_BYTES = 8 * 1024 * 1024
+SALT_BYTES = 16
+
+BLOB = "blob"
+COMMIT = "commit"
+TAG = "tag"
+LIST = "list"
+KINDS = (BLOB, COMMIT, TAG, LIST)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_BLOB_HEAD = b"\x92\xa4blob"
+_SALTED_HEAD = b"\x93\xa4blob"
+_INTEGER_FLOOR = -(2**63)
+_INTEGER_CEILING = 2**64 - 1
+
+
+def encode(value: Any) -> bytes:
+    """Return the canonical bytes of a value made of None, bool, int, str, bytes, lists and maps.
+
+    Raises:
+        InvalidInputError: it holds anything else, text with lone surrogates, or nests too deep.
+    """
+    try:
+        return msgpack.packb(_canonical(value, 0), use_bin_type=True)  # type: ignore[no-any-return]
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise InvalidInputError(f"cannot be stored: {error}") from error
+
+
+def decode(data: bytes) -> list[Any]:
+    """Return a structured object as `[kind, …]`, with plain values only.
+
+    Raises:
+        CorruptObjectError: the bytes are no object, or break a bound.
+    """
+    if len(data) > MAXIMUM_STRUCTURE_BYTES:
+        if data[:6] not in (_BLOB_HEAD, _SALTED_HEAD):
+            raise CorruptObjectError(f"object of {len(data)} bytes is over the bound")
+    try:
+        value = msgpack.unpackb(
+            data,
+            raw=False,
+            strict_map_key=True,
+            max_array_len=MAXIMUM_ELEMENTS,
+            max_map_len=MAXIMUM_ELEMENTS,
+            max_ext_len=0,
+            ext_hook=_refuse_extension,
+        )
+    except Exception as error:  # msgpack raises ValueError and its kin, and UnicodeDecodeError
+        raise CorruptObjectError(f"not a readable object: {type(error).__name__}") from error
+    if not isinstance(value, list) or not value or not isinstance(value[0], str):
+        raise CorruptObjectError("not an object: the first element is not a kind")
+    _check_depth(value)
+    return value
+
+
+def unpack(data: bytes) -> Any:
+    """Return any bounded canonical value (a section of a file, say).
+
+    Raises:
+        CorruptObjectError: the bytes are not readable, or break a bound.
+    """
+    return decode(b"\x92\xa1v" + data)[1]
+
+
+def is_canonical(data: bytes) -> bool:
+    """Tell whether the bytes are an object in its one spelling.
+
+    Raises:
+        CorruptObjectError: the bytes are no object.
+    """
+    try:
+        return encode(decode(data)) == data
+    except InvalidInputError:
+        return False
+
+
+def kind_of(data: bytes) -> str:
+    """Return the kind from an object's first bytes.
+
+    Raises:
+        CorruptObjectError: the bytes do not begin like an object.
+    """
+    if len(data) > 2 and data[0] & 0xF0 == 0x90 and data[1] & 0xE0 == 0xA0:
+        end = 2 + (data[1] & 0x1F)
+        try:
+            return str(data[2:end], "utf-8")
+        except UnicodeDecodeError:
+            pass
+    raise CorruptObjectError("not an object: it does not begin with a kind")
+
+
+def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
+    """Return the bytes of a blob.
+
+    Args:
+        content: the content, at most 8 MiB (longer content is a list of blobs).
+        salt: 16 bytes that are hashed with private content, so that its id cannot be guessed from it.
+
+    Raises:
+        InvalidInputError: content or salt has the wrong length.
+    """
+    size = len(content)
+    if size > MAXIMUM_BLOB_BYTES:
+        raise InvalidInputError(f"a blob holds at most {MAXIMUM_BLOB_BYTES} bytes, not {size}")
+    head = _BLOB_HEAD if salt is None else _SALTED_HEAD
+    if size < 0x100:
+        head += bytes((0xC4, size))
+    elif size < 0x10000:
+        head += b"\xc5" + size.to_bytes(2, "big")
+    else:
+        head += b"\xc6" + size.to_bytes(4, "big")
+    if salt is None:
+        return head + content
+    if len(salt) != SALT_BYTES:
+        raise InvalidInputError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
+    return head + content + bytes((0xC4, SALT_BYTES)) + salt
+
+
+def blob_content(data: bytes) -> bytes:
+    """Return the content of a blob.
+
+    Raises:
+        CorruptObjectError: the bytes are not a blob.
+    """
+    if data[:6] == _BLOB_HEAD and len(data) > 7:
+        width = {0xC4: 1, 0xC5: 2, 0xC6: 4}.get(data[6], 0)
+        start = 7 + width
+        if width and start + int.from_bytes(data[7:start], "big") == len(data):
+            return data[start:]
+    elif data[:6] == _SALTED_HEAD:
+        value = decode(data)
+        if len(value) == 3 and isinstance(value[1], bytes) and isinstance(value[2], bytes):
+            return value[1]
+    raise CorruptObjectError("not a blob")
+
+
+def links(data: bytes) -> list[ObjectId]:
+    """Return the ids an object names, in order and with repetitions: what must be present with it.
+
+    Every 32-byte `bin` of a structured object is an id, so links of kinds and fields that this version does
+    not know are found too. A blob names nothing.
+
+    Raises:
+        CorruptObjectError: the bytes are no object.
+    """
+    if kind_of(data) == BLOB:
+        return []
+    found: list[ObjectId] = []
+    stack: list[Any] = [decode(data)]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, bytes):
+            if len(value) == OID_BYTES:
+                found.append(ObjectId(value))
+        elif isinstance(value, list):
+            stack.extend(reversed(value))
+        elif isinstance(value, dict):
+            stack.extend(reversed(value.values()))
+    return found
+
+
+def _canonical(value: Any, depth: int) -> Any:
+    if depth > MAXIMUM_DEPTH:
+        raise InvalidInputError(f"nested deeper than {MAXIMUM_DEPTH} levels")
+    if value is None or value is True or value is False or isinstance(value, str | bytes):
+        return value
+    if isinstance(value, int):
+        if not _INTEGER_FLOOR <= value <= _INTEGER_CEILING:
+            raise InvalidInputError(f"integer out of range: {value}")
+        return value
+    if isinstance(value, list | tuple):
+        return [_canonical(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise InvalidInputError(f"map key is not text: {key!r}")
+        # Code point order is also the order of the UTF-8 bytes.
+        return {key: _canonical(value[key], depth + 1) for key in sorted(value)}
+    raise InvalidInputError(f"cannot be stored: {type(value).__name__}")
+
+
+def _check_depth(value: Any) -> None:
+    level: list[Any] = [value]
+    for _ in range(MAXIMUM_DEPTH + 1):
+        below: list[Any] = []
+        for container in level:
+            for item in container.values() if isinstance(container, dict) else container:
+                if isinstance(item, list | dict):
+                    below.append(item)
+                elif isinstance(item, float):
+                    raise CorruptObjectError("an object holds a float")
+        if not below:
+            return
+        level = below
+    raise CorruptObjectError(f"nested deeper than {MAXIMUM_DEPTH} levels")
+
+
+def _refuse_extension(code: int, data: bytes) -> Any:
+    raise ValueError(f"extension type {code} of {len(data)} bytes")

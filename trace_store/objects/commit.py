@@ -1,0 +1,227 @@
+"""Commits and tags: the structured objects of a history.
+
+Rule: pure values. A commit's map is `author`, `ops`, `parents`, `time` and, when not empty, `links`, `message`,
+`meta`. Fields that this version does not know are carried along.
+"""
+
+from __future__ import annotations
+
+from trace_store.errors import CorruptObjectError
+from trace_store.objects.codec import COMMIT, TAG, decode, encode
+from trace_store.oid import OID_BYTES, ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+
+class Operation:
+    """One change of the context: a name and its fields, as `trace_store.objects.operations` makes them."""
+
+    __slots__ = ("fields", "name")
+
+    def __init__(self, name: str, fields: Mapping[str, Any]) -> None:
+        self.name = name
+        self.fields = dict(fields)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Operation):
+            return NotImplemented
+        return (self.name, self.fields) == (other.name, other.fields)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Operation({self.name!r}, {self.fields!r})"
+
+
+class Commit:
+    """Operations on the context, with parents, author and time.
+
+    Attributes:
+        parents: ids; the first is the one whose context this commit continues.
+        author: who, as plain text.
+        time: milliseconds since the epoch, UTC.
+        operations: in order.
+        message: what a person said about it; empty when nothing was said.
+        meta: small facts about where it comes from; text, integers, ids.
+        links: (relation, target) pairs; a 32-byte target is an id and must be present, text is a mention.
+    """
+
+    __slots__ = ("_unknown", "author", "links", "message", "meta", "operations", "parents", "time")
+
+    def __init__(
+        self,
+        parents: Sequence[ObjectId],
+        author: str,
+        time: int,
+        operations: Sequence[Operation],
+        message: str = "",
+        meta: Mapping[str, Any] | None = None,
+        links: Sequence[tuple[str, ObjectId | str]] = (),
+    ) -> None:
+        self.parents = tuple(parents)
+        self.author = author
+        self.time = time
+        self.operations = tuple(operations)
+        self.message = message
+        self.meta = dict(meta) if meta else {}
+        self.links = tuple(links)
+        self._unknown: dict[str, Any] = {}
+
+    def encode(self) -> bytes:
+        """Return the canonical bytes.
+
+        Raises:
+            InvalidInputError: a value cannot be stored.
+        """
+        fields: dict[str, Any] = dict(self._unknown)
+        fields["author"] = self.author
+        fields["ops"] = [[operation.name, operation.fields] for operation in self.operations]
+        fields["parents"] = list(self.parents)
+        fields["time"] = self.time
+        if self.links:
+            fields["links"] = [list(link) for link in self.links]
+        if self.message:
+            fields["message"] = self.message
+        if self.meta:
+            fields["meta"] = self.meta
+        return encode([COMMIT, fields])
+
+    @classmethod
+    def decode(cls, data: bytes) -> Commit:
+        """Return the commit whose canonical bytes these are.
+
+        Raises:
+            CorruptObjectError: they are not a commit.
+        """
+        fields = structure(data, COMMIT)
+        try:
+            commit = cls(
+                parents=[_oid(parent) for parent in fields.pop("parents")],
+                author=_text(fields.pop("author")),
+                time=_integer(fields.pop("time")),
+                operations=[Operation(_text(name), _map(body)) for name, body in fields.pop("ops")],
+                message=_text(fields.pop("message", "")),
+                meta=_map(fields.pop("meta", {})),
+                links=[
+                    (_text(relation), _oid(target) if isinstance(target, bytes) else _text(target))
+                    for relation, target in fields.pop("links", [])
+                ],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptObjectError(f"not a valid commit: {error}") from error
+        commit._unknown = fields
+        return commit
+
+
+class Tag:
+    """A named, annotated pointer to an object; a detached signature is a tag too.
+
+    Attributes:
+        target: the id it points to.
+        name: the tag's name.
+        author, time, message: as in a commit.
+        meta: further facts, such as a signature.
+    """
+
+    __slots__ = ("author", "message", "meta", "name", "target", "time")
+
+    def __init__(
+        self,
+        target: ObjectId,
+        name: str,
+        author: str,
+        time: int,
+        message: str = "",
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.target = target
+        self.name = name
+        self.author = author
+        self.time = time
+        self.message = message
+        self.meta = dict(meta) if meta else {}
+
+    def encode(self) -> bytes:
+        """Return the canonical bytes."""
+        fields: dict[str, Any] = {
+            "author": self.author,
+            "name": self.name,
+            "target": self.target,
+            "time": self.time,
+        }
+        if self.message:
+            fields["message"] = self.message
+        if self.meta:
+            fields["meta"] = self.meta
+        return encode([TAG, fields])
+
+    @classmethod
+    def decode(cls, data: bytes) -> Tag:
+        """Return the tag whose canonical bytes these are.
+
+        Raises:
+            CorruptObjectError: they are not a tag.
+        """
+        fields = structure(data, TAG)
+        try:
+            return cls(
+                target=_oid(fields["target"]),
+                name=_text(fields["name"]),
+                author=_text(fields["author"]),
+                time=_integer(fields["time"]),
+                message=_text(fields.get("message", "")),
+                meta=_map(fields.get("meta", {})),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptObjectError(f"not a valid tag: {error}") from error
+
+
+def parents_of(data: bytes) -> list[ObjectId]:
+    """Return the parents from a commit's bytes, without building the commit.
+
+    Raises:
+        CorruptObjectError: they are not a commit.
+    """
+    try:
+        return [_oid(parent) for parent in structure(data, COMMIT)["parents"]]
+    except (KeyError, TypeError) as error:
+        raise CorruptObjectError("not a valid commit") from error
+
+
+def structure(data: bytes, kind: str) -> dict[str, Any]:
+    """Return the map of a structured object of the given kind.
+
+    Raises:
+        CorruptObjectError: it is of another kind or has another shape.
+    """
+    value = decode(data)
+    if value[0] != kind or len(value) != 2 or not isinstance(value[1], dict):
+        raise CorruptObjectError(f"not a {kind}: it is a {value[0][:40]!r}")
+    return value[1]
+
+
+def _oid(value: Any) -> ObjectId:
+    if not isinstance(value, bytes) or len(value) != OID_BYTES:
+        raise TypeError("an object id has 32 bytes")
+    return ObjectId(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("text expected")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError("an integer is expected")
+    return value
+
+
+def _map(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("a map is expected")
+    return value

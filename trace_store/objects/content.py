@@ -1,0 +1,90 @@
+"""Content of any length: one blob, or above 8 MiB a list of blobs.
+
+A `list` object is `["list", {"items": [id, …], "type": "chunks", "size": bytes}]`; other types (manifests) use
+the same kind with their own fields.
+"""
+
+from __future__ import annotations
+
+from trace_store.errors import CorruptObjectError
+from trace_store.objects.codec import (
+    BLOB,
+    LIST,
+    MAXIMUM_BLOB_BYTES,
+    blob_content,
+    decode,
+    encode,
+    encode_blob,
+    kind_of,
+)
+from trace_store.oid import ObjectId, hash_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Put = Callable[[bytes], ObjectId]
+    Read = Callable[[bytes], bytes]
+
+
+class Gathering:
+    """Collects the objects of a transaction, each once, and gives their ids."""
+
+    __slots__ = ("_seen", "objects")
+
+    def __init__(self) -> None:
+        self.objects: list[tuple[ObjectId, bytes]] = []
+        self._seen: set[bytes] = set()
+
+    def put_object(self, data: bytes) -> ObjectId:
+        """Add canonical object bytes and return their id."""
+        oid = hash_object(data)
+        if oid not in self._seen:
+            self._seen.add(oid)
+            self.objects.append((oid, data))
+        return oid
+
+    def put(self, content: bytes) -> ObjectId:
+        """Add content of any length and return the id of its blob or list."""
+        return write_content(content, self.put_object)
+
+
+def write_content(content: bytes, put_object: Put) -> ObjectId:
+    """Put content as one blob, or in 8 MiB chunks under a list, and return the id to read it by."""
+    if len(content) <= MAXIMUM_BLOB_BYTES:
+        return put_object(encode_blob(content))
+    chunks = [
+        put_object(encode_blob(content[start : start + MAXIMUM_BLOB_BYTES]))
+        for start in range(0, len(content), MAXIMUM_BLOB_BYTES)
+    ]
+    return put_object(encode([LIST, {"items": chunks, "size": len(content), "type": "chunks"}]))
+
+
+def read_content(oid: bytes, read: Read) -> bytes:
+    """Return content written by `write_content`.
+
+    Raises:
+        ObjectNotFoundError: the blob, or a chunk of it, is not here.
+        CorruptObjectError: the id names something that is not content.
+    """
+    data = read(oid)
+    kind = kind_of(data)
+    if kind == BLOB:
+        return blob_content(data)
+    if kind == LIST:
+        fields = decode(data)[1]
+        if isinstance(fields, dict) and fields.get("type") == "chunks":
+            content = b"".join(blob_content(read(chunk)) for chunk in fields.get("items", ()))
+            if len(content) == fields.get("size"):
+                return content
+    raise CorruptObjectError(f"object {ObjectId(oid)} is not content", oid=ObjectId(oid))
+
+
+def text_of(content: bytes) -> str:
+    """Return content as text. Lone surrogates, which JSON transcripts hold, come back as they were."""
+    return content.decode("utf-8", "surrogatepass")
+
+
+def bytes_of(text: str) -> bytes:
+    """Return text as content: UTF-8 in which lone surrogates pass."""
+    return text.encode("utf-8", "surrogatepass")
