@@ -1,0 +1,89 @@
+"""One recipe a check. `nox` runs them all; `nox -s types` runs one; `.ci/run` runs them on a fresh clone."""
+
+from __future__ import annotations
+
+import os
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "types", "layers", "docs", "tests"]
+
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+LOCKS = {"requirements.lock": [], "requirements-dev.lock": ["--extra", "dev"]}
+
+
+def install(session: nox.Session) -> None:
+    """Install the locked development set, then the project itself as it stands on disk."""
+    session.install("--require-hashes", "-r", "requirements-dev.lock")
+    session.install("--no-deps", "-e", ".")
+
+
+@nox.session(python="3.11")
+def lint(session: nox.Session) -> None:
+    """Style and likely bugs; `nox -s lint -- --fix` repairs what can be repaired."""
+    install(session)
+    if session.posargs:
+        session.run("ruff", "check", *session.posargs)
+        session.run("ruff", "format")
+    else:
+        session.run("ruff", "check")
+        session.run("ruff", "format", "--check")
+
+
+@nox.session(python="3.11")
+def types(session: nox.Session) -> None:
+    """mypy in strict mode over the library, the command line, the tests and the tools."""
+    install(session)
+    session.run("mypy")
+
+
+@nox.session(python="3.11")
+def layers(session: nox.Session) -> None:
+    """The floors: which module may import which."""
+    install(session)
+    session.run("lint-imports", "--no-cache")
+
+
+@nox.session(python="3.11")
+def docs(session: nox.Session) -> None:
+    """Generated reference pages are current; every example in the documentation runs."""
+    install(session)
+    session.run("python", "tools/write_reference.py", "--check")
+    session.run("pytest", "tests/test_docs.py", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The whole suite; `nox -s tests-3.12 -- -k journal` for a part on one Python."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "-n", os.environ.get("PYTEST_WORKERS", "auto"), *session.posargs)
+
+
+@nox.session(python="3.11")
+def reference(session: nox.Session) -> None:
+    """Write docs/errors.md and docs/cli.md anew from the code."""
+    install(session)
+    session.run("python", "tools/write_reference.py")
+
+
+@nox.session(venv_backend="none")
+def lock(session: nox.Session) -> None:
+    """Write the lock files anew; needs uv. They name no index, so any mirror serves."""
+    for path, options in LOCKS.items():
+        session.run(
+            *["uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"],
+            *["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links"],
+            *["--no-annotate", "--custom-compile-command", "nox -s lock"],
+            *[*options, "--output-file", path, *session.posargs, "pyproject.toml"],
+            external=True,
+        )
+
+
+@nox.session(python="3.11")
+def build(session: nox.Session) -> None:
+    """Build the source distribution and the wheel into dist/."""
+    session.install("build")
+    session.run("python", "-m", "build")
