@@ -1,0 +1,251 @@
+"""Messages: a role, a kind and parts, and their form inside a commit.
+
+Rule: content goes to blobs; ids, media types and flags stay in the commit. So the same text is stored once,
+whoever said it and whenever. The stored form of each part:
+
+    text         {"blob", "type"}
+    image        {"blob", "media", "type"} or {"type", "url"}, where `url` is the blob of the URL
+    tool_call    {"blob", "id", "name", "type"} and "format": "text" when the arguments are not JSON
+    tool_result  {"id", "parts", "type"} and "error": true when the tool failed
+    reasoning    {"blob", "type"} and "signature", a blob
+    opaque       {"blob", "provider", "type"}
+"""
+
+from __future__ import annotations
+
+from trace_store.errors import CorruptObjectError, InvalidMessageError, UnsupportedFormatError
+from trace_store.objects.content import bytes_of, read_content, text_of
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.oid import ObjectId
+
+    Put = Callable[[bytes], ObjectId]
+    Read = Callable[[bytes], bytes]
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+KINDS = ("instruction", "dialogue", "tool_io", "reasoning", "artifact", "output", "freeform")
+MAXIMUM_NAME_BYTES = 4096
+
+
+class Message:
+    """One message of a context.
+
+    Attributes:
+        role: one of ROLES.
+        kind: one of KINDS; when not given it follows from role and parts.
+        parts: what it says.
+        name: the speaker's name, when the provider is told one.
+        model: the model that made it; reasoning is bound to it.
+        id: the provider's id of the message.
+    """
+
+    __slots__ = ("id", "kind", "model", "name", "parts", "role")
+
+    def __init__(
+        self,
+        role: str,
+        content: str | Sequence[Part],
+        *,
+        kind: str = "",
+        name: str = "",
+        model: str = "",
+        id: str = "",
+    ) -> None:
+        """Make a message.
+
+        Raises:
+            InvalidMessageError: unknown role or kind, or content that is not text or parts.
+        """
+        if role not in ROLES:
+            raise InvalidMessageError(
+                f"unknown role {str(role)[:40]!r}: one of {', '.join(ROLES)}", role=role
+            )
+        parts = (Text(content),) if isinstance(content, str) else tuple(content)
+        for part in parts:
+            if not isinstance(part, Part):
+                raise InvalidMessageError(f"not a part of a message: {type(part).__name__}")
+        self.role = role
+        self.parts: tuple[Part, ...] = parts
+        self.kind = kind or default_kind(role, parts)
+        if self.kind not in KINDS:
+            raise InvalidMessageError(f"unknown kind {self.kind[:40]!r}: one of {', '.join(KINDS)}")
+        self.name = name
+        self.model = model
+        self.id = id
+
+    @property
+    def text(self) -> str:
+        """All text parts, joined by newlines."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and all(
+            getattr(self, field) == getattr(other, field) for field in self.__slots__
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.role, self.kind, self.parts))
+
+    def __repr__(self) -> str:
+        return f"Message({self.role!r}, {list(self.parts)!r}, kind={self.kind!r})"
+
+
+def default_kind(role: str, parts: Sequence[Part]) -> str:
+    """Return the kind that a role and parts suggest."""
+    if role in ("system", "developer"):
+        return "instruction"
+    if role == "tool" or any(isinstance(part, ToolCall | ToolResult) for part in parts):
+        return "tool_io"
+    if parts and all(isinstance(part, Reasoning) for part in parts):
+        return "reasoning"
+    return "dialogue"
+
+
+def store_message(message: Message, put: Put) -> dict[str, Any]:
+    """Return the message's form inside a commit; `put` is given each content and returns its id.
+
+    Raises:
+        InvalidMessageError: an id or a name is not storable text.
+    """
+    stored: dict[str, Any] = {
+        "kind": message.kind,
+        "parts": store_parts(message.parts, put),
+        "role": message.role,
+    }
+    for field in ("id", "model", "name"):
+        value = getattr(message, field)
+        if value:
+            stored[field] = _name(value, field)
+    return stored
+
+
+def store_parts(parts: Sequence[Part], put: Put) -> list[dict[str, Any]]:
+    """Return the parts' form inside a commit.
+
+    Raises:
+        InvalidMessageError: an id or a name is not storable text, or a part is of an unknown class.
+    """
+    return [_store_part(part, put) for part in parts]
+
+
+def load_message(stored: Mapping[str, Any], read: Read) -> Message:
+    """Return a message with its content.
+
+    Raises:
+        ObjectNotFoundError: content is not here.
+        CorruptObjectError: the stored form is damaged.
+        UnsupportedFormatError: a part is of a type that this version does not know.
+    """
+    return Message(
+        stored["role"],
+        load_parts(stored["parts"], read),
+        kind=stored.get("kind", ""),
+        name=stored.get("name", ""),
+        model=stored.get("model", ""),
+        id=stored.get("id", ""),
+    )
+
+
+def load_parts(stored: Sequence[Mapping[str, Any]], read: Read) -> tuple[Part, ...]:
+    """Return parts with their content; errors as in `load_message`."""
+    return tuple(_load_part(part, read) for part in stored)
+
+
+def part_blobs(stored: Sequence[Mapping[str, Any]]) -> list[bytes]:
+    """Return the ids of all content of stored parts, in order."""
+    found: list[bytes] = []
+    for part in stored:
+        for field in ("blob", "signature", "url"):
+            if isinstance(part.get(field), bytes):
+                found.append(part[field])
+        found.extend(part_blobs(part.get("parts", ())))
+    return found
+
+
+def _store_part(part: Part, put: Put) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"blob": put(bytes_of(part.text)), "type": part.type}
+    if isinstance(part, ToolCall):
+        stored: dict[str, Any] = {
+            "blob": put(bytes_of(part.arguments)),
+            "id": _name(part.id, "id"),
+            "name": _name(part.name, "name"),
+            "type": part.type,
+        }
+        if part.format != "json":
+            stored["format"] = part.format
+        return stored
+    if isinstance(part, ToolResult):
+        stored = {
+            "id": _name(part.call_id, "id"),
+            "parts": store_parts(part.content, put),
+            "type": part.type,
+        }
+        if part.is_error:
+            stored["error"] = True
+        return stored
+    if isinstance(part, Reasoning):
+        stored = {"blob": put(bytes_of(part.text)), "type": part.type}
+        if part.signature is not None:
+            stored["signature"] = put(bytes_of(part.signature))
+        return stored
+    if isinstance(part, Image):
+        if part.url is not None:
+            return {"type": part.type, "url": put(bytes_of(part.url))}
+        media = _name(part.media_type, "media")
+        return {"blob": put(part.data or b""), "media": media, "type": part.type}
+    if isinstance(part, Opaque):
+        provider = _name(part.provider, "provider")
+        return {"blob": put(part.data), "provider": provider, "type": part.type}
+    raise InvalidMessageError(f"not a part of a message: {type(part).__name__}")
+
+
+def _load_part(stored: Mapping[str, Any], read: Read) -> Part:
+    try:
+        type_ = stored["type"]
+        if type_ == "tool_result":
+            content = load_parts(stored["parts"], read)
+            return ToolResult(stored["id"], content, stored.get("error", False))
+        if type_ == "image" and "url" in stored:
+            return Image(url=text_of(read_content(stored["url"], read)))
+        content_bytes = read_content(stored["blob"], read)
+        if type_ == "text":
+            return Text(text_of(content_bytes))
+        if type_ == "tool_call":
+            return ToolCall(
+                stored["id"], stored["name"], text_of(content_bytes), stored.get("format", "json")
+            )
+        if type_ == "reasoning":
+            signature = stored.get("signature")
+            return Reasoning(
+                text_of(content_bytes),
+                None if signature is None else text_of(read_content(signature, read)),
+            )
+        if type_ == "image":
+            return Image(stored["media"], content_bytes)
+        if type_ == "opaque":
+            return Opaque(stored["provider"], content_bytes)
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise CorruptObjectError(f"a message part is damaged: {error}") from error
+    raise UnsupportedFormatError(
+        f"a message holds a part of unknown type {type_!r}", required=f"part:{type_}"
+    )
+
+
+def _name(value: object, field: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidMessageError(f"the {field} of a message must be text")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise InvalidMessageError(f"the {field} of a message is not valid UTF-8") from None
+    if size > MAXIMUM_NAME_BYTES:
+        raise InvalidMessageError(
+            f"the {field} of a message has {size} bytes, at most {MAXIMUM_NAME_BYTES}"
+        )
+    return value
