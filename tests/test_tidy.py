@@ -1,0 +1,396 @@
+"""House rules that no linter knows, checked on the source itself.
+
+Each rule keeps a promise of CONTRIBUTING.md; a failure names the place that broke it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = {"trace_store": ROOT / "trace_store", "trace_cli": ROOT / "cli" / "trace_cli"}
+
+MODULE_LINES = 400
+FUNCTION_LINES = 60
+PUBLIC_METHODS = 20
+FRONT_DOOR_NAMES = 30
+
+MAY_READ_ENVIRONMENT = {"trace_store/environment.py"}
+MAY_HASH = {"trace_store/oid.py"}
+MAY_TELL_TIME = {"trace_store/ident.py"}
+MAY_WRITE = {"trace_store/files.py"}
+
+# What plumbing loads, ground first. A start-up costs as much as these modules import.
+PLUMBING_FLOOR = (
+    "errors",
+    "oid",
+    "ident",
+    "files",
+    "events",
+    "objects",
+    "contracts",
+    "layout",
+    "graph",
+    "journal",
+    "odb",
+    "refs",
+    "config",
+    "store",
+    "revision",
+)
+TOO_DEAR = {
+    *("asyncio", "dataclasses", "enum", "filelock", "httpx", "json", "logging", "pathlib"),
+    *("pydantic", "re", "rich", "subprocess", "tempfile", "tiktoken", "tomllib", "typer", "typing"),
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Module(NamedTuple):
+    """One source file, read once."""
+
+    name: str  # relative to the repository, with slashes
+    text: str
+    tree: ast.Module
+
+
+@functools.cache
+def modules() -> tuple[Module, ...]:
+    paths = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
+    return tuple(
+        Module(path.relative_to(ROOT).as_posix(), text, ast.parse(text))
+        for path in paths
+        for text in [path.read_text(encoding="utf-8")]
+    )
+
+
+def library() -> Iterator[Module]:
+    return (module for module in modules() if module.name.startswith("trace_store/"))
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def body_lines(node: Function) -> int:
+    """Count the lines of a function after its docstring."""
+    has_more = ast.get_docstring(node, clean=False) is not None and len(node.body) > 1
+    first = node.body[1] if has_more else node.body[0]
+    return (node.end_lineno or first.lineno) - first.lineno + 1
+
+
+def imported(node: ast.AST) -> list[str]:
+    """Name the modules that an import statement asks for; a relative one is our own."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return ["trace_store"] if node.level else [node.module or ""]
+    return []
+
+
+def dotted(node: ast.AST) -> str:
+    """Write an expression such as `os.environ` back as text; anything else is empty."""
+    if isinstance(node, ast.Attribute):
+        inner = dotted(node.value)
+        return f"{inner}.{node.attr}" if inner else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def uses(
+    allowed: set[str], matches: Callable[[ast.AST], bool], within: Iterator[Module] | None = None
+) -> list[str]:
+    """Name every place outside `allowed` that holds a matching node."""
+    return [
+        f"{module.name}:{getattr(node, 'lineno', 0)}"
+        for module in (within or modules())
+        if module.name not in allowed
+        for node in ast.walk(module.tree)
+        if matches(node)
+    ]
+
+
+def report(found: list[str]) -> None:
+    assert not found, "\n" + "\n".join(found)
+
+
+# --- size ---------------------------------------------------------------------------------------
+
+
+def test_modules_fit() -> None:
+    sizes = {module.name: module.text.count("\n") for module in modules()}
+    report([f"{name}: {lines} lines" for name, lines in sizes.items() if lines > MODULE_LINES])
+
+
+def test_functions_fit() -> None:
+    report(
+        [
+            f"{module.name}:{node.lineno} {node.name}: {body_lines(node)} lines"
+            for module in modules()
+            for node in functions(module.tree)
+            if body_lines(node) > FUNCTION_LINES
+        ]
+    )
+
+
+def test_no_class_becomes_everything() -> None:
+    """A class that every feature can reach is where features go to entangle themselves."""
+    found: list[str] = []
+    for module in modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef):
+                methods = [item for item in node.body if isinstance(item, Function)]
+                names = {item.name for item in methods if not item.name.startswith("_")}
+                if len(names) > PUBLIC_METHODS:
+                    found.append(f"{module.name}:{node.lineno} {node.name}: {len(names)} methods")
+    report(found)
+
+
+def test_front_door_is_small_sorted_and_real() -> None:
+    import trace_store
+
+    names = list(trace_store.__all__)
+    assert len(names) <= FRONT_DOOR_NAMES
+    assert names == sorted(names, key=str.casefold)
+    report([name for name in names if not hasattr(trace_store, name)])
+
+
+# --- one place for each effect ------------------------------------------------------------------
+
+
+def test_environment_is_read_in_one_place() -> None:
+    names = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+
+    def reads(node: ast.AST) -> bool:
+        if isinstance(node, ast.ImportFrom):
+            return node.module == "os" and any(alias.name in names for alias in node.names)
+        return isinstance(node, ast.Attribute) and dotted(node) in {f"os.{n}" for n in names}
+
+    report(uses(MAY_READ_ENVIRONMENT, reads))
+
+
+def test_hashing_happens_in_one_place() -> None:
+    """One module decides which hash names things; a checksum (zlib.crc32) names nothing."""
+    hashes = {"blake3", "hashlib", "_blake2", "_sha1", "_sha2", "hmac"}
+    report(uses(MAY_HASH, lambda node: not hashes.isdisjoint(imported(node))))
+
+
+def test_time_is_told_in_one_place() -> None:
+    """A repository is a function of its inputs, and the clock is one of them."""
+    clocks = {
+        *("time.time", "time.time_ns", "time.localtime", "time.ctime", "time.strftime"),
+        *("datetime.now", "datetime.utcnow", "datetime.today", "date.today"),
+        *("datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"),
+    }
+    report(
+        uses(MAY_TELL_TIME, lambda node: isinstance(node, ast.Call) and dotted(node.func) in clocks)
+    )
+
+
+def test_disk_is_written_in_one_place() -> None:
+    """What writes goes through files.Disk, so that a test can count, tear and refuse it."""
+    verbs = {
+        *(
+            "chmod",
+            "fdatasync",
+            "fsync",
+            "ftruncate",
+            "link",
+            "makedirs",
+            "mkdir",
+            "open",
+            "pwrite",
+        ),
+        *("remove", "removedirs", "rename", "renames", "replace", "rmdir", "symlink", "truncate"),
+        *("unlink", "utime", "write", "writev"),
+    }
+    calls = {f"os.{verb}" for verb in verbs}
+    methods = {"write_text", "write_bytes", "touch", "rmdir", "symlink_to", "hardlink_to"}
+
+    def writes(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call):
+            return False
+        name = dotted(node.func)
+        if name in {"open", "io.open"}:
+            mode = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "mode")]
+            return any(
+                not isinstance(m, ast.Constant) or not set("wax+").isdisjoint(str(m.value))
+                for m in mode
+            )
+        attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        return name in calls or attribute in methods
+
+    report(uses(MAY_WRITE, writes, library()))
+    modules_that_write = {"shutil", "tempfile"}
+    report(
+        uses(MAY_WRITE, lambda node: not modules_that_write.isdisjoint(imported(node)), library())
+    )
+
+
+# --- imports ------------------------------------------------------------------------------------
+
+
+def test_no_late_imports_of_own_code() -> None:
+    """A late import of our own code hides a cycle; a module's `__getattr__` is a lazy door."""
+    found: list[str] = []
+    for module in modules():
+        for function in functions(module.tree):
+            if function.name == "__getattr__":
+                continue
+            found += [
+                f"{module.name}:{node.lineno} in {function.name}"
+                for node in ast.walk(function)
+                if isinstance(node, ast.Import | ast.ImportFrom)
+                and any(name.split(".")[0] in PACKAGES for name in imported(node))
+            ]
+    report(found)
+
+
+def test_nothing_is_imported_by_computed_name() -> None:
+    """The command table names modules as text; nobody else may, or the layers say nothing."""
+    allowed = {"cli/trace_cli/app.py", "cli/trace_cli/main.py"}
+    fronts = {
+        (module.name, node.lineno)
+        for module in modules()
+        for function in functions(module.tree)
+        if function.name == "__getattr__"
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+    }
+    found = [
+        f"{module.name}:{node.lineno}"
+        for module in modules()
+        if module.name not in allowed
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and dotted(node.func) in {"import_module", "importlib.import_module", "__import__"}
+        and (module.name, node.lineno) not in fronts
+    ]
+    report(found)
+
+
+def test_no_module_is_shadowed_by_its_own_function() -> None:
+    """With merge() in merge.py, `package.merge` would mean one or the other by import order."""
+    found = [
+        f"{module.name}:{node.lineno}"
+        for module in modules()
+        for node in module.tree.body
+        if isinstance(node, Function | ast.ClassDef) and node.name == Path(module.name).stem
+    ]
+    assert set(found) <= {f for f in found if f.startswith("cli/trace_cli/main.py:")}, found
+
+
+def test_standard_library_is_not_shadowed() -> None:
+    tops = {path.stem for folder in (ROOT, ROOT / "cli") for path in folder.glob("*/__init__.py")}
+    assert not tops & {"trace", "cli"}
+    assert not {path.parent.name for path in ROOT.glob("*/__init__.py")} & sys.stdlib_module_names
+
+
+def loaded_by(imports: list[str]) -> set[str]:
+    """Name the modules that a bare interpreter loads for these imports, without `site`."""
+    paths = [str(ROOT), str(ROOT / "cli"), *{sysconfig.get_path(k) for k in ("purelib", "platlib")}]
+    script = (
+        f"import sys; sys.path += {paths!r}\n"
+        f"before = set(sys.modules)\n"
+        f"{''.join(f'import {name}{chr(10)}' for name in imports)}"
+        f"print(*sorted(set(sys.modules) - before))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return {name.split(".")[0] for name in run.stdout.split()}
+
+
+def test_plumbing_starts_without_dear_modules() -> None:
+    """Each of these costs about as much as a whole plumbing command."""
+    present = {module.name for module in library()}
+    floors: list[str] = []
+    for name in PLUMBING_FLOOR:
+        prefix = f"trace_store/{name}"
+        floors += sorted(
+            found.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            for found in present
+            if found == f"{prefix}.py" or found.startswith(f"{prefix}/")
+        )
+    dear = loaded_by(floors) & TOO_DEAR
+    blame = [f"{name}: {sorted(loaded_by([name]) & TOO_DEAR)}" for name in floors] if dear else []
+    report([line for line in blame if not line.endswith("[]")])
+    assert not dear
+
+
+def test_front_door_is_light() -> None:
+    """`import trace_store` alone loads names, not the house."""
+    assert not loaded_by(["trace_store"]) & TOO_DEAR
+
+
+# --- the project's files ------------------------------------------------------------------------
+
+
+def test_every_module_says_what_it_is() -> None:
+    report([m.name for m in modules() if m.text.strip() and not ast.get_docstring(m.tree)])
+
+
+def test_every_test_file_is_collected() -> None:
+    """A test file with a slip in its name is never run, and nobody notices."""
+    helpers = {"conftest.py", "__init__.py"}
+    stray = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if not path.name.startswith("test_")
+        and path.name not in helpers
+        and "support" not in path.relative_to(ROOT).parts[:-1]
+    ]
+    report(stray)
+
+
+def test_no_work_is_left_as_a_note() -> None:
+    notes = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|raise NotImplementedError")
+    report(
+        [
+            f"{module.name}:{number}"
+            for module in modules()
+            for number, line in enumerate(module.text.splitlines(), 1)
+            if notes.search(line)
+        ]
+    )
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_locks_pin_by_hash_and_name_no_host(lock: str) -> None:
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    assert not re.search(r"://|--(extra-)?index-url|--find-links|@ file", text)
+    pins = re.split(r"\n(?=[a-z0-9])", re.sub(r"(?m)^#.*\n", "", text).strip())
+    assert all(re.match(r"[a-z0-9.-]+==\S+", pin) and "--hash=sha256:" in pin for pin in pins)
+
+
+def test_locks_hold_every_declared_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = {
+        "requirements.lock": project["dependencies"],
+        "requirements-dev.lock": [*project["dependencies"], *extras["test"], *extras["dev"]],
+    }
+    for lock, requirements in wanted.items():
+        text = (ROOT / lock).read_text(encoding="utf-8")
+        locked = set(re.findall(r"(?m)^([a-z0-9-]+)==", text))
+        names = {re.split(r"[\[<>=;~! ]", each, maxsplit=1)[0] for each in requirements}
+        missing = {name.lower().replace(".", "-") for name in names} - locked - {project["name"]}
+        assert not missing, f"{lock}: run the recipe that writes it; missing {sorted(missing)}"
+
+
+def test_version_is_written_once_in_each_place() -> None:
+    import trace_store
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == trace_store.__version__
