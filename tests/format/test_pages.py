@@ -1,0 +1,65 @@
+"""The hex examples in docs/format are what the code writes, and its limits are what the pages say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trace_store import layout
+from trace_store.objects import codec, operations
+from trace_store.objects.commit import Commit
+from trace_store.objects.content import Gathering
+from trace_store.objects.message import KINDS, ROLES, Message, store_message
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "format"
+
+
+def hex_blocks(page: str) -> list[bytes]:
+    """Return the bytes of each hex block: the pairs of hex digits that begin its lines."""
+    text = (PAGES / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```hex\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    lead = re.compile(r"(?:[0-9a-f]{2} ?)+(?= |$)")
+    return [
+        bytes.fromhex("".join(m[0] for line in block.splitlines() if (m := lead.match(line))))
+        for block in blocks
+    ]
+
+
+def object_examples() -> list[bytes]:
+    message = store_message(Message("user", "Plan the release."), Gathering().put)
+    append = operations.append([message])
+    commit = Commit([], "Ada <ada@example.org>", 1_700_000_000_000, [append])
+    return [codec.encode_blob(b"Plan the release."), commit.encode()]
+
+
+EXAMPLES: dict[str, Callable[[], list[bytes]]] = {"objects.md": object_examples}
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+def test_hex_examples_are_what_the_code_writes(page: str) -> None:
+    expected = EXAMPLES[page]() if page in EXAMPLES else []
+    assert [block.hex(" ") for block in hex_blocks(page)] == [block.hex(" ") for block in expected]
+
+
+def test_objects_page_names_everything() -> None:
+    text = (PAGES / "objects.md").read_text(encoding="utf-8")
+    words = [*operations.OPERATIONS, *operations.PRIORITIES, *ROLES, *KINDS, *codec.KINDS]
+    assert not [word for word in words if f"`{word}`" not in text]
+    limits = (
+        f"at most {codec.MAXIMUM_DEPTH} levels, {codec.MAXIMUM_ELEMENTS:,} elements in a container,"
+        f" {codec.MAXIMUM_STRUCTURE_BYTES >> 20} MiB"
+    )
+    assert limits in " ".join(text.split())
+    assert codec.MAXIMUM_BLOB_BYTES == 8 << 20
+    assert codec.SALT_BYTES == 16
+
+
+def test_overview_names_every_file() -> None:
+    text = (PAGES / "overview.md").read_text(encoding="utf-8")
+    places = layout.Layout("/r")
+    names = [Path(path).name for path in (*places.directories(), places.config_file)]
+    assert not [name for name in names if name not in text]
+    assert f"version {layout.FORMAT_VERSION}" in text

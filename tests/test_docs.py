@@ -1,0 +1,240 @@
+"""The documentation does what it says: every Python block and every shell block of it runs.
+
+A page is followed from top to bottom, in one empty folder, as a reader would. Its Python blocks share
+their names. What a block needs is said in an HTML comment on the line above it:
+
+    <!-- needs: jq, b3sum -->  skipped, with this as the reason, where a program is absent
+    <!-- setup: name -->       sets up a machine: run by .ci/run from the text of the README, not here
+
+A `sh` block must succeed. A `console` block holds `$ command` lines with the output that follows each;
+the output must be what is printed, except that `…` stands for any text, a line `...` for any lines, and
+ids and times for any others of the same shape.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SHELL = {"sh", "console"}
+PLAIN = {"text", "json", "jsonl", "toml", "hex"}
+
+FENCE = re.compile(r"^```(\S*)\s*$")
+MARKER = re.compile(r"^<!-- (needs|setup): (.+?) -->$")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+VARYING = re.compile(
+    r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)"
+    r"|(?P<id>\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,64}\b)"
+    r"|(?P<any>…)"
+)
+END_OF_OUTPUT = "\x1e"
+
+
+class Block(NamedTuple):
+    """One fenced block of a page."""
+
+    page: Path
+    line: int  # of its first line of text, counted from 1
+    language: str
+    text: str
+    needs: tuple[str, ...]
+    setup: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT).as_posix()}:{self.line}"
+
+    def missing(self) -> list[str]:
+        return [program for program in self.needs if shutil.which(program) is None]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the fenced blocks of a page, in order."""
+    found: list[Block] = []
+    lines = page.read_text(encoding="utf-8").splitlines()
+    start, language, markers = -1, "", dict[str, str]()
+    for number, line in enumerate(lines):
+        fence = FENCE.match(line)
+        if start < 0 and fence:
+            start, language = number + 1, fence[1]
+        elif start >= 0 and fence:
+            needs = tuple(name.strip() for name in markers.get("needs", "").split(",") if name)
+            text = "\n".join(lines[start:number]) + "\n"
+            found.append(Block(page, start + 1, language, text, needs, markers.get("setup", "")))
+            start, markers = -1, {}
+        elif start < 0 and (marker := MARKER.match(line)):
+            markers[marker[1]] = marker[2]
+        elif start < 0 and line.strip():
+            markers = {}
+    assert start < 0, f"{page}: a block is not closed"
+    return found
+
+
+ALL = [block for page in PAGES for block in blocks(page)]
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a reader in an empty folder, with `trace` on the path and a name of their own."""
+    folder, programs = tmp_path / "project", tmp_path / "bin"
+    folder.mkdir()
+    programs.mkdir()
+    script = programs / "trace"
+    call = "import sys; from trace_cli.main import main; sys.exit(main())"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{call}" "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    for name in list(os.environ):
+        if name.startswith(("TRACE_", "GIT_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{ROOT / 'cli'}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TRACE_AUTHOR", "Ada <ada@example.org>")
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def shell(script: str, place: str) -> str:
+    """Run a script; return what it prints on both streams together."""
+    run = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+    assert run.returncode == 0, f"{place}: exit {run.returncode}\n{run.stdout}"
+    return run.stdout
+
+
+def sessions(text: str) -> list[tuple[str, list[str]]]:
+    """Split a console block into its commands and the lines that each prints."""
+    found: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif found and not found[-1][1] and found[-1][0].endswith("\\"):
+            found[-1] = (f"{found[-1][0]}\n{line}", [])
+        else:
+            assert found, f"output before the first command: {line!r}"
+            found[-1][1].append(line)
+    return found
+
+
+def pattern(lines: list[str]) -> re.Pattern[str]:
+    """Make the expression that printed output must match."""
+    wanted = ""
+    for line in lines:
+        if line.strip() == "...":
+            wanted += r"(?:.*\n)*?"
+            continue
+        end = 0
+        for found in VARYING.finditer(line.rstrip()):
+            wanted += re.escape(line[end : found.start()])
+            shape = f"[0-9a-f]{{{len(found[0])}}}" if found.lastgroup == "id" else ".*?"
+            wanted += r"[-0-9T:.Z ]+" if found.lastgroup == "time" else shape
+            end = found.end()
+        wanted += re.escape(line.rstrip()[end:]) + r"[ \t]*\n"
+    return re.compile(wanted)
+
+
+def converse(block: Block) -> None:
+    """Type each command of a console block and compare what it prints."""
+    talks = sessions(block.text)
+    script = "".join(f"{command}\nprintf '\\036'\n" for command, _ in talks)
+    outputs = shell(script, block.place).split(END_OF_OUTPUT)
+    for (command, expected), output in zip(talks, outputs, strict=False):
+        printed = output if not output or output.endswith("\n") else output + "\n"
+        assert pattern(expected).fullmatch(printed), (
+            f"{block.place}: $ {command}\nwritten:\n{chr(10).join(expected)}\nprinted:\n{printed}"
+        )
+
+
+def follow(these: list[Block]) -> None:
+    """Run blocks in order, as one reader in one folder."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in these:
+        if block.language == "python":
+            source = "\n" * (block.line - 1) + block.text  # so that a traceback names the line
+            exec(compile(source, str(block.page), "exec", dont_inherit=True), names)
+        elif block.language == "console":
+            converse(block)
+        elif block.language == "sh":
+            shell(block.text, block.place)
+
+
+def runnable(page: Path) -> list[Block]:
+    return [block for block in blocks(page) if not block.setup]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_page_works_as_written(page: Path, reader: Path) -> None:
+    follow([block for block in runnable(page) if not block.needs])
+
+
+@pytest.mark.parametrize("block", [b for b in ALL if b.needs], ids=lambda block: block.place)
+def test_block_that_needs_another_program(block: Block, reader: Path) -> None:
+    if block.missing():
+        pytest.skip(f"needs {', '.join(block.missing())}")
+    before = [b for b in runnable(block.page) if b.line <= block.line]
+    follow([b for b in before if not b.missing()])
+
+
+def test_every_block_says_what_it_is() -> None:
+    """A block without a language would be run by nobody and checked by nobody."""
+    known = SHELL | PLAIN | {"python"}
+    assert not [block.place for block in ALL if block.language not in known]
+
+
+def test_only_the_readme_sets_a_machine_up() -> None:
+    names = [block.setup for block in ALL if block.setup]
+    assert names == ["run", "run uv", "test", "test uv"]
+    assert all(b.text.count("\n") == 1 and b.page.name == "README.md" for b in ALL if b.setup)
+
+
+def test_no_command_hides_in_a_plain_block() -> None:
+    shown = re.compile(r"(?m)^\$ |^(import|from) trace_store|^trace ")
+    assert not [b.place for b in ALL if b.language in PLAIN and shown.search(b.text)]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if not re.match(r"[a-z]+:|#", target):
+            assert (page.parent / target.split("#")[0]).exists(), f"{page.name}: {target}"
+
+
+def test_every_page_can_be_reached() -> None:
+    """From the README by links, so that no page is forgotten."""
+    seen: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen or page.suffix != ".md" or not page.exists():
+            continue
+        seen.add(page)
+        targets = LINK.findall(page.read_text(encoding="utf-8"))
+        waiting += [
+            (page.parent / target.split("#")[0]).resolve()
+            for target in targets
+            if ":" not in target
+        ]
+    assert not [page.relative_to(ROOT).as_posix() for page in PAGES if page not in seen]
