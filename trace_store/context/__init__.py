@@ -1,0 +1,1 @@
+"""Contexts: what a model is shown, its size in tokens, and what a provider said it used."""

@@ -1,0 +1,33 @@
+"""Tokens: how much a context weighs, for which model, and how far to trust the number."""
+
+from __future__ import annotations
+
+from trace_store.context.tokens.memo import TokenMemo
+from trace_store.context.tokens.models import PROVIDER_SOURCE, TokenCounting, describe
+from trace_store.context.tokens.overhead import (
+    REPLY_TOKENS,
+    MessageTokens,
+    count_message,
+    count_stored_message,
+)
+from trace_store.context.tokens.tokenizer import (
+    DEFAULT_ENCODING,
+    CallableTokenizer,
+    Tokenizer,
+    get_tokenizer,
+)
+
+__all__ = [
+    "DEFAULT_ENCODING",
+    "PROVIDER_SOURCE",
+    "REPLY_TOKENS",
+    "CallableTokenizer",
+    "MessageTokens",
+    "TokenCounting",
+    "TokenMemo",
+    "Tokenizer",
+    "count_message",
+    "count_stored_message",
+    "describe",
+    "get_tokenizer",
+]

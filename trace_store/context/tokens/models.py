@@ -1,0 +1,127 @@
+"""What is known about how models count: an encoding, a factor, and how far to trust the product.
+
+A model's tokens are `count under the encoding × factor`. The sources of the table:
+
+- OpenAI: the encodings that tiktoken names. Text is exact; gpt-5 models were checked on recorded usage of
+  1,546 calls (what exceeds the text is 3 to 33 tokens of framing per item). Names that tiktoken does not
+  know are estimates.
+- Anthropic publishes no tokenizer. The factors are actual input and output tokens over o200k_base tokens,
+  in recorded code-heavy agent turns, framing included; prose is lower.
+
+      claude-opus-4-5    1.22   n = 782        claude-opus-4-7    1.66   n = 19
+      claude-opus-4-6    1.24   n = 2,749      claude-opus-4-8    1.72   n = 99
+      claude-sonnet-4-5  1.29   n = 25         claude-fable-5     1.76   n = 236
+
+  Version 4.7 brought another tokenizer. So: 1.25 up to 4.6, 1.7 from 4.7 on and where no version is named.
+- Gemini: gemini-2.5-flash, 1.07 (n = 10, too few for a factor): o200k_base as it is, within about 10 %.
+- Anything else: o200k_base as it is, with nothing known.
+
+The source of a count is one of these strings:
+
+    exact:ENCODING             the model's own tokenizer, on text
+    estimate:ENCODING          another tokenizer's count, taken as it is
+    estimate:ENCODING*FACTOR   another tokenizer's count, times a measured factor
+    custom:NAME                a caller's tokenizer
+    provider                   reported by the provider for a request that was sent
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trace_store.context.tokens.ranks import ENCODINGS
+from trace_store.context.tokens.tokenizer import DEFAULT_ENCODING, HEURISTIC_ENCODING, Tokenizer
+
+PROVIDER_SOURCE = "provider"
+
+CLAUDE_FACTOR = 1.25
+CLAUDE_NEW_FACTOR = 1.7
+CLAUDE_NEW_SINCE = (4, 7)
+
+# Model → encoding, and beginnings of model names → encoding: the entries of tiktoken.model that use an
+# encoding shipped here. o200k_harmony differs from o200k_base in control tokens only.
+_EXACT_NAMES = {
+    **dict.fromkeys(("o1", "o3", "o4-mini", "gpt-5", "gpt-4.1", "gpt-4o"), "o200k_base"),
+    **dict.fromkeys(("gpt-4", "gpt-3.5-turbo", "gpt-3.5", "gpt-35-turbo"), "cl100k_base"),
+    **dict.fromkeys(("davinci-002", "babbage-002", "text-embedding-ada-002"), "cl100k_base"),
+    **dict.fromkeys(("text-embedding-3-small", "text-embedding-3-large"), "cl100k_base"),
+}
+# Longer beginnings first, where one begins another.
+_EXACT_BEGINNINGS = (
+    *((start, "o200k_base") for start in ("o1-", "o3-", "o4-mini-", "gpt-5", "gpt-4.5-")),
+    *((start, "o200k_base") for start in ("gpt-4.1-", "chatgpt-4o-", "gpt-4o-", "gpt-oss-")),
+    *((start, "cl100k_base") for start in ("gpt-4-", "gpt-3.5-turbo-", "gpt-35-turbo-")),
+    *((start, "o200k_base") for start in ("ft:gpt-4o", "ft:gpt-4.1")),
+    *((start, "cl100k_base") for start in ("ft:gpt-4", "ft:gpt-3.5-turbo")),
+    *((start, "cl100k_base") for start in ("ft:davinci-002", "ft:babbage-002")),
+)
+# claude-opus-4-5-20251101, claude-3-7-sonnet, claude-2.1, claude-3-5-sonnet@20240620; a date is no version.
+_CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounting:
+    """How tokens of a model are counted.
+
+    Attributes:
+        encoding: the encoding to count under.
+        factor: what to multiply a count by; 1.0 when the encoding is the model's own.
+        source: the label of the product, see the head of this module.
+    """
+
+    encoding: str
+    factor: float
+    source: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether counts of text are the model's own."""
+        return self.source.startswith("exact:")
+
+    def scale(self, count: int) -> int:
+        """Return the model's tokens for a count under the encoding. Scale sums, not the parts of a sum."""
+        return round(count * self.factor)
+
+    def under(self, tokenizer: Tokenizer) -> TokenCounting:
+        """Return the counting of the same model by whatever tokenizer is at hand.
+
+        It is the same when the tokenizer has the same encoding. A built-in one of another encoding makes an
+        estimate of it; the count of a caller's own stands as it is, unscaled.
+        """
+        if tokenizer.encoding == self.encoding:
+            return self
+        if tokenizer.encoding in ENCODINGS or tokenizer.encoding == HEURISTIC_ENCODING:
+            return _estimate(tokenizer.encoding, self.factor)
+        return TokenCounting(tokenizer.encoding, 1.0, f"custom:{tokenizer.encoding}")
+
+
+def describe(model: str = "") -> TokenCounting:
+    """Return how tokens of a model are counted; an unknown or empty name gives an estimate.
+
+    The name may carry what gateways put around it: `openai/gpt-4o`, `us.anthropic.claude-sonnet-4-5-v1:0`,
+    `models/gemini-2.5-pro`.
+    """
+    name = model.strip().lower().rpartition("/")[2]
+    if "claude" in name:
+        return _estimate(DEFAULT_ENCODING, _claude_factor(name))
+    encoding = _EXACT_NAMES.get(name)
+    for start, candidate in _EXACT_BEGINNINGS:
+        if encoding is None and name.startswith(start):
+            encoding = candidate
+    if encoding is not None:
+        return TokenCounting(encoding, 1.0, f"exact:{encoding}")
+    return _estimate(DEFAULT_ENCODING, 1.0)
+
+
+def _claude_factor(name: str) -> float:
+    version = _CLAUDE.search(name)
+    if version is None:
+        return CLAUDE_NEW_FACTOR
+    number = (int(version[1]), int(version[2] or 0))
+    return CLAUDE_NEW_FACTOR if number >= CLAUDE_NEW_SINCE else CLAUDE_FACTOR
+
+
+def _estimate(encoding: str, factor: float) -> TokenCounting:
+    suffix = "" if factor == 1 else f"*{factor:g}"
+    return TokenCounting(encoding, factor, f"estimate:{encoding}{suffix}")

@@ -1,0 +1,175 @@
+"""Byte-pair ranks of OpenAI's encodings, shipped with Trace so that counting needs no network.
+
+A data file is a zstd frame with a checksum, holding a msgpack array of the tokens' bytes in rank order.
+`tools/build_token_data.py` writes it from the official `.tiktoken` file, whose SHA-256 is kept here;
+docs/design/003-token-data.md says why in this form.
+
+Rule: this module knows data and nothing about text. Nothing here reads the network or the environment.
+"""
+
+from __future__ import annotations
+
+import sys
+from binascii import a2b_base64, b2a_base64
+
+import msgpack
+
+from trace_store.errors import FormatError, StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+COMPRESSION_LEVEL = 22
+MAXIMUM_TOKENS = 1 << 20
+
+
+class EncodingSpecification:
+    """What makes an encoding, beside its ranks.
+
+    Attributes:
+        name: OpenAI's name of the encoding.
+        pattern: the regular expression that cuts text into the pieces that are then merged.
+        special_tokens: control tokens and their ranks; in counted text they are ordinary text.
+        ranks_sha256: SHA-256 of the official `.tiktoken` file, in hex.
+    """
+
+    __slots__ = ("name", "pattern", "ranks_sha256", "special_tokens")
+
+    def __init__(
+        self, name: str, *, pattern: str, special_tokens: dict[str, int], ranks_sha256: str
+    ) -> None:
+        self.name = name
+        self.pattern = pattern
+        self.special_tokens = special_tokens
+        self.ranks_sha256 = ranks_sha256
+
+
+_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+
+ENCODINGS = {
+    specification.name: specification
+    for specification in (
+        EncodingSpecification(
+            "o200k_base",
+            pattern="|".join(
+                (
+                    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTION}",
+                    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTION}",
+                    r"\p{N}{1,3}",
+                    r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+                    r"\s*[\r\n]+",
+                    r"\s+(?!\S)",
+                    r"\s+",
+                )
+            ),
+            special_tokens={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
+            ranks_sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        ),
+        EncodingSpecification(
+            "cl100k_base",
+            pattern="|".join(
+                (
+                    r"'(?i:[sdmt]|ll|ve|re)",
+                    r"[^\r\n\p{L}\p{N}]?+\p{L}++",
+                    r"\p{N}{1,3}+",
+                    r" ?[^\s\p{L}\p{N}]++[\r\n]*+",
+                    r"\s++$",
+                    r"\s*[\r\n]",
+                    r"\s+(?!\S)",
+                    r"\s",
+                )
+            ),
+            special_tokens={
+                "<|endoftext|>": 100257,
+                "<|fim_prefix|>": 100258,
+                "<|fim_middle|>": 100259,
+                "<|fim_suffix|>": 100260,
+                "<|endofprompt|>": 100276,
+            },
+            ranks_sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        ),
+    )
+}
+
+
+def data_name(encoding: str) -> str:
+    """Return the name of an encoding's data file, relative to this package."""
+    return f"data/{encoding}.zst"
+
+
+def load_tokens(encoding: str) -> list[bytes]:
+    """Return the tokens of a shipped encoding in rank order.
+
+    Raises:
+        StorageError: the data file cannot be read.
+        FormatError: the data file is damaged.
+    """
+    import pkgutil  # costs 10 ms, and only the first count needs it
+
+    try:
+        data = pkgutil.get_data(__package__, data_name(encoding))
+    except OSError as error:
+        raise StorageError(
+            f"the ranks of {encoding} cannot be read", path=error.filename
+        ) from error
+    if data is None:
+        raise StorageError(f"the ranks of {encoding} are not installed", path=data_name(encoding))
+    return unpack_tokens(data)
+
+
+def pack_tokens(tokens: list[bytes]) -> bytes:
+    """Return the content of a data file. Equal tokens give equal bytes under one version of zstd."""
+    zstd = _zstd()
+    options = {
+        zstd.CompressionParameter.compression_level: COMPRESSION_LEVEL,
+        zstd.CompressionParameter.checksum_flag: 1,
+    }
+    packed: bytes = zstd.compress(msgpack.packb(tokens), options=options)
+    return packed
+
+
+def unpack_tokens(data: bytes) -> list[bytes]:
+    """Return the tokens that `pack_tokens` packed.
+
+    Raises:
+        FormatError: the bytes are damaged.
+    """
+    zstd = _zstd()
+    try:
+        tokens: list[bytes] = msgpack.unpackb(zstd.decompress(data), max_array_len=MAXIMUM_TOKENS)
+    except (zstd.ZstdError, ValueError) as error:
+        raise FormatError(f"token ranks are damaged: {error}") from error
+    return tokens
+
+
+def parse_ranks(text: bytes) -> list[bytes]:
+    """Return the tokens of a `.tiktoken` file (lines of base64, space, rank) in rank order.
+
+    Raises:
+        FormatError: the lines are not in rank order, or not of that form.
+    """
+    tokens: list[bytes] = []
+    for number, line in enumerate(text.splitlines()):
+        token, _, rank = line.partition(b" ")
+        if rank != b"%d" % number:
+            raise FormatError(f"line {number + 1} of the ranks is out of order", line=number + 1)
+        tokens.append(a2b_base64(token, strict_mode=True))
+    return tokens
+
+
+def format_ranks(tokens: list[bytes]) -> bytes:
+    """Return the `.tiktoken` file that has these tokens in rank order."""
+    return b"".join(
+        b"%s %d\n" % (b2a_base64(token, newline=False), rank) for rank, token in enumerate(tokens)
+    )
+
+
+def _zstd() -> ModuleType:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd

@@ -1,0 +1,305 @@
+"""Usage: what a provider says a request cost, in one normal form.
+
+Providers count differently. Anthropic's three input numbers are disjoint, OpenAI's cached tokens are part
+of its input, Gemini's thoughts are not part of its candidates. Numbers of two providers may be added or
+compared only in the normal form.
+
+Rule: pure functions. A shape is recognised by its keys alone; what a shape does not tell counts as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from trace_store.errors import InvalidInputError
+
+Raw = Mapping[Any, Any]
+
+# Under these keys a response, a record of a transcript or a message keeps its usage.
+_WRAPPERS = (
+    *("usage", "usageMetadata", "usage_metadata", "token_usage", "tokenUsage", "last_token_usage"),
+    *("metrics", "tokens", "info", "payload", "message", "response_metadata"),
+)
+_WRAPPER_DEPTH = 4
+
+_MAXIMUM = (1 << 53) - 1  # beyond it JSON readers round
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The normal form, in tokens.
+
+    Attributes:
+        input_total: everything the model read, cached or not.
+        cache_read: the part of input_total that came from a cache.
+        cache_write: the part of input_total that was written to a cache.
+        output_total: everything the model wrote, reasoning included.
+        reasoning: the part of output_total that is reasoning.
+        source: the shape the numbers came in, such as `anthropic` or `openai-chat`.
+    """
+
+    input_total: int
+    cache_read: int
+    cache_write: int
+    output_total: int
+    reasoning: int
+    source: str
+
+    def as_map(self) -> dict[str, int | str]:
+        """Return the fields by name; `normalise_usage` gives the same value back."""
+        return asdict(self)
+
+
+def normalise_usage(raw: object) -> Usage:
+    """Return the normal form of what a provider reported.
+
+    Args:
+        raw: a mapping, or an object of a provider's library; the usage itself or a response holding it.
+            Known: OpenAI chat completions and responses, Anthropic, Gemini (both spellings), Codex, Gemini
+            CLI, opencode, LangChain, OpenTelemetry, ATIF, and the normal form itself.
+
+    Raises:
+        InvalidInputError: no known shape, or a number that is negative or no whole number.
+    """
+    shape = as_mapping(raw)
+    for _ in range(_WRAPPER_DEPTH):
+        if shape is None:
+            break
+        for recognises, convert in _SHAPES:
+            if recognises(shape):
+                return convert(shape)
+        shape = next((inner for key in _WRAPPERS if (inner := as_mapping(shape.get(key)))), None)
+    keys = sorted(map(str, as_mapping(raw) or ()))
+    raise InvalidInputError(
+        f"not a usage report: {', '.join(keys)[:200] or type(raw).__name__}", keys=keys
+    )
+
+
+def as_mapping(value: object) -> Raw | None:
+    """Return a mapping, or the fields of an object that can tell them; None for anything else."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, type):
+        return None
+    for method in ("model_dump", "to_dict", "_asdict"):
+        dump = getattr(value, method, None)
+        if callable(dump):
+            dumped = dump()
+            return dumped if isinstance(dumped, Mapping) else None
+    fields = getattr(value, "__dict__", None)
+    return fields if isinstance(fields, dict) else None
+
+
+def _number(shape: Raw, *keys: str) -> int:
+    """Return the first of the keys that is there and not null, or 0."""
+    for key in keys:
+        value = shape.get(key)
+        if value is None:
+            continue
+        if type(value) is not int or not 0 <= value <= _MAXIMUM:
+            raise InvalidInputError(
+                f"the usage field {key} is {value!r:.80}, not a number of tokens", field=key
+            )
+        return value
+    return 0
+
+
+def _inner(shape: Raw, *keys: str) -> Raw:
+    """Return the first of the keys that holds fields, or no fields."""
+    return next((inner for key in keys if (inner := as_mapping(shape.get(key))) is not None), {})
+
+
+def _output_total(output: int, reasoning: int, input_total: int, total: int) -> int:
+    """Return output with reasoning, where a shape is written both with reasoning inside and beside it.
+
+    It is beside it when the reported total says so, and when it is more than the output.
+    """
+    beside = reasoning > output or (reasoning and total == input_total + output + reasoning)
+    return output + reasoning if beside else output
+
+
+def _normal(shape: Raw) -> Usage:
+    source = shape.get("source")
+    return Usage(
+        input_total=_number(shape, "input_total"),
+        cache_read=_number(shape, "cache_read"),
+        cache_write=_number(shape, "cache_write"),
+        output_total=_number(shape, "output_total"),
+        reasoning=_number(shape, "reasoning"),
+        source=source if isinstance(source, str) and source else "normal",
+    )
+
+
+def _otel(shape: Raw) -> Usage:
+    start = "gen_ai.usage."
+    return Usage(
+        input_total=_number(shape, start + "input_tokens", start + "prompt_tokens"),
+        cache_read=_number(shape, start + "cache_read.input_tokens"),
+        cache_write=_number(shape, start + "cache_creation.input_tokens"),
+        output_total=_number(shape, start + "output_tokens", start + "completion_tokens"),
+        reasoning=_number(shape, start + "reasoning.output_tokens"),
+        source="otel",
+    )
+
+
+def _gemini(shape: Raw) -> Usage:
+    thoughts = _number(shape, "thoughtsTokenCount", "thoughts_token_count")
+    prompt = _number(shape, "promptTokenCount", "prompt_token_count")
+    tool = _number(shape, "toolUsePromptTokenCount", "tool_use_prompt_token_count")
+    candidates = _number(
+        shape,
+        *("candidatesTokenCount", "candidates_token_count"),
+        *("responseTokenCount", "response_token_count"),
+    )
+    return Usage(
+        input_total=prompt + tool,
+        cache_read=_number(shape, "cachedContentTokenCount", "cached_content_token_count"),
+        cache_write=0,
+        output_total=candidates + thoughts,
+        reasoning=thoughts,
+        source="gemini",
+    )
+
+
+def _gemini_cli(shape: Raw) -> Usage:
+    thoughts = _number(shape, "thoughts")
+    return Usage(
+        input_total=_number(shape, "input") + _number(shape, "tool"),
+        cache_read=_number(shape, "cached"),
+        cache_write=0,
+        output_total=_number(shape, "output") + thoughts,
+        reasoning=thoughts,
+        source="gemini-cli",
+    )
+
+
+def _opencode(shape: Raw) -> Usage:
+    cache = _inner(shape, "cache")
+    read, write = _number(cache, "read"), _number(cache, "write")
+    input_total = _number(shape, "input") + read + write
+    reasoning = _number(shape, "reasoning")
+    output = _number(shape, "output")
+    return Usage(
+        input_total=input_total,
+        cache_read=read,
+        cache_write=write,
+        output_total=_output_total(output, reasoning, input_total, _number(shape, "total")),
+        reasoning=reasoning,
+        source="opencode",
+    )
+
+
+def _openai_chat(shape: Raw) -> Usage:
+    details = _inner(shape, "prompt_tokens_details")
+    input_total = _number(shape, "prompt_tokens")
+    reasoning = _number({**shape, **_inner(shape, "completion_tokens_details")}, "reasoning_tokens")
+    output = _number(shape, "completion_tokens")
+    return Usage(
+        input_total=input_total,
+        cache_read=_number(details, "cached_tokens")
+        or _number(shape, "cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"),
+        cache_write=_number(details, "cache_write_tokens")
+        or _number(shape, "cache_creation_input_tokens"),
+        output_total=_output_total(output, reasoning, input_total, _number(shape, "total_tokens")),
+        reasoning=reasoning,
+        source="atif" if "cached_tokens" in shape or "cost_usd" in shape else "openai-chat",
+    )
+
+
+def _codex(shape: Raw) -> Usage:
+    return Usage(
+        input_total=_number(shape, "input_tokens"),
+        cache_read=_number(shape, "cached_input_tokens"),
+        cache_write=_number(shape, "cache_write_input_tokens"),
+        output_total=_number(shape, "output_tokens"),
+        reasoning=_number(shape, "reasoning_output_tokens"),
+        source="codex",
+    )
+
+
+def _langchain(shape: Raw) -> Usage:
+    details = _inner(shape, "input_token_details")
+    return Usage(
+        input_total=_number(shape, "input_tokens"),
+        cache_read=_number(details, "cache_read"),
+        cache_write=_number(details, "cache_creation"),
+        output_total=_number(shape, "output_tokens"),
+        reasoning=_number(_inner(shape, "output_token_details"), "reasoning"),
+        source="langchain",
+    )
+
+
+def _openai_responses(shape: Raw) -> Usage:
+    details = _inner(shape, "input_tokens_details")
+    return Usage(
+        input_total=_number(shape, "input_tokens"),
+        cache_read=_number(details, "cached_tokens"),
+        cache_write=_number(details, "cache_write_tokens"),
+        output_total=_number(shape, "output_tokens"),
+        reasoning=_number(_inner(shape, "output_tokens_details"), "reasoning_tokens"),
+        source="openai-responses",
+    )
+
+
+def _anthropic(shape: Raw) -> Usage:
+    lifetimes = _inner(shape, "cache_creation")
+    read = _number(shape, "cache_read_input_tokens")
+    # The sum is the older field; a record may have lost it and kept the two lifetimes.
+    write = _number(shape, "cache_creation_input_tokens") or (
+        _number(lifetimes, "ephemeral_5m_input_tokens")
+        + _number(lifetimes, "ephemeral_1h_input_tokens")
+    )
+    return Usage(
+        input_total=_number(shape, "input_tokens") + read + write,
+        cache_read=read,
+        cache_write=write,
+        output_total=_number(shape, "output_tokens"),
+        reasoning=_number(_inner(shape, "output_tokens_details"), "thinking_tokens"),
+        source="anthropic",
+    )
+
+
+def _is_openai_responses(shape: Raw) -> bool:
+    """Tell this shape from Anthropic's, which has the same two main keys and no total."""
+    reasoning = "reasoning_tokens" in _inner(shape, "output_tokens_details")
+    return _has("input_tokens", "output_tokens")(shape) and (
+        reasoning or _has("total_tokens", "input_tokens_details")(shape)
+    )
+
+
+def _has(*keys: str) -> Callable[[Raw], bool]:
+    """Return a test for any of the keys. A null counts: it still tells the shape."""
+    wanted = frozenset(keys)
+    return lambda shape: not wanted.isdisjoint(shape)
+
+
+def _is_otel(shape: Raw) -> bool:
+    return any(isinstance(key, str) and key.startswith("gen_ai.usage.") for key in shape)
+
+
+_SHAPES: tuple[tuple[Callable[[Raw], bool], Callable[[Raw], Usage]], ...] = (
+    (_has("input_total", "output_total"), _normal),
+    (_is_otel, _otel),
+    (
+        _has(
+            *("promptTokenCount", "candidatesTokenCount", "totalTokenCount", "responseTokenCount"),
+            *("prompt_token_count", "candidates_token_count", "total_token_count"),
+            *("thoughtsTokenCount", "thoughts_token_count", "response_token_count"),
+        ),
+        _gemini,
+    ),
+    (_has("prompt_tokens", "completion_tokens"), _openai_chat),
+    (_has("cached_input_tokens", "reasoning_output_tokens"), _codex),
+    (_has("input_token_details", "output_token_details"), _langchain),
+    (_has("cache_read_input_tokens", "cache_creation_input_tokens"), _anthropic),
+    (_is_openai_responses, _openai_responses),
+    (_has("input_tokens", "output_tokens"), _anthropic),
+    # Bare words, so only where all of a shape is there.
+    (lambda shape: _has("input", "output")(shape) and _has("cache")(shape), _opencode),
+    (
+        lambda shape: _has("input", "output")(shape) and _has("cached", "thoughts", "tool")(shape),
+        _gemini_cli,
+    ),
+)
