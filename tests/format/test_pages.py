@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from trace_store import layout
+from trace_store.journal import frames
 from trace_store.objects import codec, operations
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
+from trace_store.oid import hash_object
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "format"
 
@@ -35,7 +37,21 @@ def object_examples() -> list[bytes]:
     return [codec.encode_blob(b"Plan the release."), commit.encode()]
 
 
-EXAMPLES: dict[str, Callable[[], list[bytes]]] = {"objects.md": object_examples}
+def journal_examples() -> list[bytes]:
+    blob = codec.encode_blob(b"Hi")
+    oid = hash_object(blob)
+    name = "refs/heads/main"
+    moves = [frames.Move(name, None, oid)]
+    transaction = frames.encode_transaction(
+        [(oid, blob)], moves, author="Ada", time=1_700_000_000_000, message="", head=name
+    )
+    return [frames.encode_end(), transaction]
+
+
+EXAMPLES: dict[str, Callable[[], list[bytes]]] = {
+    "objects.md": object_examples,
+    "journal.md": journal_examples,
+}
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))

@@ -1,0 +1,130 @@
+"""Names that others rely on: error classes and codes, exit codes, and the pages made from them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from trace_cli import commands, failures
+from trace_store import errors
+
+ROOT = Path(__file__).resolve().parents[1]
+CODES = ROOT / "tests" / "format" / "error-codes.txt"
+
+TREE = """
+TraceError
+  NotFoundError
+    ObjectNotFoundError
+    RefNotFoundError
+    RevisionNotFoundError
+    MessageNotFoundError
+    RepositoryNotFoundError
+  AlreadyExistsError
+  InvalidInputError
+    AmbiguousRevisionError
+    InvalidRefNameError
+    InvalidMessageError
+    InvalidOperationError
+    UnreadableInputError
+  StateError
+    DetachedHeadError
+    UnbornBranchError
+    ClosedError
+  ConflictError
+  ConcurrencyError
+    LockedError
+    RefChangedError
+  FormatError
+    CorruptObjectError
+    CorruptPackError
+    CorruptJournalError
+    CorruptIndexError
+    UnsupportedFormatError
+  StorageError
+  RenderError
+  BudgetError
+"""
+
+
+@pytest.fixture(scope="module")
+def writer() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "write_reference", ROOT / "tools" / "write_reference.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", ["errors.md", "cli.md"])
+def test_generated_pages_are_current(writer: ModuleType, page: str) -> None:
+    """`nox -s reference` writes them anew."""
+    assert writer.differences(page) == ""
+
+
+def test_a_stale_page_is_noticed(
+    writer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = writer.errors_page().replace("| 130 |", "| 131 |")
+    (tmp_path / "errors.md").write_text(stale, encoding="utf-8")
+    monkeypatch.setattr(writer, "DOCS", tmp_path)
+    assert "-| 131 |" in writer.differences("errors.md")
+
+
+def test_error_tree_is_as_promised(writer: ModuleType) -> None:
+    tree = [f"{'  ' * depth}{error.__name__}" for depth, error in writer.error_classes()]
+    assert tree == TREE.strip("\n").splitlines()
+
+
+def test_error_tree_is_drawn_where_it_stands(writer: ModuleType) -> None:
+    drawn = re.findall(r"\b\w+Error\b", (errors.__doc__ or "").partition("Rule:")[0])
+    drawn = [name for name in drawn if name not in {"LookupError", "ValueError"}]
+    assert sorted(drawn) == sorted(error.__name__ for _, error in writer.error_classes())
+
+
+def test_error_codes_are_unique_and_none_disappears(writer: ModuleType) -> None:
+    codes = writer.error_codes()
+    assert len(codes) == len(set(codes))
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", code) for code in codes)
+    assert codes == CODES.read_text(encoding="utf-8").split(), "only ever add lines at the end"
+
+
+def test_every_group_of_errors_has_its_exit_code(writer: ModuleType) -> None:
+    found = {error: writer.exit_code_of(error) for _, error in writer.error_classes()}
+    bugs = {error for error, code in found.items() if code == failures.EXIT_BUG}
+    assert bugs == {errors.TraceError}
+    assert set(failures.HINTS) <= set(writer.error_codes())
+
+
+def test_errors_travel_between_processes() -> None:
+    import pickle
+
+    error = errors.RefChangedError("the ref moved", ref="refs/heads/main", expected=None)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.ref) == (type(error), str(error), "refs/heads/main")
+
+
+@pytest.mark.parametrize("row", commands.COMMANDS, ids=lambda row: row.name)
+def test_every_command_names_the_library_function_it_calls(row: commands.Command) -> None:
+    found: Any = None
+    words = row.function.split(".")
+    for length in range(len(words), 0, -1):
+        name = ".".join(words[:length])
+        try:
+            found = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not name.startswith(error.name):
+                raise
+            continue
+        for word in words[length:]:
+            found = getattr(found, word)
+        break
+    assert found is not None
