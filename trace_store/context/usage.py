@@ -10,7 +10,7 @@ Rule: pure functions. A shape is recognised by its keys alone; what a shape does
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any
 
 from trace_store.errors import InvalidInputError
@@ -88,8 +88,10 @@ def as_mapping(value: object) -> Raw | None:
         if callable(dump):
             dumped = dump()
             return dumped if isinstance(dumped, Mapping) else None
-    fields = getattr(value, "__dict__", None)
-    return fields if isinstance(fields, dict) else None
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    attributes = getattr(value, "__dict__", None)
+    return attributes if isinstance(attributes, dict) else None
 
 
 def _number(shape: Raw, *keys: str) -> int:

@@ -5,11 +5,11 @@ A record has 40 bytes and no header:
     offset  size  field
          0    32  id of the content
         32     4  tokens, unsigned, big-endian
-        36     4  CRC-32 of the 36 bytes before, seeded with the encoding's name, big-endian
+        36     4  CRC-32 of `token counts: ENCODING` and the 36 bytes before, big-endian
 
 Rule: derived and never trusted. The records before the first that does not check are used; a file with such
-a record is written anew when there is next something to add. Records may be double. A file that is missing, damaged, deleted
-or on a disk that refuses costs counting again, and nothing else.
+a record is written anew when there is next something to add. Records may be double. A file that is missing,
+damaged, deleted or on a disk that refuses costs counting again, and nothing else.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class TokenMemo:
         self.encoding = encoding
         self._disk = disk
         self._path = path
-        # Never 0, under which a run of zeros checks.
-        self._seed = zlib.crc32(b"token counts: " + encoding.encode()) or 1
+        # Not from 0, where a run of zeros checks; and under another encoding nothing does.
+        self._seed = zlib.crc32(b"token counts: " + encoding.encode())
         self._counts: dict[bytes, int] | None = None
         self._pending: dict[bytes, int] = {}
         self._damaged = False

@@ -149,14 +149,19 @@ def parse_ranks(text: bytes) -> list[bytes]:
     """Return the tokens of a `.tiktoken` file (lines of base64, space, rank) in rank order.
 
     Raises:
-        FormatError: the lines are not in rank order, or not of that form.
+        FormatError: the lines are not in rank order, or not base64.
     """
     tokens: list[bytes] = []
     for number, line in enumerate(text.splitlines()):
         token, _, rank = line.partition(b" ")
         if rank != b"%d" % number:
             raise FormatError(f"line {number + 1} of the ranks is out of order", line=number + 1)
-        tokens.append(a2b_base64(token, strict_mode=True))
+        try:
+            tokens.append(a2b_base64(token, strict_mode=True))
+        except ValueError as error:
+            raise FormatError(
+                f"line {number + 1} of the ranks is not base64", line=number + 1
+            ) from error
     return tokens
 
 
