@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from trace_store import layout
+from trace_store.files import Disk
 from trace_store.journal import frames
 from trace_store.objects import codec, operations
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
+from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import hash_object
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "format"
@@ -48,9 +51,23 @@ def journal_examples() -> list[bytes]:
     return [frames.encode_end(), transaction]
 
 
+def pack_examples() -> list[bytes]:
+    disk = Disk()
+    blob = codec.encode_blob(b"Hi")
+    with tempfile.TemporaryDirectory() as root:
+        places = layout.Layout(root)
+        writer = PackWriter(disk, places)
+        writer.add(hash_object(blob), blob)
+        (name,) = writer.finish()
+        files = [places.pack_file(name), places.pack_index_file(name)]
+        assert name in (PAGES / "packs.md").read_text(encoding="utf-8")
+        return [Path(file).read_bytes() for file in files]
+
+
 EXAMPLES: dict[str, Callable[[], list[bytes]]] = {
     "objects.md": object_examples,
     "journal.md": journal_examples,
+    "packs.md": pack_examples,
 }
 
 
