@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trace_store import layout
+from trace_store.context.compile_index import cold_view
 from trace_store.files import Disk
 from trace_store.journal import frames
 from trace_store.objects import codec, operations
@@ -40,6 +41,13 @@ def object_examples() -> list[bytes]:
     return [codec.encode_blob(b"Plan the release."), commit.encode()]
 
 
+def compile_index_examples() -> list[bytes]:
+    data = object_examples()[1]
+    commit = Commit.decode(data)
+    view = cold_view(hash_object(data), lambda _: commit)
+    return [view.opened.read(0, view.opened.size())]
+
+
 def journal_examples() -> list[bytes]:
     blob = codec.encode_blob(b"Hi")
     oid = hash_object(blob)
@@ -65,6 +73,7 @@ def pack_examples() -> list[bytes]:
 
 
 EXAMPLES: dict[str, Callable[[], list[bytes]]] = {
+    "compile-index.md": compile_index_examples,
     "objects.md": object_examples,
     "journal.md": journal_examples,
     "packs.md": pack_examples,
