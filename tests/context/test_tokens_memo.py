@@ -111,6 +111,38 @@ def test_one_read_for_all_counts_and_one_write_for_a_batch(path: Path) -> None:
     assert disk.calls == [("read", 1_000 * RECORD), ("write", 500 * RECORD)]
 
 
+def test_a_few_counts_are_added_without_reading(path: Path) -> None:
+    fill(path, range(1_000))
+    disk = RecordingDisk()
+    added = TokenMemo("o200k_base", disk, str(path), read_back=False)
+    assert added.get(oid(3)) is None
+    added.put(oid(3), 3)
+    added.put(oid(2_000), 2_000)
+    assert added.get(oid(3)) == 3
+    assert added.flush() == 2
+    assert disk.calls == [("write", 2 * RECORD)]
+    assert known(path, range(2_001)) == [*range(1_000), 2_000]
+
+
+def test_a_torn_file_is_repaired_even_when_it_was_not_read(path: Path) -> None:
+    fill(path, range(5))
+    path.write_bytes(path.read_bytes()[:-1])
+    added = TokenMemo("o200k_base", Disk(), str(path), read_back=False)
+    added.put(oid(9), 9)
+    assert added.flush() == 1
+    assert known(path) == [0, 1, 2, 3, 9]
+
+
+def test_a_repair_keeps_what_others_added_meanwhile(path: Path) -> None:
+    fill(path, range(3))
+    path.write_bytes(path.read_bytes() + b"torn")
+    first, second = memo(path), memo(path)
+    for number, each in ((10, first), (11, second)):
+        each.put(oid(number), number)
+        each.flush()
+    assert known(path) == [0, 1, 2, 10, 11]
+
+
 def test_nothing_is_touched_before_the_first_use(path: Path) -> None:
     disk = RecordingDisk()
     memo(path, disk).flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.models import PROVIDER_SOURCE, TokenCounting, describe
 from trace_store.context.tokens.overhead import (
+    MESSAGE_TOKENS,
     REPLY_TOKENS,
     MessageTokens,
     count_message,
@@ -19,6 +20,7 @@ from trace_store.context.tokens.tokenizer import (
 
 __all__ = [
     "DEFAULT_ENCODING",
+    "MESSAGE_TOKENS",
     "PROVIDER_SOURCE",
     "REPLY_TOKENS",
     "CallableTokenizer",

@@ -33,14 +33,29 @@ class TokenMemo:
     later is not seen; it is counted again.
     """
 
-    def __init__(self, encoding: str, disk: Disk | None = None, path: str = "") -> None:
-        """Make a memo; without a disk it remembers for the life of the process only."""
+    def __init__(
+        self,
+        encoding: str,
+        disk: Disk | None = None,
+        path: str = "",
+        *,
+        read_back: bool = True,
+    ) -> None:
+        """Make a memo.
+
+        Args:
+            encoding: whose counts these are.
+            disk: without one, the memo remembers for the life of the process only.
+            path: the file.
+            read_back: False adds to the file without reading it, for a few counts that are surely new: the
+                file grows with the store, and what is done for one message must not.
+        """
         self.encoding = encoding
         self._disk = disk
         self._path = path
         # Not from 0, where a run of zeros checks; and under another encoding nothing does.
         self._seed = zlib.crc32(b"token counts: " + encoding.encode())
-        self._counts: dict[bytes, int] | None = None
+        self._counts: dict[bytes, int] | None = None if read_back else {}
         self._pending: dict[bytes, int] = {}
         self._damaged = False
 
@@ -69,10 +84,8 @@ class TokenMemo:
         if self._disk is None or not self._pending:
             return 0
         try:
-            if self._damaged:
+            if self._damaged or not self._append(self._disk):
                 self._rewrite(self._disk)
-            else:
-                self._append(self._disk)
         except StorageError:
             return 0
         written = len(self._pending)
@@ -113,17 +126,23 @@ class TokenMemo:
             records += checked + zlib.crc32(checked, self._seed).to_bytes(4)
         return bytes(records)
 
-    def _append(self, disk: Disk) -> None:
+    def _append(self, disk: Disk) -> bool:
+        """Write what is new behind the last record; False when the file does not end with a whole one."""
         data = self._records(self._pending)
         fd = self._open(disk)
         try:
+            if disk.size(fd) % _FIELDS.size:
+                return False
             # A short write leaves a torn record, behind which nothing is read.
             self._damaged = disk.write(fd, data) != len(data)
         finally:
             disk.close(fd)
+        return True
 
     def _rewrite(self, disk: Disk) -> None:
-        replace_file(disk, self._path, self._records(self._known()), durable=False)
+        # Read anew: another process may have added to it or repaired it meanwhile.
+        counts = {**self._read(), **self._known()}
+        replace_file(disk, self._path, self._records(counts), durable=False)
         self._damaged = False
 
     def _open(self, disk: Disk) -> int:
