@@ -1,0 +1,69 @@
+"""Images and opaque parts, as far as providers share a view of them.
+
+Rule: what a provider cannot take becomes a note where a user or tool speaks, so that the model knows
+something was there, and nothing where the model speaks, so that it does not learn to write notes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from trace_store.context.render.wire import parse_object
+from trace_store.objects.parts import Image, Opaque
+
+IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
+
+
+def split_image(image: Image) -> tuple[str, bytes] | None:
+    """Return media type and bytes of an image that is at hand, also of a `data:` URL, else None."""
+    if image.url is None:
+        return (image.media_type, image.data) if image.data else None
+    if not image.url.startswith("data:"):
+        return None
+    head, comma, body = image.url[len("data:") :].partition(",")
+    if not comma or not head.endswith(";base64"):
+        return None
+    try:
+        return head[: -len(";base64")], base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def base64_image(image: Image) -> tuple[str, str] | None:
+    """Return media type and base64 of an image that models take, else None."""
+    found = split_image(image)
+    if found is None or found[0] not in IMAGE_TYPES or not found[1]:
+        return None
+    return found[0], base64.b64encode(found[1]).decode()
+
+
+def web_url(image: Image) -> str | None:
+    """Return the URL from which a provider can fetch the image, or None."""
+    if image.url is not None and image.url.startswith(("https://", "http://")):
+        return image.url
+    return None
+
+
+def image_note(image: Image) -> str:
+    """Return what stands in the place of an image that cannot be shown."""
+    found = split_image(image)
+    if found is not None:
+        return f"[image not shown: {found[0] or 'unknown type'}, {len(found[1])} bytes]"
+    if image.url is None:
+        return "[image not shown: empty]"
+    return f"[image not shown: {image.url[:200]}]"
+
+
+def opaque_block(part: Opaque) -> dict[str, Any] | None:
+    """Return the JSON block that an opaque part holds, or None when it is not one."""
+    block = parse_object(part.data)
+    return block if block is not None and isinstance(block.get("type"), str) else None
+
+
+def opaque_note(part: Opaque) -> str:
+    """Return what stands in the place of another provider's block."""
+    block = opaque_block(part)
+    kind = block["type"][:80] if block is not None else "content"
+    return f"[{kind} not shown: in the form of {part.provider or 'an unknown provider'}]"

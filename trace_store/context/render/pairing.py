@@ -1,0 +1,264 @@
+"""The validity pass that every provider shares: messages become turns in which calls are answered.
+
+Rule: a tool call and its result are shown together or not at all, and are paired by id, never by
+position. What is repaired is listed; what a provider alone forbids is that provider's renderer's business.
+
+    fault              what is wrong                                    repair
+    orphan-call        a call has no result in the context              the call is left out
+    orphan-result      a result has no call in the context              the result is left out
+    duplicate-result   a call has a second result                       the first stands, others are left out
+    misplaced-call     a call stands in a message of another role       the call is left out
+                       than assistant
+    moved-result       something stands between a call and its result,  the result is moved up to its call
+                       or the result comes first
+    tool-without-call  a tool message has content but answers no call   it is shown as user text
+    empty-message      a message says nothing                           it is left out
+
+A result belongs to the newest earlier message that has an unanswered call of its id, and there to the first
+such call; only when there is none, to the first later one. So a provider that uses ids again, and a call
+that was interrupted and made again, are both understood. A call whose id was already used, or is not one
+that the provider takes, gets another (`call-id-changed`).
+
+Why calls go with their results: whoever takes a result out of the context means the exchange, and an invented
+result would put words into a tool's mouth. A call that still waits for its result at the end of the context
+is left out by the same rule; it appears as soon as its result is there, and nothing before it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from trace_store.context.render.values import (
+    CALL_ID_CHANGED,
+    DUPLICATE_RESULT,
+    EMPTY_MESSAGE,
+    MISPLACED_CALL,
+    MOVED_RESULT,
+    ORPHAN_CALL,
+    ORPHAN_RESULT,
+    TOOL_WITHOUT_CALL,
+    Renderable,
+    Repairs,
+)
+from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
+
+# Where a part stands: the position of its message, and its position in it.
+Place = tuple[int, int]
+
+
+class Piece(NamedTuple):
+    """A part, and the position of the message it comes from."""
+
+    part: Part
+    at: int
+
+
+class Answer(NamedTuple):
+    """A tool result, and the position of the message it comes from."""
+
+    part: ToolResult
+    at: int
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one role says without interruption; calls are followed by their answers.
+
+    Attributes:
+        role: "system", "developer", "user" or "assistant".
+        at: the position of the message it begins with.
+        pieces: its parts; no results, and calls only of the assistant, each answered.
+        answers: one result for each call, in the order of the calls.
+    """
+
+    role: str
+    at: int
+    pieces: list[Piece] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    waits: bool = False
+    answered: bool = False
+
+
+def arrange(
+    messages: Sequence[Renderable], repairs: Repairs, *, call_id: Callable[[str], str]
+) -> list[Turn]:
+    """Return the turns of a context, with every call answered at once and every id used once.
+
+    Args:
+        messages: the context.
+        repairs: is told what was repaired.
+        call_id: gives the id that the provider takes for a call's id.
+    """
+    result_of = _pair(messages, repairs)
+    turns = _Turns(messages, repairs, result_of).all()
+    used: dict[str, int] = {}
+    for turn in turns:
+        _answer(turn, messages, result_of, repairs, call_id, used)
+    return turns
+
+
+def _pair(messages: Sequence[Renderable], repairs: Repairs) -> dict[Place, Place]:
+    """Return the place of the result of each call that has one."""
+    open_calls: dict[str, list[Place]] = {}
+    answered: set[str] = set()
+    result_of: dict[Place, Place] = {}
+    early: list[tuple[str, Place]] = []
+    for at, message in enumerate(messages):
+        for index, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                if message.role != "assistant":
+                    detail = f"a {message.role} message holds a call of {part.name!r}; left out"
+                    repairs.add(MISPLACED_CALL, at, detail)
+                    continue
+                open_calls.setdefault(part.id, []).append((at, index))
+            elif isinstance(part, ToolResult):
+                waiting = open_calls.get(part.call_id)
+                if waiting:
+                    result_of[_take_newest(waiting)] = (at, index)
+                    answered.add(part.call_id)
+                elif part.call_id in answered:
+                    detail = f"a second result of call {part.call_id!r}; left out"
+                    repairs.add(DUPLICATE_RESULT, at, detail)
+                else:
+                    early.append((part.call_id, (at, index)))
+    for id_, place in early:
+        waiting = open_calls.get(id_)
+        if waiting:
+            result_of[waiting.pop(0)] = place
+        else:
+            detail = f"the result of call {id_!r} has no call in the context; left out"
+            repairs.add(ORPHAN_RESULT, place[0], detail)
+    for id_, waiting in open_calls.items():
+        for at, _ in waiting:
+            repairs.add(ORPHAN_CALL, at, f"call {id_!r} has no result in the context; left out")
+    return result_of
+
+
+def _take_newest(waiting: list[Place]) -> Place:
+    """Remove and return the first call of the newest message that has waiting ones."""
+    index = len(waiting) - 1
+    while index and waiting[index - 1][0] == waiting[-1][0]:
+        index -= 1
+    return waiting.pop(index)
+
+
+class _Turns:
+    """Builds turns message by message."""
+
+    def __init__(
+        self, messages: Sequence[Renderable], repairs: Repairs, result_of: dict[Place, Place]
+    ) -> None:
+        self._messages = messages
+        self._repairs = repairs
+        self._result_of = result_of
+        self._call_of = {result: call for call, result in result_of.items()}
+        self._turn_of: dict[Place, Turn] = {}
+        self._turns: list[Turn] = []
+
+    def all(self) -> list[Turn]:
+        for at, message in enumerate(self._messages):
+            if all(isinstance(part, Text) and not part.text for part in message.parts):
+                self._repairs.add(EMPTY_MESSAGE, at, f"a {message.role} message is empty; left out")
+            elif message.role == "assistant":
+                self._assistant(at, message)
+            else:
+                self._other(at, message)
+        return self._turns
+
+    def _assistant(self, at: int, message: Renderable) -> None:
+        turn: Turn | None = None
+        for index, part in enumerate(message.parts):
+            place = (at, index)
+            if isinstance(part, ToolResult):
+                self._meet(place)
+                continue
+            if isinstance(part, Text) and not part.text:
+                continue
+            if isinstance(part, ToolCall) and place not in self._result_of:
+                continue
+            if turn is None or turn.answered:
+                turn = self._open_turn(at)
+            turn.pieces.append(Piece(part, at))
+            turn.places.append(place)
+            if isinstance(part, ToolCall):
+                self._turn_of[place] = turn
+                turn.waits = turn.waits or self._result_of[place] > place
+
+    def _open_turn(self, at: int) -> Turn:
+        # Parallel calls are sometimes recorded as several messages; they are one turn, for their
+        # results could not all stand directly behind them otherwise.
+        if self._turns:
+            last = self._turns[-1]
+            if last.role == "assistant" and last.waits and not last.answered:
+                return last
+        self._turns.append(Turn("assistant", at))
+        return self._turns[-1]
+
+    def _other(self, at: int, message: Renderable) -> None:
+        pieces: list[Piece] = []
+        results = False
+        for index, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                results = True
+                self._meet((at, index))
+            elif not isinstance(part, ToolCall) and not (isinstance(part, Text) and not part.text):
+                pieces.append(Piece(part, at))
+        if not pieces:
+            return
+        if message.role == "tool" and not results:
+            detail = "a tool message answers no call; shown as user text"
+            self._repairs.add(TOOL_WITHOUT_CALL, at, detail)
+        role = "user" if message.role == "tool" else message.role
+        self._turns.append(Turn(role, at, pieces))
+
+    def _meet(self, result: Place) -> None:
+        call = self._call_of.get(result)
+        if call is None:
+            return
+        turn = self._turn_of.get(call)
+        if turn is not None and turn is self._turns[-1]:
+            turn.answered = True
+            return
+        found = "before" if turn is None else "apart from"
+        self._repairs.add(MOVED_RESULT, result[0], f"a result stands {found} its call; moved to it")
+
+
+def _answer(
+    turn: Turn,
+    messages: Sequence[Renderable],
+    result_of: dict[Place, Place],
+    repairs: Repairs,
+    call_id: Callable[[str], str],
+    used: dict[str, int],
+) -> None:
+    """Give the calls of a turn ids that are valid and used once, and add their answers."""
+    for index, (piece, place) in enumerate(zip(turn.pieces, turn.places, strict=False)):
+        call = piece.part
+        if not isinstance(call, ToolCall):
+            continue
+        at, position = result_of[place]
+        result = messages[at].parts[position]
+        if not isinstance(result, ToolResult):
+            continue
+        id_ = _unused(call_id(call.id), used, call_id)
+        if id_ != call.id:
+            repairs.add(CALL_ID_CHANGED, piece.at, f"call {call.id!r} is called {id_!r}")
+            renamed = ToolCall(id_, call.name, call.arguments, call.format)
+            turn.pieces[index] = Piece(renamed, piece.at)
+            result = ToolResult(id_, result.content, result.is_error)
+        turn.answers.append(Answer(result, at))
+
+
+def _unused(id_: str, used: dict[str, int], call_id: Callable[[str], str]) -> str:
+    """Return the id, or the first of id-2, id-3, … that is free; `used` counts each id's uses."""
+    if id_ in used:
+        number = used[id_]
+        while (other := call_id(f"{id_}-{number + 1}")) in used:
+            number += 1
+        used[id_] = number + 1
+        id_ = other
+    used[id_] = 1
+    return id_

@@ -1,0 +1,120 @@
+"""From values to bytes: deterministic JSON, and text that every reader of UTF-8 takes.
+
+Rule: the same request gives the same bytes on every machine, or a provider's cache would miss.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+from trace_store.oid import digest
+
+MAXIMUM_DEPTH = 200
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WORD = re.compile(r"[a-zA-Z0-9_-]+")
+_NOT_WORD = re.compile(r"[^a-zA-Z0-9_-]")
+_MARK_CHARACTERS = 8
+
+
+def to_bytes(request: Any) -> bytes:
+    """Return the UTF-8 bytes of a request: JSON without spaces, or the text itself.
+
+    Lone surrogates, which only lossless JSON still holds, stay escaped.
+
+    Raises:
+        ValueError: the request holds a number that JSON does not have.
+    """
+    if isinstance(request, str):
+        return replace_surrogates(request).encode()
+    text = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: it is not JSON, is nested deeper than 200 levels, or holds a number out of range.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if _deeper_than(value, MAXIMUM_DEPTH):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def parse_object(data: str | bytes) -> dict[str, Any] | None:
+    """Return the JSON object that data holds, or None when it holds anything else."""
+    try:
+        value = parse_json(data if isinstance(data, str) else data.decode())
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def replace_surrogates(text: str) -> str:
+    """Return the text with each lone surrogate replaced by U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def scrub(value: Any) -> tuple[Any, bool]:
+    """Return the value with lone surrogates replaced in every string, and whether there were any."""
+    if isinstance(value, str):
+        if value.isascii() or not _SURROGATE.search(value):
+            return value, False
+        return replace_surrogates(value), True
+    if isinstance(value, list):
+        items = [scrub(item) for item in value]
+        if any(changed for _, changed in items):
+            return [item for item, _ in items], True
+    elif isinstance(value, dict):
+        pairs = [(scrub(key), scrub(item)) for key, item in value.items()]
+        if any(key[1] or item[1] for key, item in pairs):
+            return {key[0]: item[0] for key, item in pairs}, True
+    return value, False
+
+
+def word(text: str, limit: int, fallback: str) -> str:
+    """Return the text when it is 1 to `limit` of `a-z A-Z 0-9 _ -`, else a stable stand-in.
+
+    The stand-in ends in a hash of the text, so that different texts get different ones.
+    """
+    if len(text) <= limit and _WORD.fullmatch(text):
+        return text
+    return marked(text, limit, fallback)
+
+
+def marked(text: str, limit: int, fallback: str) -> str:
+    """Return a stand-in of at most `limit` characters that ends in a hash of the text."""
+    mark = digest(text.encode("utf-8", "surrogatepass")).hex()[:_MARK_CHARACTERS]
+    readable = _NOT_WORD.sub("_", text)[: limit - _MARK_CHARACTERS - 1]
+    return f"{readable or fallback}_{mark}"
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{text[:40]} is out of range")
+    return value
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            inner
+            for outer in layer
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not layer:
+            return False
+    return True
