@@ -1,0 +1,1 @@
+"""The command line of Trace. Nothing here is an interface for programs; import `trace_store` instead."""

@@ -1,0 +1,222 @@
+"""The Typer application: made from the command table, and importing only the command that runs.
+
+Rule: a plumbing command's Typer form is generated from its row, so that help, completion and the parser in
+`commands.py` cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer._click.exceptions import ClickException, UsageError
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_command_from_info
+from typer.models import CommandInfo
+
+from trace_cli.commands import (
+    ANY,
+    BY_NAME,
+    COMMANDS,
+    OPTIONAL,
+    PANELS,
+    PLUMBING,
+    SOME,
+    Argument,
+    Command,
+    Option,
+)
+from trace_cli.failures import EXIT_OK, EXIT_USAGE
+from trace_cli.porcelain.ordering import InOrder
+from trace_cli.render.escape import one_line
+from trace_cli.runtime import Invocation
+from trace_store import __version__
+
+if TYPE_CHECKING:
+    from typer._click import Context
+    from typer._click.core import Command as ClickCommand
+
+HELP = "Version control for what a language model is shown."
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class LazyGroup(TyperGroup):
+    """Commands of the table; a listing shows their rows, running one imports its module."""
+
+    _listing = False
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        return [command.name for command in COMMANDS]
+
+    def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
+        if not self.commands:
+            # Also what a misspelt name is compared with.
+            self.commands = {command.name: _stub(command) for command in COMMANDS}
+        if self._listing or cmd_name not in BY_NAME:
+            return self.commands.get(cmd_name)
+        return load_command(BY_NAME[cmd_name])
+
+    def format_help(self, ctx: Context, formatter: Any) -> None:
+        self._listing = True
+        super().format_help(ctx, formatter)
+
+    def format_commands(self, ctx: Context, formatter: Any) -> None:
+        for category, title in PANELS.items():
+            rows = [(each.name, each.help) for each in COMMANDS if each.category == category]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> Any:
+        self._listing = True
+        return super().shell_complete(ctx, incomplete)
+
+
+def load_command(command: Command) -> ClickCommand:
+    """Return the Typer command of a row, its module imported."""
+    module, _, attribute = command.target.partition(":")
+    target = getattr(import_module(module), attribute)
+    help = _help(command, target)
+    if command.category == PLUMBING:
+        target = _generated(command, target)
+    if isinstance(target, typer.Typer):
+        group = get_command(target)
+        group.name = command.name
+        return group
+    info = CommandInfo(
+        command.name,
+        cls=InOrder,
+        callback=target,
+        context_settings=SETTINGS,
+        help=help,
+        rich_help_panel=PANELS[command.category],
+    )
+    return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
+
+
+def root_command() -> ClickCommand:
+    """Return the whole application as one command."""
+    app = typer.Typer(
+        name="trace",
+        cls=LazyGroup,
+        help=HELP,
+        context_settings=SETTINGS,
+        rich_markup_mode=None,
+        invoke_without_command=True,
+    )
+    app.callback()(_root)
+    return get_command(app)
+
+
+def run_typer(words: list[str], invocation: Invocation) -> int:
+    """Run the words through Typer and return the exit code; domain errors pass through."""
+    program = "trace-store" if sys.argv[0].endswith("trace-store") else "trace"
+    try:
+        result = root_command().main(
+            words,
+            prog_name=program,
+            standalone_mode=False,
+            windows_expand_args=False,
+            obj=invocation,
+        )
+    except ClickException as error:
+        _explain(error, invocation, program)
+        return error.exit_code
+    except typer.Abort:
+        return EXIT_USAGE
+    return result if isinstance(result, int) else EXIT_OK
+
+
+def _root(
+    ctx: typer.Context,
+    directory: Annotated[
+        str | None, typer.Option("--dir", metavar="DIR", help="The repository's directory.")
+    ] = None,
+    folders: Annotated[
+        list[str] | None, typer.Option("-C", metavar="PATH", help="Go to this folder first.")
+    ] = None,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Do not colour the output.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> int:
+    invocation: Invocation = ctx.obj
+    invocation.enter(folders or [], directory, color=not no_color)
+    if version:
+        invocation.line(f"trace {__version__}")
+        raise typer.Exit(EXIT_OK)
+    if ctx.invoked_subcommand is None:
+        invocation.note(ctx.get_help())
+        raise typer.Exit(EXIT_USAGE)
+    return EXIT_OK
+
+
+def _explain(error: ClickException, invocation: Invocation, program: str) -> None:
+    """Say on one line how the command was called wrongly, and where to read more."""
+    message = one_line(error.format_message()).rstrip(".")
+    invocation.note(f"trace: error: {message[:1].lower()}{message[1:]}")
+    context = error.ctx if isinstance(error, UsageError) else None
+    path = context.command_path if context is not None else program
+    invocation.note(f"hint: `{path} --help` shows how it is called")
+
+
+def _stub(command: Command) -> TyperCommand:
+    return TyperCommand(command.name, help=command.help, rich_help_panel=PANELS[command.category])
+
+
+def _help(command: Command, target: Any) -> str:
+    """The row's line, then what the docstring adds: of the module in plumbing, of the function elsewhere."""
+    source = inspect.getmodule(target) if command.category == PLUMBING else target
+    paragraphs = (inspect.getdoc(source) or "").split("\n\n")[1:]
+    # Without the mark in front, indented lines would be filled like prose.
+    marked = [f"\b\n{each}" if each.startswith("    ") else each for each in paragraphs]
+    return "\n\n".join([f"{command.help}.", *marked])
+
+
+def _generated(command: Command, run: Any) -> Any:
+    """Return a function with the signature that Typer reads a plumbing command's parameters from."""
+    parameters = [
+        inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    ]
+    many = {item.name for item in command.arguments if getattr(item, "count", "") in (ANY, SOME)}
+    for item in command.arguments:
+        annotation, default = _option(item) if isinstance(item, Option) else _argument(item)
+        parameters.append(
+            inspect.Parameter(
+                item.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+            )
+        )
+
+    def call(ctx: typer.Context, **values: Any) -> int:
+        for name in many:
+            values[name] = list(values[name] or ())
+        return int(run(ctx.obj, **values))
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    return call
+
+
+def _option(item: Option) -> tuple[Any, Any]:
+    if not item.metavar:
+        return Annotated[bool, typer.Option(*item.flags, help=f"{item.help}.")], False
+    value: Any = int if item.number else str
+    settings: dict[str, Any] = {"min": 0} if item.number else {}
+    return (
+        Annotated[
+            value | None,
+            typer.Option(*item.flags, metavar=item.metavar, help=f"{item.help}.", **settings),
+        ],
+        None,
+    )
+
+
+def _argument(item: Argument) -> tuple[Any, Any]:
+    settings = typer.Argument(metavar=item.metavar, help=f"{item.help}.", show_default=False)
+    if item.count == OPTIONAL:
+        return Annotated[str | None, settings], None
+    if item.count == ANY:
+        return Annotated[list[str] | None, settings], None
+    if item.count == SOME:
+        return Annotated[list[str], settings], inspect.Parameter.empty
+    return Annotated[str, settings], inspect.Parameter.empty

@@ -1,0 +1,334 @@
+"""The table of commands, and the small parser that plumbing is run by.
+
+Rule: what this table says is said nowhere else. Help, shell completion, the reference pages and the lazy imports
+read it; a plumbing command's parser and its Typer command are both made from its `arguments`.
+
+Importing this module must stay cheap: it is on the way of every plumbing command.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PORCELAIN = "porcelain"
+ANCILLARY = "ancillary"
+PLUMBING = "plumbing"
+PANELS = {
+    PORCELAIN: "Everyday commands",
+    ANCILLARY: "Settings and upkeep",
+    PLUMBING: "Plumbing: for scripts, with output that is documented to the byte",
+}
+
+ONE, OPTIONAL, ANY, SOME = "1", "?", "*", "+"
+
+
+class Option:
+    """An option of a plumbing command.
+
+    Attributes:
+        flags: its spellings, such as ("-t", "--type").
+        name: the parameter of `run` that receives it.
+        help: one line.
+        metavar: what its value is called; "" for a switch.
+        number: whether the value is a whole number, 0 or more.
+    """
+
+    __slots__ = ("flags", "help", "metavar", "name", "number")
+
+    def __init__(
+        self, flags: str, name: str, help: str, metavar: str = "", number: bool = False
+    ) -> None:
+        self.flags = tuple(flags.split())
+        self.name = name
+        self.help = help
+        self.metavar = metavar
+        self.number = number
+
+
+class Argument:
+    """A positional argument of a plumbing command; `count` is ONE, OPTIONAL, ANY or SOME."""
+
+    __slots__ = ("count", "help", "metavar", "name")
+
+    def __init__(self, metavar: str, name: str, help: str, count: str = ONE) -> None:
+        self.metavar = metavar
+        self.name = name
+        self.help = help
+        self.count = count
+
+
+class Command:
+    """One row.
+
+    Attributes:
+        name: what is typed.
+        category: PORCELAIN, ANCILLARY or PLUMBING.
+        target: "module:attribute" that runs it, imported only then.
+        function: the library function it calls, as "module.function".
+        help: one line.
+        arguments: a plumbing command's options and arguments; porcelain declares its own with Typer.
+    """
+
+    __slots__ = ("arguments", "category", "function", "help", "name", "target")
+
+    def __init__(
+        self,
+        name: str,
+        category: str,
+        target: str,
+        function: str,
+        help: str,
+        arguments: tuple[Option | Argument, ...] = (),
+    ) -> None:
+        self.name = name
+        self.category = category
+        self.target = target
+        self.function = function
+        self.help = help
+        self.arguments = arguments
+
+
+def _porcelain(name: str, target: str, function: str, help: str) -> Command:
+    return Command(
+        name, PORCELAIN, f"trace_cli.porcelain.{target}", f"trace_store.{function}", help
+    )
+
+
+def _ancillary(name: str, target: str, function: str, help: str) -> Command:
+    return Command(
+        name, ANCILLARY, f"trace_cli.porcelain.{target}", f"trace_store.{function}", help
+    )
+
+
+def _plumbing(name: str, function: str, help: str, *arguments: Option | Argument) -> Command:
+    target = f"trace_cli.plumbing.{name.replace('-', '_')}:run"
+    return Command(name, PLUMBING, target, f"trace_store.{function}", help, arguments)
+
+
+COMMANDS = (
+    _porcelain("init", "writing:init", "repo.Repo.init", "Make a repository in a folder"),
+    _porcelain(
+        "import", "importing:import_", "importers.import_paths", "Import transcripts of agent runs"
+    ),
+    _porcelain("status", "history:status", "repo.Repo.status", "Show where things stand"),
+    _porcelain("log", "history:log", "repo.Repo.log", "List commits, newest first"),
+    _porcelain("show", "history:show", "history.walk", "Show a commit, a message or a blob"),
+    _porcelain("commit", "writing:commit", "repo.Repo.commit", "Record messages as one commit"),
+    _porcelain(
+        "compile", "compiling:compile_", "repo.Repo.compile", "Print the context to send to a model"
+    ),
+    _porcelain("edit", "changing:edit", "repo.Repo.edit", "Give a message a new wording"),
+    _porcelain("pin", "changing:pin", "repo.Repo.annotate", "Keep messages whatever is compressed"),
+    _porcelain(
+        "important", "changing:important", "repo.Repo.annotate", "Mark messages as important"
+    ),
+    _porcelain(
+        "normal", "changing:normal", "repo.Repo.annotate", "Take a priority away from messages"
+    ),
+    _porcelain("skip", "changing:skip", "repo.Repo.annotate", "Leave messages out of the context"),
+    _porcelain("label", "changing:label", "repo.Repo.annotate", "Put labels on messages"),
+    _porcelain(
+        "remove", "changing:remove", "repo.Repo.remove", "Hide messages; they stay restorable"
+    ),
+    _porcelain(
+        "restore",
+        "changing:restore",
+        "repo.Repo.restore",
+        "Show hidden messages or earlier wordings",
+    ),
+    _porcelain(
+        "tools", "tools:app", "repo.Repo.set_tools", "Set or show the tools a model is offered"
+    ),
+    _porcelain(
+        "usage", "usage:app", "repo.Repo.record_usage", "Record or show what providers reported"
+    ),
+    _ancillary("config", "settings:config", "config", "Show and change settings"),
+    _ancillary(
+        "fsck", "maintaining:fsck", "maintenance.checking.fsck", "Check every object, ref and link"
+    ),
+    _ancillary(
+        "seal", "maintaining:seal", "repo.Repo.seal", "Make everything ready for `git add .trace`"
+    ),
+    _ancillary(
+        "pack",
+        "maintaining:pack",
+        "maintenance.packing.pack",
+        "Fold packs and loose objects together",
+    ),
+    _ancillary(
+        "demo", "demonstration:demo", "importers.import_paths", "See the main job done on a sample"
+    ),
+    _ancillary("version", "settings:version", "__version__", "Print the version"),
+    _plumbing(
+        "hash-object",
+        "objects.content.write_content",
+        "Print the id of content, and store it with -w",
+        Option("-w", "write", "Store the object"),
+        Option(
+            "-t --type", "kind", "blob (the default), or the kind of the object given whole", "KIND"
+        ),
+        Option("--stdin", "stdin", "Take the content from standard input, before any file"),
+        Option("--stdin-paths", "stdin_paths", "Take file names from standard input, one a line"),
+        Argument("FILE", "files", "Files to read", ANY),
+    ),
+    _plumbing(
+        "cat-file",
+        "contracts.ObjectReader.read",
+        "Print an object, its kind or its size",
+        Option("-t", "show_kind", "Print the kind"),
+        Option("-s", "show_size", "Print the size of the content in bytes"),
+        Option("-p", "pretty", "Print content as it is, structure as JSON"),
+        Option("-e", "exists", "Print nothing; exit 0 when the object is here and whole"),
+        Option("--raw", "raw", "Print the object's canonical bytes, which its id is the hash of"),
+        Option(
+            "--batch", "batch", "For each line of standard input: id, kind, size, and the content"
+        ),
+        Option("--batch-check", "batch_check", "For each line of standard input: id, kind, size"),
+        Argument(
+            "OBJECT", "revision", "An object id, a unique prefix of one, or a revision", OPTIONAL
+        ),
+    ),
+    _plumbing(
+        "write-commit",
+        "store.Store.transact",
+        "Write the commit that JSON on standard input describes",
+        Option("--update", "ref", "Move this ref from the first parent to the commit", "REF"),
+        Argument("FILE", "file", "Read the JSON from a file instead", OPTIONAL),
+    ),
+    _plumbing(
+        "rev-parse",
+        "revision.resolve",
+        "Print the object ids that revisions mean",
+        Option("--short", "short", "Print 12 characters of each id"),
+        Option("--trace-dir", "trace_dir", "Print the path of the repository's directory"),
+        Argument("REVISION", "revisions", "Revisions, ranges or addresses", ANY),
+    ),
+    _plumbing(
+        "rev-list",
+        "graph.walk",
+        "List the commits reachable from revisions",
+        Option("--count", "count", "Print only how many there are"),
+        Option("-n --max-count", "limit", "Stop after this many", "NUMBER", True),
+        Option("--first-parent", "first_parent", "Follow only first parents"),
+        Option("--all", "everything", "Start from every ref and HEAD"),
+        Option("--stdin", "stdin", "Take further revisions from standard input, one a line"),
+        Argument("REVISION", "revisions", "Revisions; ^A and A..B leave out what A reaches", ANY),
+    ),
+    _plumbing(
+        "update-ref",
+        "store.Store.transact",
+        "Move, make or delete refs, only if they stand where expected",
+        Option("-d --delete", "delete", "Delete the ref"),
+        Option("-m", "message", "What the reflog says", "TEXT"),
+        Option("--stdin", "stdin", "Take moves from standard input; all take effect, or none"),
+        Argument(
+            "REF NEW OLD", "words", "The ref, its new value and the value it must have now", ANY
+        ),
+    ),
+    _plumbing(
+        "symbolic-ref",
+        "refs.set_head",
+        "Print or set the ref that HEAD stands for",
+        Option("--short", "short", "Print the branch name only"),
+        Argument("NAME", "name", "HEAD"),
+        Argument("REF", "ref", "The ref HEAD shall stand for", OPTIONAL),
+    ),
+    _plumbing(
+        "for-each-ref",
+        "contracts.RefReader.iterate",
+        "List refs, sorted by name",
+        Option("--format", "template", "What to print for each ref", "FORMAT"),
+        Option("--count", "limit", "Stop after this many", "NUMBER", True),
+        Option("--tips", "tips", "List every tip of a diverged ref"),
+        Argument("PREFIX", "prefixes", "Only refs that are this or stand under it", ANY),
+    ),
+    _plumbing(
+        "ls-context",
+        "context.compiling.compile",
+        "List the messages of a revision's context",
+        Option("-z", "zero", "End entries with a zero byte instead of a newline"),
+        Argument("REVISION", "revision", "The revision; HEAD when not given", OPTIONAL),
+    ),
+    _plumbing(
+        "compile-index",
+        "context.compile_index",
+        "Print, check or rebuild the compile index of a branch",
+        Option("--verify", "verify", "Compare it with a fresh fold"),
+        Option("--rebuild", "rebuild", "Write it anew"),
+        Argument("BRANCH", "branch", "The branch; HEAD's when not given", OPTIONAL),
+    ),
+    _plumbing(
+        "count-objects",
+        "store.Store",
+        "Count objects and the space they take",
+        Option("-v", "verbose", "Print one `name: number` a line"),
+    ),
+)
+
+BY_NAME = {command.name: command for command in COMMANDS}
+
+
+def parse(command: Command, words: list[str]) -> dict[str, Any] | None:
+    """Return the parameters that plumbing's `run` is called with.
+
+    None means that the words are not understood here, be it a mistake or `--help`; the Typer command made
+    from the same row then says what is wrong.
+    """
+    values: dict[str, Any] = {}
+    options: dict[str, Option] = {}
+    for item in command.arguments:
+        if isinstance(item, Option):
+            values[item.name] = None if item.metavar else False
+            options.update((flag, item) for flag in item.flags)
+    rest: list[str] = []
+    position = 0
+    while position < len(words):
+        word = words[position]
+        position += 1
+        if word == "--":
+            rest += words[position:]
+            break
+        if not word.startswith("-") or word == "-":
+            rest.append(word)
+            continue
+        flag, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        option = options.get(flag)
+        if option is None and len(word) > 2 and word[1] != "-":
+            flag, equals, value = word[:2], "=", word[2:]
+            option = options.get(flag)
+            if option is not None and not option.metavar:
+                return None
+        if option is None or (equals and not option.metavar):
+            return None
+        if not option.metavar:
+            values[option.name] = True
+            continue
+        if not equals:
+            if position == len(words):
+                return None
+            value = words[position]
+            position += 1
+        if option.number and not (value.isascii() and value.isdigit() and len(value) < 19):
+            return None
+        values[option.name] = int(value) if option.number else value
+    return values if _place(command, rest, values) else None
+
+
+def _place(command: Command, rest: list[str], values: dict[str, Any]) -> bool:
+    """Give positional words to the arguments of the row; tell whether they fit."""
+    for item in command.arguments:
+        if isinstance(item, Option):
+            continue
+        if item.count in (ANY, SOME):
+            if item.count == SOME and not rest:
+                return False
+            values[item.name], rest = rest, []
+        elif rest:
+            values[item.name], rest = rest[0], rest[1:]
+        elif item.count == OPTIONAL:
+            values[item.name] = None
+        else:
+            return False
+    return not rest

@@ -1,0 +1,141 @@
+"""The entry point: plumbing runs from the command table alone, everything else through Typer.
+
+Rule: this module decides what runs and turns a failure into one line, a hint and an exit code. It imports nothing
+that a plumbing command does not need.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from trace_cli.commands import BY_NAME, PLUMBING, parse
+from trace_cli.failures import (
+    EXIT_BUG,
+    EXIT_INTERRUPTED,
+    EXIT_OUTPUT_CLOSED,
+    OutputClosedError,
+    exit_code,
+    hint,
+)
+from trace_cli.render.escape import safe
+from trace_cli.runtime import Invocation
+from trace_store import __version__
+from trace_store.errors import TraceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None, invocation: Invocation | None = None) -> int:
+    """Run one command and return its exit code; nothing is raised.
+
+    Args:
+        arguments: the words after the program's name; those of the process when None.
+        invocation: the surroundings; those of the process when None.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    here = Invocation() if invocation is None else invocation
+    try:
+        code = _run(words, here)
+        here.flush()
+        return code
+    except TraceError as error:
+        complain(here, error.message, hint(error))
+        return exit_code(error)
+    except KeyboardInterrupt:
+        here.note("")
+        return EXIT_INTERRUPTED
+    except OutputClosedError:
+        _forget_output()
+        return EXIT_OUTPUT_CLOSED
+    except Exception as error:  # noqa: BLE001 - the last line of defence
+        return _defect(here, error)
+
+
+def complain(invocation: Invocation, message: str, advice: str = "") -> None:
+    """Say what went wrong: one line, and one more with a hint."""
+    try:
+        invocation.note(f"trace: error: {_flat(message)}")
+        if advice:
+            invocation.note(f"hint: {_flat(advice)}")
+    except OutputClosedError:
+        _forget_output()
+
+
+def _run(words: list[str], invocation: Invocation) -> int:
+    found = _globals(words)
+    if found is not None:
+        folders, directory, color, rest = found
+        if rest == ["--version"]:
+            invocation.line(f"trace {__version__}")
+            return 0
+        command = BY_NAME.get(rest[0]) if rest else None
+        if command is not None and command.category == PLUMBING:
+            values = parse(command, rest[1:])
+            if values is not None:
+                invocation.enter(folders, directory, color=color)
+                return int(_load(command.target)(invocation, **values))
+    return int(_load("trace_cli.app:run_typer")(words, invocation))
+
+
+def _globals(words: list[str]) -> tuple[list[str], str | None, bool, list[str]] | None:
+    """Return (-C folders, --dir, whether colour is allowed, rest), or None when Typer must look at it."""
+    folders: list[str] = []
+    directory: str | None = None
+    color = True
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if word == "--no-color":
+            color = False
+        elif word in ("-C", "--dir"):
+            position += 1
+            if position == len(words):
+                return None
+            if word == "-C":
+                folders.append(words[position])
+            else:
+                directory = words[position]
+        elif word.startswith("--dir="):
+            directory = word[len("--dir=") :]
+        else:
+            break
+        position += 1
+    return folders, directory, color, words[position:]
+
+
+def _load(target: str):  # type: ignore[no-untyped-def]
+    module, _, attribute = target.partition(":")
+    __import__(module)
+    return getattr(sys.modules[module], attribute)
+
+
+def _flat(text: str) -> str:
+    return safe(text).replace("\n", "\\n").replace("\t", " ")
+
+
+def _forget_output() -> None:
+    """Let the interpreter's own flush at exit go nowhere instead of failing."""
+    import os
+
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+def _defect(invocation: Invocation, error: Exception) -> int:
+    """Report an error that nobody foresaw."""
+    if invocation.environment.debug:
+        import traceback
+
+        invocation.note(safe("".join(traceback.format_exception(error))), end="")
+    complain(
+        invocation,
+        f"unexpected {type(error).__name__}: {error}",
+        "this is a defect of Trace; please report it, with the traceback that TRACE_DEBUG=1 adds",
+    )
+    return EXIT_BUG

@@ -1,0 +1,1 @@
+"""Commands for people, one file a family."""

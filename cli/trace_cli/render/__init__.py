@@ -1,0 +1,1 @@
+"""Forms of output: escaped text, tables for people, JSON records for programs."""

@@ -1,0 +1,70 @@
+"""The one function that makes text of a repository safe to show.
+
+Rule: whatever came from a repository, a transcript or the network passes `safe` before a terminal sees it, in
+errors too. What a terminal would obey (escape sequences), what would reorder a line (bidirectional controls) and
+what cannot be seen (zero-width characters, tags) is shown by its code.
+"""
+
+from __future__ import annotations
+
+_RANGES = (
+    (0x00AD, 0x00AD),  # soft hyphen
+    (0x061C, 0x061C),  # Arabic letter mark
+    (0x180E, 0x180E),  # Mongolian vowel separator
+    (0x200B, 0x200F),  # zero width, direction marks
+    (0x2028, 0x202E),  # line and paragraph separators, bidirectional embeddings and overrides
+    (0x2060, 0x206F),  # invisible operators, bidirectional isolates
+    (0xD800, 0xDFFF),  # lone surrogates, which no encoding can carry
+    (0xFEFF, 0xFEFF),  # byte order mark
+    (0xFFF9, 0xFFFB),  # interlinear annotation
+    (0xE0000, 0xE007F),  # tags: invisible ASCII
+)
+
+
+class _Table:
+    """A translation table that is worked out as characters are met."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def __getitem__(self, code: int) -> str:
+        found = self._known.get(code)
+        if found is None:
+            found = self._known[code] = _shown(code)
+        return found
+
+
+def _shown(code: int) -> str:
+    if code < 0x20:
+        return chr(code) if code in (0x09, 0x0A) else f"\\x{code:02x}"
+    if 0x7F <= code <= 0x9F:
+        return f"\\x{code:02x}"
+    if any(first <= code <= last for first, last in _RANGES):
+        return f"<U+{code:04X}>"
+    return chr(code)
+
+
+_TABLE = _Table()
+
+
+def safe(text: str) -> str:
+    """Return text that any terminal shows as it stands; newlines and tabs stay."""
+    return text if text.isprintable() else text.translate(_TABLE)
+
+
+def one_line(text: str, width: int = 0) -> str:
+    """Return text on one line, each run of white space a single space, at most `width` characters (0: any)."""
+    # A window is enough: runs of white space rarely eat it up, and the text may have megabytes.
+    window = text[: 8 * width + 64] if width else text
+    line = safe(" ".join(window.split()))
+    if width and (len(line) > width or len(window) < len(text)):
+        return line[: width - 1].rstrip() + "…"
+    return line
+
+
+def bounded(content: bytes, limit: int = 0) -> str:
+    """Return content as safe text, bytes that are not UTF-8 by their code; `limit` characters (0: all)."""
+    text = safe(content.decode("utf-8", "backslashreplace"))
+    return text[:limit] + "…" if limit and len(text) > limit else text

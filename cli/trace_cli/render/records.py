@@ -1,0 +1,47 @@
+"""Output for programs: JSON, one value a line, with the shapes that docs/json.md describes.
+
+Rule: keys are snake_case and only ever added; ids are 64 hex characters, addresses `<id>.<n>`, times ISO 8601 in UTC
+with milliseconds, sizes in bytes. The bytes are UTF-8; on a terminal everything beyond ASCII is written as escapes,
+since a terminal would obey some of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from trace_cli.render.escape import bounded
+from trace_cli.runtime import Invocation
+
+
+def write_record(invocation: Invocation, record: Mapping[str, Any]) -> None:
+    """Write one JSON object on a line."""
+    invocation.write(json_bytes(record, ascii_only=invocation.terminal) + b"\n")
+
+
+def json_bytes(value: Any, *, ascii_only: bool = False, indent: int | None = None) -> bytes:
+    """Return a value as JSON bytes; lone surrogates, which UTF-8 cannot carry, as escapes."""
+    separators = (",", ": ") if indent else (", ", ": ")
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, separators=separators)
+    try:
+        return text.replace("\x7f", "\\u007f").encode("utf-8")
+    except UnicodeEncodeError:
+        return json_bytes(value, ascii_only=True, indent=indent)
+
+
+def write_data(invocation: Invocation, data: bytes) -> None:
+    """Write data as it is, or escaped when a terminal would have to show it."""
+    if invocation.terminal:
+        data = bounded(data).encode("utf-8")
+    invocation.write(data)
+
+
+def address_text(address: tuple[bytes, int]) -> str:
+    """Return an address in full: `<64 hex characters>.<n>`."""
+    return f"{address[0].hex()}.{address[1]}"
+
+
+def short_address(address: tuple[bytes, int]) -> str:
+    """Return an address for people: 12 hex characters, a point and the number."""
+    return f"{address[0].hex()[:12]}.{address[1]}"

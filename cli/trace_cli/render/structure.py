@@ -1,0 +1,110 @@
+r"""Structured objects as JSON text, without loss, and back.
+
+JSON has no bytes, so: an object id is its 64 hex characters; other bytes are `{"$bin": "hex"}`; a text that is
+itself 64 hex characters is `{"$text": "…"}`; a map whose only key is one of these is wrapped in `{"$map": …}`.
+
+Rule: two spaces of indentation, keys in their stored order (which is sorted), what a terminal would obey written
+as \u escapes. It is written by hand here because importing json costs as much as the command that prints.
+"""
+
+from __future__ import annotations
+
+from trace_cli.render.escape import safe
+from trace_store.errors import InvalidInputError
+from trace_store.oid import HEX_CHARACTERS, OID_BYTES, ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_HEX = frozenset("0123456789abcdef")
+_WRAPPERS = ("$bin", "$map", "$text")
+_SHORT = {
+    0x08: "\\b",
+    0x09: "\\t",
+    0x0A: "\\n",
+    0x0C: "\\f",
+    0x0D: "\\r",
+    0x22: '\\"',
+    0x5C: "\\\\",
+}
+
+
+def to_json(value: Any, indent: str = "") -> str:
+    """Return a value of a structured object as JSON text."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, bytes):
+        return f'"{value.hex()}"' if len(value) == OID_BYTES else f'{{"$bin": "{value.hex()}"}}'
+    if isinstance(value, str):
+        return f'{{"$text": "{value}"}}' if _is_hex(value) else quoted(value)
+    deeper = indent + "  "
+    if isinstance(value, dict):
+        if len(value) == 1 and next(iter(value)) in _WRAPPERS:
+            key = next(iter(value))
+            return f'{{"$map": {{{quoted(key)}: {to_json(value[key], indent)}}}}}'
+        items = [f"{quoted(key)}: {to_json(item, deeper)}" for key, item in value.items()]
+        opening, closing = "{", "}"
+    else:
+        items = [to_json(item, deeper) for item in value]
+        opening, closing = "[", "]"
+    if not items:
+        return opening + closing
+    return f"{opening}\n{deeper}" + f",\n{deeper}".join(items) + f"\n{indent}{closing}"
+
+
+def from_json(value: Any) -> Any:
+    """Return the stored value that parsed JSON stands for.
+
+    Raises:
+        InvalidInputError: it holds a float or a wrapper with something else in it.
+    """
+    if isinstance(value, str):
+        return ObjectId.parse(value) if _is_hex(value) else value
+    if isinstance(value, list):
+        return [from_json(item) for item in value]
+    if isinstance(value, float):
+        raise InvalidInputError(f"a commit holds no fractions: {value}")
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        key, inner = next(iter(value.items()))
+        if key == "$map" and isinstance(inner, dict):
+            return {name: from_json(item) for name, item in inner.items()}
+        if key == "$text" and isinstance(inner, str):
+            return inner
+        if key == "$bin" and isinstance(inner, str):
+            try:
+                return bytes.fromhex(inner)
+            except ValueError:
+                raise InvalidInputError(f"not hexadecimal: {inner[:40]!r}") from None
+        if key in _WRAPPERS:
+            raise InvalidInputError(f"{key} does not go with {type(inner).__name__}")
+    return {name: from_json(item) for name, item in value.items()}
+
+
+def quoted(text: str) -> str:
+    """Return text as a JSON string; what is not safe to show is escaped, other characters stay."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(map(_character, text)) + '"'
+
+
+def _character(character: str) -> str:
+    code = ord(character)
+    if code in _SHORT:
+        return _SHORT[code]
+    if safe(character) == character:
+        return character
+    if code > 0xFFFF:
+        high, low = divmod(code - 0x10000, 0x400)
+        return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+    return f"\\u{code:04x}"
+
+
+def _is_hex(text: str) -> bool:
+    return len(text) == HEX_CHARACTERS and _HEX.issuperset(text)

@@ -1,0 +1,145 @@
+"""Tables, numbers and colours for people.
+
+Rule: cells are text that is already safe to show. Widths are counted in terminal columns, so that wide characters
+do not break a column; colour is added last and only where the invocation allows it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Sequence
+
+from trace_cli.runtime import Invocation
+
+LEFT, RIGHT = "<", ">"
+DEFAULT_WIDTH = 100
+_STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "cyan": "36",
+}
+ROLE_STYLES = {
+    "system": "blue",
+    "developer": "blue",
+    "user": "green",
+    "assistant": "cyan",
+    "tool": "yellow",
+}
+
+
+def paint(invocation: Invocation, text: str, style: str) -> str:
+    """Return text in a style, or as it is where colour is not wanted."""
+    if not invocation.color or not text or style not in _STYLES:
+        return text
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def columns_of(text: str) -> int:
+    """Return how many terminal columns a line of safe text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def fit(text: str, width: int) -> str:
+    """Return text cut to `width` columns, with an ellipsis where something is missing."""
+    if columns_of(text) <= width:
+        return text
+    kept, used = [], 0
+    for character in text:
+        used += columns_of(character)
+        if used > width - 1:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + "…" if width > 0 else ""
+
+
+def terminal_width(invocation: Invocation) -> int:
+    """Return the columns of the terminal; 0, meaning any, when output goes elsewhere."""
+    if not invocation.terminal:
+        return 0
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or DEFAULT_WIDTH
+    except (OSError, ValueError):
+        return DEFAULT_WIDTH
+
+
+def table(
+    invocation: Invocation,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    align: str,
+    styles: Sequence[Sequence[str]] | None = None,
+) -> list[str]:
+    """Return the lines of a table; its last column takes the room that is left.
+
+    Args:
+        invocation: tells the width of the terminal and whether to colour.
+        header: names of the columns; empty for none.
+        rows: cells of safe text on one line.
+        align: LEFT or RIGHT for each column.
+        styles: a style or "" for each cell.
+    """
+    everything = [header, *rows] if header else list(rows)
+    if not everything:
+        return []
+    count = len(align)
+    widths = [max(columns_of(row[i]) for row in everything) for i in range(count)]
+    total = terminal_width(invocation)
+    if total:
+        widths[-1] = max(min(widths[-1], total - sum(widths[:-1]) - 2 * (count - 1)), 10)
+    lines: list[str] = []
+    for number, row in enumerate(everything):
+        cells: list[str] = []
+        for i, cell in enumerate(row):
+            text = fit(cell, widths[i]) if total else cell
+            padding = " " * (widths[i] - columns_of(text))
+            style = "dim"
+            if not (header and number == 0):
+                style = styles[number - bool(header)][i] if styles else ""
+            shown = paint(invocation, text, style)
+            if align[i] == RIGHT:
+                cells.append(padding + shown)
+            else:
+                cells.append(shown if i == count - 1 else shown + padding)
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def number(value: int) -> str:
+    """Return a whole number with its thousands apart."""
+    return f"{value:,}"
+
+
+def counted(value: int, noun: str) -> str:
+    """Return "1 message", "2,000 messages"."""
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
+def size(size_bytes: int) -> str:
+    """Return a size in bytes, KiB, MiB or GiB, three digits or so."""
+    value = float(size_bytes)
+    for unit in ("bytes", "KiB", "MiB"):
+        if value < 1024:
+            return f"{size_bytes} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"
+
+
+def share(part: int, whole: int) -> str:
+    """Return a part of a whole in per cent with one decimal; "" of nothing."""
+    return f"{100 * part / whole:.1f}%" if whole else ""
+
+
+def moment(time: str) -> str:
+    """Return an ISO time in UTC without its fraction, for people: `2026-11-21 07:10:02`."""
+    return time.partition(".")[0].replace("T", " ")

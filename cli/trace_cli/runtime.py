@@ -1,0 +1,178 @@
+r"""One run of the command line: where it happens, what it reads and where its output goes.
+
+Rule: commands touch the process's streams and its environment through an Invocation only. Data goes to standard
+output as UTF-8 bytes with "\n" line ends, whatever the locale and the platform; everything else goes to standard
+error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from trace_cli.failures import OutputClosedError, usage_error
+from trace_store.environment import Environment
+from trace_store.errors import UnreadableInputError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+MAXIMUM_INPUT_BYTES = 1024 * 1024 * 1024
+"""More than this is not taken from standard input or a file that is read whole."""
+
+
+class Invocation:
+    """The surroundings of one run.
+
+    Attributes:
+        environment: what the process's environment says.
+        directory: the value of --dir, or None.
+        terminal: whether standard output is a terminal.
+        color: whether standard output may be coloured.
+        interactive: whether standard error is a terminal, so that progress may be shown.
+    """
+
+    __slots__ = (
+        "_error",
+        "_input",
+        "_output",
+        "color",
+        "directory",
+        "environment",
+        "interactive",
+        "terminal",
+    )
+
+    def __init__(
+        self,
+        *,
+        environment: Environment | None = None,
+        output: BinaryIO | None = None,
+        error: BinaryIO | None = None,
+        input: BinaryIO | None = None,
+        terminal: bool | None = None,
+    ) -> None:
+        self.environment = Environment.read() if environment is None else environment
+        self.directory: str | None = None
+        self._output = output
+        self._error = error
+        self._input = input
+        self.terminal = _is_terminal(sys.stdout) if terminal is None else terminal
+        self.interactive = _is_terminal(sys.stderr) if terminal is None else terminal
+        self.color = self.terminal and self.environment.color
+
+    def enter(self, folders: list[str], directory: str | None, *, color: bool = True) -> None:
+        """Apply the global options: -C folders in turn, --dir, --no-color.
+
+        Raises:
+            InvalidInputError: a folder is not there.
+        """
+        for folder in folders:
+            try:
+                os.chdir(folder)
+            except OSError as error:
+                raise usage_error(f"cannot go to {folder!r}: {error.strerror}") from error
+        if directory is not None:
+            self.directory = directory
+        self.color = self.color and color
+
+    def write(self, data: bytes) -> None:
+        """Write data to standard output.
+
+        Raises:
+            OutputClosedError: nobody reads it any more.
+        """
+        stream = self._output
+        if stream is None:
+            stream = self._output = sys.stdout.buffer
+        try:
+            stream.write(data)
+        except BrokenPipeError as error:
+            raise OutputClosedError from error
+
+    def line(self, text: str = "") -> None:
+        """Write one line of text, which is already safe to show, to standard output."""
+        self.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+    def note(self, text: str, end: str = "\n") -> None:
+        """Write text, which is already safe to show, to standard error."""
+        self.flush()
+        stream = self._error
+        if stream is None:
+            stream = self._error = sys.stderr.buffer
+        try:
+            stream.write((text + end).encode("utf-8", "backslashreplace"))
+            stream.flush()
+        except (OSError, ValueError):
+            pass  # nobody to tell
+
+    def flush(self) -> None:
+        """Hand everything written so far to the system.
+
+        Raises:
+            OutputClosedError: nobody reads it any more.
+        """
+        if self._output is not None:
+            try:
+                self._output.flush()
+            except BrokenPipeError as error:
+                raise OutputClosedError from error
+
+    @property
+    def stdin(self) -> BinaryIO:
+        """Standard input as bytes."""
+        if self._input is None:
+            self._input = sys.stdin.buffer
+        return self._input
+
+    @property
+    def waits_for_keyboard(self) -> bool:
+        """Whether reading standard input would wait for a person to type."""
+        return self._input is None and _is_terminal(sys.stdin)
+
+    def input_lines(self) -> list[str]:
+        """Return the lines of standard input, empty ones left out.
+
+        Raises:
+            UnreadableInputError: a line is not UTF-8.
+        """
+        found: list[str] = []
+        for number, line in enumerate(self.stdin, 1):
+            try:
+                text = line.decode("utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise UnreadableInputError(
+                    f"line {number} of standard input is not UTF-8", line=number
+                ) from error
+            if text:
+                found.append(text)
+        return found
+
+    def read(self, path: str | None) -> bytes:
+        """Return the content of a file, or of standard input when the path is None or "-".
+
+        Raises:
+            UnreadableInputError: it cannot be read, is a folder, or is over 1 GiB.
+        """
+        name = "standard input" if path in (None, "-") else repr(path)
+        try:
+            if path is None or path == "-":
+                data = self.stdin.read(MAXIMUM_INPUT_BYTES + 1)
+            else:
+                with open(path, "rb") as file:
+                    data = file.read(MAXIMUM_INPUT_BYTES + 1)
+        except OSError as error:
+            raise UnreadableInputError(
+                f"cannot read {name}: {error.strerror}", path=path
+            ) from error
+        if len(data) > MAXIMUM_INPUT_BYTES:
+            raise UnreadableInputError(f"{name} holds more than 1 GiB", path=path)
+        return data
+
+
+def _is_terminal(stream: object) -> bool:
+    try:
+        return bool(stream.isatty())  # type: ignore[attr-defined]
+    except (AttributeError, ValueError, OSError):
+        return False  # closed, or replaced by something that is no file

@@ -1,0 +1,109 @@
+"""The table of commands, and the parser made from it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from importlib import import_module
+
+import pytest
+
+from trace_cli.commands import (
+    ANCILLARY,
+    BY_NAME,
+    COMMANDS,
+    PLUMBING,
+    PORCELAIN,
+    Argument,
+    Command,
+    Option,
+    parse,
+)
+
+PLUMBING_ROWS = [row for row in COMMANDS if row.category == PLUMBING]
+IDS = [row.name for row in COMMANDS]
+
+
+def command(*arguments: Option | Argument) -> Command:
+    return Command("x", PLUMBING, "x:run", "x", "X", arguments)
+
+
+def test_names_are_unique_and_categories_known() -> None:
+    assert len(BY_NAME) == len(COMMANDS)
+    assert {row.category for row in COMMANDS} == {PORCELAIN, ANCILLARY, PLUMBING}
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=IDS)
+def test_target_exists(row: Command) -> None:
+    module, _, attribute = row.target.partition(":")
+    assert getattr(import_module(module), attribute)
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=IDS)
+def test_library_function_exists(row: Command) -> None:
+    head, *rest = row.function.split(".")
+    found = import_module(head)
+    for position, name in enumerate(rest, 2):
+        if not hasattr(found, name):
+            import_module(".".join(row.function.split(".")[:position]))
+        found = getattr(found, name)
+
+
+@pytest.mark.parametrize("row", PLUMBING_ROWS, ids=[row.name for row in PLUMBING_ROWS])
+def test_run_takes_what_the_row_gives(row: Command) -> None:
+    module, _, attribute = row.target.partition(":")
+    parameters = inspect.signature(getattr(import_module(module), attribute)).parameters
+    assert list(parameters)[0] == "invocation"
+    assert set(parameters) - {"invocation"} == {item.name for item in row.arguments}
+    assert sys.modules[module].__doc__
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=IDS)
+def test_help_is_one_short_sentence(row: Command) -> None:
+    assert row.help[0].isupper()
+    assert not row.help.endswith(".")
+    assert len(row.help) <= 66
+
+
+FLAG = Option("-f --flag", "flag", "A switch")
+TEXT = Option("-t --text", "text", "A value", "TEXT")
+NUMBER = Option("-n", "limit", "A number", "N", True)
+MANY = Argument("FILE", "files", "Files", "*")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], {"flag": False, "text": None, "limit": None, "files": []}),
+        (["-f", "a", "b"], {"flag": True, "text": None, "limit": None, "files": ["a", "b"]}),
+        (["a", "--flag"], {"flag": True, "text": None, "limit": None, "files": ["a"]}),
+        (["-t", "v", "-n", "3"], {"flag": False, "text": "v", "limit": 3, "files": []}),
+        (["-tv", "-n3"], {"flag": False, "text": "v", "limit": 3, "files": []}),
+        (["--text=v=w"], {"flag": False, "text": "v=w", "limit": None, "files": []}),
+        (["--text="], {"flag": False, "text": "", "limit": None, "files": []}),
+        (["--text", "-f"], {"flag": False, "text": "-f", "limit": None, "files": []}),
+        (["--", "-f"], {"flag": False, "text": None, "limit": None, "files": ["-f"]}),
+        (["-"], {"flag": False, "text": None, "limit": None, "files": ["-"]}),
+    ],
+)
+def test_words_that_are_understood(words: list[str], expected: dict[str, object]) -> None:
+    assert parse(command(FLAG, TEXT, NUMBER, MANY), words) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["-x"], ["-fx"], ["--flag=1"], ["-t"], ["-n", "x"], ["-n", "-1"], ["-n", "１"]],
+)
+def test_words_that_are_left_to_typer(words: list[str]) -> None:
+    assert parse(command(FLAG, TEXT, NUMBER, MANY), words) is None
+
+
+def test_arguments_are_counted() -> None:
+    one, optional = Argument("A", "a", "A"), Argument("B", "b", "B", "?")
+    some = Argument("C", "c", "C", "+")
+    assert parse(command(one, optional), ["x"]) == {"a": "x", "b": None}
+    assert parse(command(one, optional), ["x", "y"]) == {"a": "x", "b": "y"}
+    assert parse(command(one, optional), []) is None
+    assert parse(command(one, optional), ["x", "y", "z"]) is None
+    assert parse(command(some), []) is None
+    assert parse(command(some), ["x", "y"]) == {"c": ["x", "y"]}
