@@ -1,3 +1,94 @@
-"""Version control for what a language model is shown."""
+"""Version control for what a language model is shown.
+
+    import trace_store
+
+    repo = trace_store.Repo.open(".")
+    repo.append("user", "Plan the release.")
+    context = repo.compile()
+
+Names are imported when they are first used, so that a command that needs few of them starts quickly.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.context.compiled import CompiledContext, CompiledMessage
+    from trace_store.environment import Environment
+    from trace_store.errors import ErrorCode, TraceError
+    from trace_store.history.draft import Draft
+    from trace_store.history.writing import CommitResult
+    from trace_store.ident import Clock, FixedClock, SystemClock
+    from trace_store.objects.commit import Commit, Tag
+    from trace_store.objects.message import Message
+    from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+    from trace_store.oid import ObjectId
+    from trace_store.repo import Repo
+    from trace_store.store import Store
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Clock",
+    "Commit",
+    "CommitResult",
+    "CompiledContext",
+    "CompiledMessage",
+    "Draft",
+    "Environment",
+    "ErrorCode",
+    "FixedClock",
+    "Image",
+    "Message",
+    "ObjectId",
+    "Opaque",
+    "Reasoning",
+    "Repo",
+    "Store",
+    "SystemClock",
+    "Tag",
+    "Text",
+    "ToolCall",
+    "ToolResult",
+    "TraceError",
+]
+
+_HOMES = {
+    "Clock": "ident",
+    "Commit": "objects.commit",
+    "CommitResult": "history.writing",
+    "CompiledContext": "context.compiled",
+    "CompiledMessage": "context.compiled",
+    "Draft": "history.draft",
+    "Environment": "environment",
+    "ErrorCode": "errors",
+    "FixedClock": "ident",
+    "Image": "objects.parts",
+    "Message": "objects.message",
+    "ObjectId": "oid",
+    "Opaque": "objects.parts",
+    "Reasoning": "objects.parts",
+    "Repo": "repo",
+    "Store": "store",
+    "SystemClock": "ident",
+    "Tag": "objects.commit",
+    "Text": "objects.parts",
+    "ToolCall": "objects.parts",
+    "ToolResult": "objects.parts",
+    "TraceError": "errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'trace_store' has no attribute {name!r}")
+    import importlib
+
+    value: object = getattr(importlib.import_module(f"trace_store.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,20 +12,8 @@ from trace_store.errors import InvalidInputError
 
 MAXIMUM_AUTHOR_BYTES = 1024
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Clock(Protocol):
-        """Tells the time; a caller may inject one, so that a repository is a function of its inputs."""
-
-        def now(self) -> int:
-            """Return milliseconds since the epoch, UTC."""
-            ...
-
-
-class SystemClock:
-    """The machine's clock."""
+class Clock:
+    """Tells the time. A caller may inject another, so that a repository is a function of its inputs."""
 
     __slots__ = ()
 
@@ -34,7 +22,13 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
-class FixedClock:
+class SystemClock(Clock):
+    """The machine's clock."""
+
+    __slots__ = ()
+
+
+class FixedClock(Clock):
     """A clock for tests and examples: starts where told and moves by a fixed step at each look."""
 
     __slots__ = ("_next", "_step")

@@ -1,0 +1,317 @@
+"""A compiled context: what a model is shown, read as it is looked at.
+
+Rule: values, decoded on access. A context of 100,000 messages costs two records until somebody asks for a message, and
+counts no token until somebody asks for tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, overload
+
+from trace_store.context.compile_index import IndexView
+from trace_store.context.index_records import GHOST, INEXACT, LABELLED, MessageRecord, TokenRecord
+from trace_store.context.plain import PlainContext, RenderableContext
+from trace_store.context.tokens import REPLY_TOKENS, TokenCounting, Tokenizer
+from trace_store.context.wording import find_message, find_wording, ghost_text
+from trace_store.objects.commit import Commit
+from trace_store.objects.content import read_content
+from trace_store.objects.message import Message, load_parts
+from trace_store.objects.parts import Part, Reasoning, Text
+from trace_store.oid import ObjectId, digest
+
+
+class Source(Protocol):
+    """Where a context reads from: objects, commits, and the columns of its index."""
+
+    def read(self, oid: bytes) -> bytes: ...
+    def read_commit(self, oid: bytes) -> Commit: ...
+    def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]: ...
+    def token_records(self, view: IndexView) -> list[TokenRecord]: ...
+    def token_total(self, view: IndexView) -> TokenRecord: ...
+
+
+class CompiledMessage:
+    """One message of a context. It has what `Message` has, and where it comes from.
+
+    Attributes:
+        position: its place in the context, from 0.
+        role, kind, priority: as the index holds them.
+        ghost: whether only the placeholder of a removed message stands here.
+    """
+
+    __slots__ = ("_parts", "_source", "_stored", "_tip", "position", "record")
+
+    def __init__(
+        self, source: Source, tip: bytes | None, record: MessageRecord, position: int
+    ) -> None:
+        self._source = source
+        self._tip = tip
+        self._parts: tuple[Part, ...] | None = None
+        self._stored: Mapping[str, Any] | None = None
+        self.record = record
+        self.position = position
+
+    @property
+    def role(self) -> str:
+        """The role."""
+        return self.record.role
+
+    @property
+    def kind(self) -> str:
+        """The kind."""
+        return self.record.kind
+
+    @property
+    def priority(self) -> str:
+        """The priority: pinned, important or normal; what is skipped is not in a context."""
+        return self.record.priority
+
+    @property
+    def ghost(self) -> bool:
+        """Whether this is the placeholder of a removed message."""
+        return bool(self.record.flags & GHOST)
+
+    @property
+    def address(self) -> tuple[ObjectId, int]:
+        """The message's address: (commit that created it, number there)."""
+        return ObjectId(self.record.commit), self.record.number
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The message's labels."""
+        if not self.record.flags & LABELLED or self._tip is None:
+            return frozenset()
+        return self._source.labels(self._tip, (self.record.commit, self.record.number))
+
+    @property
+    def stored(self) -> Mapping[str, Any]:
+        """The message in stored form, with the wording that counts."""
+        if self._stored is None:
+            record, read_commit = self.record, self._source.read_commit
+            stored = dict(find_message((record.commit, record.number), read_commit))
+            place = (record.place_commit, record.place_number)
+            if place != (record.commit, record.number):
+                stored["parts"] = find_wording(place, read_commit)
+            self._stored = stored
+        return self._stored
+
+    @property
+    def name(self) -> str:
+        """The speaker's name, or ""."""
+        return str(self.stored.get("name", ""))
+
+    @property
+    def model(self) -> str:
+        """The model that made it, or ""."""
+        return str(self.stored.get("model", ""))
+
+    @property
+    def id(self) -> str:
+        """The provider's id, or ""."""
+        return str(self.stored.get("id", ""))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What the message says.
+
+        Raises:
+            ObjectNotFoundError: its content is not here.
+            CorruptObjectError: its content is damaged.
+        """
+        if self._parts is None:
+            if self.ghost:
+                self._parts = (Text(ghost_text((self.record.commit, self.record.number))),)
+            else:
+                self._parts = load_parts(self.stored["parts"], self._source.read)
+        return self._parts
+
+    @property
+    def text(self) -> str:
+        """All text parts, joined by newlines."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+    def message(self) -> Message:
+        """Return a plain message with the same content."""
+        return Message(
+            self.role, self.parts, kind=self.kind, name=self.name, model=self.model, id=self.id
+        )
+
+    def __repr__(self) -> str:
+        commit, number = self.address
+        return f"CompiledMessage({self.role!r}, address='{commit.short()}.{number}')"
+
+
+class CompiledMessages(Sequence[CompiledMessage]):
+    """The messages of a context, made as they are asked for."""
+
+    __slots__ = ("_source", "_view")
+
+    def __init__(self, source: Source, view: IndexView) -> None:
+        self._source = source
+        self._view = view
+
+    def __len__(self) -> int:
+        return self._view.message_count
+
+    def __iter__(self) -> Iterator[CompiledMessage]:
+        for position, record in enumerate(self._view.messages()):
+            yield CompiledMessage(self._source, self._view.tip, record, position)
+
+    @overload
+    def __getitem__(self, index: int) -> CompiledMessage: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[CompiledMessage]: ...
+    def __getitem__(self, index: int | slice) -> CompiledMessage | list[CompiledMessage]:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                return [self[i] for i in range(start, stop, step)]
+            records = self._view.messages(start, stop)
+            return [
+                CompiledMessage(self._source, self._view.tip, record, start + i)
+                for i, record in enumerate(records)
+            ]
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
+            raise IndexError(index)
+        record = next(self._view.messages(position, position + 1))
+        return CompiledMessage(self._source, self._view.tip, record, position)
+
+
+MessageLike = CompiledMessage | Message
+
+
+class CompiledContext(RenderableContext):
+    """What a model is shown at a commit.
+
+    Attributes:
+        commit: the commit, or None on an unborn branch.
+        messages: in order; read as they are looked at.
+        prefix_hash: 32 bytes over all messages; equal contexts have equal hashes, wherever they came from.
+        model: the model that it was compiled for, or "".
+    """
+
+    __slots__ = (
+        "_counting",
+        "_reasoning",
+        "_source",
+        "_tokenizer",
+        "_tools",
+        "_view",
+        "commit",
+        "messages",
+        "model",
+    )
+
+    def __init__(
+        self,
+        source: Source,
+        view: IndexView,
+        tokenizer: Tokenizer,
+        counting: TokenCounting,
+        tools: Callable[[], tuple[Any, ...]],
+        *,
+        model: str = "",
+        reasoning: bool = True,
+    ) -> None:
+        self._source = source
+        self._view = view
+        self._tokenizer = tokenizer
+        self._counting = counting
+        self._tools = tools
+        self._reasoning = reasoning
+        self.commit = None if view.tip is None else ObjectId(view.tip)
+        self.messages: CompiledMessages = CompiledMessages(source, view)
+        self.model = model
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __repr__(self) -> str:
+        at = self.commit.short() if self.commit else "unborn"
+        return f"CompiledContext({at}, {len(self)} messages)"
+
+    @property
+    def prefix_hash(self) -> bytes:
+        """32 bytes over what a model may see of all messages."""
+        return self._view.prefix_hash
+
+    def prefix_hashes(self) -> list[bytes]:
+        """Return the hash of the context up to and including each message."""
+        return [record.prefix for record in self._view.messages()]
+
+    @property
+    def tools(self) -> tuple[Any, ...]:
+        """The tool schemas in force, decoded from JSON."""
+        return self._tools()
+
+    @property
+    def tools_hash(self) -> bytes:
+        """32 bytes over the tool schemas."""
+        return digest(json.dumps(self.tools, sort_keys=True, separators=(",", ":")).encode())
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of all messages and the framing of a request, as far as `token_source` says.
+
+        Tool schemas are not in it: no provider says how they are written out.
+        """
+        if not len(self):
+            return 0
+        return self._counting.scale(self._source.token_total(self._view).total + REPLY_TOKENS)
+
+    @property
+    def token_source(self) -> str:
+        """How far to trust the counts: `exact:…` for text alone, `estimate:…`, or `custom:…`.
+
+        A count of text is exact; framing, images and opaque parts make the sum an estimate.
+        """
+        source = self._counting.source
+        if source.startswith("exact:") and len(self):
+            if self._source.token_total(self._view).inexact:
+                return "estimate:" + source.removeprefix("exact:")
+        return source
+
+    def message_tokens(self) -> list[tuple[int, bool]]:
+        """Return (tokens, whether they are pure text counts) of each message, scaled for the model."""
+        return [
+            (self._counting.scale(record.tokens), not record.flags & INEXACT)
+            for record in self._source.token_records(self._view)
+        ]
+
+    def shown_messages(self) -> list[MessageLike]:
+        """Return the messages as they are rendered: without reasoning when that is hidden."""
+        if self._reasoning:
+            return list(self.messages)
+        return [shown for m in self.messages if (shown := _without_reasoning(m)) is not None]
+
+    def plain(self, messages: Sequence[Message]) -> PlainContext:
+        """Return a context of other messages, counted and rendered as this one."""
+        return PlainContext(
+            messages,
+            self._tools,
+            self._tokenizer,
+            self._counting,
+            commit=self.commit,
+            model=self.model,
+        )
+
+
+def load_tools(schemas: Sequence[bytes], source: Source) -> tuple[Any, ...]:
+    """Return tool schemas decoded from their blobs."""
+    return tuple(json.loads(read_content(oid, source.read)) for oid in schemas)
+
+
+def _without_reasoning(message: CompiledMessage) -> MessageLike | None:
+    if message.ghost or not any(isinstance(part, Reasoning) for part in message.parts):
+        return message
+    plain = message.message()
+    parts = tuple(part for part in plain.parts if not isinstance(part, Reasoning))
+    if not parts:
+        return None
+    return Message(
+        plain.role, parts, kind=plain.kind, name=plain.name, model=plain.model, id=plain.id
+    )
+

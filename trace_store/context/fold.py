@@ -1,0 +1,398 @@
+"""The fold: operations in, the state of every message out. This is the slow path that all others must equal.
+
+Rule: the context of a commit is the fold of operations along first parents. No entry is ever dropped: a hidden
+message stays at its place, so that it can be shown again. An operation may name any entry of its fold, visible or
+hidden, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from trace_store.errors import (
+    CorruptObjectError,
+    InvalidOperationError,
+    MessageNotFoundError,
+    UnsupportedFormatError,
+)
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.oid import ObjectId
+
+Address = tuple[bytes, int]
+Place = tuple[bytes, int]
+"""Where parts stand: a commit, and the number of the version among those that the commit makes."""
+ReadCommit = Callable[[bytes], Commit]
+
+REMOVED = "removed"
+REPLACED = "replaced"
+
+
+class Version:
+    """One wording of a message.
+
+    Attributes:
+        parts: in stored form.
+        place: (commit id, number); messages that a commit creates are numbered first, then its edits.
+    """
+
+    __slots__ = ("parts", "place")
+
+    def __init__(self, parts: Sequence[Mapping[str, Any]], place: Place) -> None:
+        self.parts = parts
+        self.place = place
+
+
+class Entry:
+    """One message of a fold, with all that operations did to it.
+
+    Attributes:
+        address: (id of the commit that created it, number there).
+        message: its stored form as created; the parts that count are `parts`.
+        versions: its wordings, oldest first; `current` is the index of the one that counts.
+        hidden: "" when it stands in the context, else REMOVED or REPLACED.
+        ghost: whether a removed message leaves a short placeholder.
+        priority, labels, keep: as annotated; `keep` holds the blobs of must-keep patterns.
+    """
+
+    __slots__ = (
+        "address",
+        "current",
+        "ghost",
+        "hidden",
+        "keep",
+        "labels",
+        "message",
+        "priority",
+        "versions",
+    )
+
+    def __init__(self, address: Address, message: Mapping[str, Any]) -> None:
+        self.address = address
+        self.message = message
+        self.versions = [Version(message["parts"], address)]
+        self.current = 0
+        self.hidden = ""
+        self.ghost = False
+        self.priority = ops.NORMAL
+        self.labels: frozenset[str] = frozenset()
+        self.keep: tuple[bytes, ...] = ()
+
+    @property
+    def parts(self) -> Sequence[Mapping[str, Any]]:
+        """The wording that counts, in stored form."""
+        return self.versions[self.current].parts
+
+    @property
+    def place(self) -> Place:
+        """Where the wording that counts stands."""
+        return self.versions[self.current].place
+
+    @property
+    def visible(self) -> bool:
+        """Whether it takes part in the compiled context, be it as a ghost."""
+        if self.hidden:
+            return self.hidden == REMOVED and self.ghost
+        return self.priority != ops.SKIP
+
+    @property
+    def is_ghost(self) -> bool:
+        """Whether only its placeholder is shown."""
+        return bool(self.hidden) and self.ghost
+
+    def copy(self) -> Entry:
+        """Return an entry that changes independently."""
+        other = Entry.__new__(Entry)
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.versions = list(self.versions)
+        return other
+
+
+class Fold:
+    """The state after a commit: entries in their order, and the tool schemas in force.
+
+    Attributes:
+        entries: every message, visible or hidden, in order.
+        tools: ids of the schema blobs; `tools_commit` is the commit that set them, or None.
+    """
+
+    __slots__ = ("_by_address", "entries", "tools", "tools_commit")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.tools: tuple[bytes, ...] = ()
+        self.tools_commit: bytes | None = None
+        self._by_address: dict[Address, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def visible(self) -> Iterator[Entry]:
+        """Yield the entries that take part in the compiled context."""
+        return (entry for entry in self.entries if entry.visible)
+
+    def entry(self, address: Address) -> Entry:
+        """Return the entry at an address.
+
+        Raises:
+            MessageNotFoundError: the fold has no such message.
+        """
+        try:
+            return self._by_address[address]
+        except KeyError:
+            raise MessageNotFoundError(
+                f"this context has no message {_show(address)}", address=address
+            ) from None
+
+    def copy(self) -> Fold:
+        """Return a fold that changes independently."""
+        other = Fold()
+        other.entries = [entry.copy() for entry in self.entries]
+        other._by_address = {entry.address: entry for entry in other.entries}
+        other.tools = self.tools
+        other.tools_commit = self.tools_commit
+        return other
+
+    def apply(self, oid: bytes, commit: Commit, others: Sequence[Fold | None] = ()) -> None:
+        """Apply a commit's operations.
+
+        Args:
+            oid: the commit's id, or HERE while it is being made.
+            commit: the commit.
+            others: the folds of its parents, by place; only those that an `include` names are looked at.
+
+        Raises:
+            InvalidOperationError: an operation names what its fold does not hold.
+            UnsupportedFormatError: an operation is unknown to this version.
+            CorruptObjectError: an operation's fields are damaged.
+        """
+        created = 0
+        version = sum(ops.message_count(operation) for operation in commit.operations)
+        for operation in commit.operations:
+            try:
+                apply_one = _APPLY[operation.name]
+            except KeyError:
+                raise UnsupportedFormatError(
+                    f"commit {ObjectId(oid).short()} holds the operation {operation.name[:40]!r}, "
+                    "which this version does not know",
+                    required=f"operation:{operation.name}",
+                ) from None
+            try:
+                apply_one(self, operation, _Making(oid, created, version, others))
+            except MessageNotFoundError as error:
+                raise InvalidOperationError(
+                    f"{operation.name}: {error.message}", address=error.address
+                ) from error
+            except (KeyError, TypeError, AttributeError, IndexError) as error:
+                raise CorruptObjectError(
+                    f"commit {ObjectId(oid).short()}: the operation {operation.name} is damaged"
+                ) from error
+            created += ops.message_count(operation)
+            version += operation.name == ops.EDIT
+
+    def _add(self, entry: Entry, at: int) -> None:
+        self.entries.insert(at, entry)
+        self._by_address[entry.address] = entry
+
+    def _index(self, address: Address) -> int:
+        return self.entries.index(self.entry(address))
+
+
+class _Making:
+    """What an operation must know of its commit: id, numbers of its first message and version, parents' folds."""
+
+    __slots__ = ("created", "oid", "others", "version")
+
+    def __init__(
+        self, oid: bytes, created: int, version: int, others: Sequence[Fold | None]
+    ) -> None:
+        self.oid = oid
+        self.created = created
+        self.version = version
+        self.others = others
+
+    def address(self, target: Sequence[Any]) -> Address:
+        commit, number = target
+        return (bytes(commit) or self.oid, number)
+
+    def addresses(self, operation: Operation) -> list[Address]:
+        return [self.address(target) for target in operation.fields["targets"]]
+
+    def entries(self, operation: Operation) -> list[Entry]:
+        return [
+            Entry((self.oid, self.created + i), message)
+            for i, message in enumerate(operation.fields["messages"])
+        ]
+
+
+def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
+    """Return the fold of a commit.
+
+    Raises:
+        ObjectNotFoundError: a commit is not here.
+        InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
+    """
+    # Folds of merged parents come first; an explicit stack, since histories nest without bound.
+    done: dict[bytes, Fold] = {}
+    chains: dict[bytes, list[tuple[bytes, Commit]]] = {}
+    stack = [tip]
+    while stack:
+        oid = stack[-1]
+        if oid in done:
+            stack.pop()
+            continue
+        if oid not in chains:
+            chains[oid] = _first_parents(oid, read_commit)
+        missing = [p for _, c in chains[oid] for p in _included_parents(c) if p not in done]
+        if missing:
+            stack.extend(missing)
+            continue
+        state = Fold()
+        for commit_oid, commit in reversed(chains.pop(oid)):
+            state.apply(commit_oid, commit, [done.get(parent) for parent in commit.parents])
+        done[oid] = state
+    return done[tip]
+
+
+def is_append_only(commit: Commit) -> bool:
+    """Tell whether a commit leaves all earlier messages as they are, so that it only adds at the end."""
+    return all(operation.name in _ADDS_AT_END for operation in commit.operations)
+
+
+def _first_parents(oid: bytes, read_commit: ReadCommit) -> list[tuple[bytes, Commit]]:
+    chain = []
+    while True:
+        commit = read_commit(oid)
+        chain.append((oid, commit))
+        if not commit.parents:
+            return chain
+        oid = commit.parents[0]
+
+
+def _included_parents(commit: Commit) -> list[bytes]:
+    return [
+        commit.parents[operation.fields["parent"]]
+        for operation in commit.operations
+        if operation.name == ops.INCLUDE
+        and isinstance(operation.fields.get("parent"), int)
+        and 0 < operation.fields["parent"] < len(commit.parents)
+    ]
+
+
+def _append(state: Fold, operation: Operation, making: _Making) -> None:
+    for entry in making.entries(operation):
+        state._add(entry, len(state.entries))
+
+
+def _include(state: Fold, operation: Operation, making: _Making) -> None:
+    number = operation.fields["parent"]
+    other = making.others[number] if 0 < number < len(making.others) else None
+    if other is None:
+        raise InvalidOperationError(f"include: the commit has no parent {number}")
+    after = operation.fields.get("after")
+    at = state._index(making.address(after)) + 1 if after is not None else len(state.entries)
+    for address in making.addresses(operation):
+        if address in state._by_address:
+            continue  # including twice is one message
+        state._add(other.entry(address).copy(), at)
+        at += 1
+
+
+def _edit(state: Fold, operation: Operation, making: _Making) -> None:
+    entry = state.entry(making.address(operation.fields["target"]))
+    entry.versions.append(Version(operation.fields["parts"], (making.oid, making.version)))
+    entry.current = len(entry.versions) - 1
+
+
+def _annotate(state: Fold, operation: Operation, making: _Making) -> None:
+    fields = operation.fields
+    for address in making.addresses(operation):
+        entry = state.entry(address)
+        entry.priority = fields.get("priority", entry.priority)
+        if entry.priority not in ops.PRIORITIES:
+            raise UnsupportedFormatError(
+                f"unknown priority {entry.priority!r}", required=f"priority:{entry.priority}"
+            )
+        if "keep" in fields:
+            entry.keep = tuple(fields["keep"])
+        entry.labels = (entry.labels | set(fields.get("labels", ()))) - set(
+            fields.get("unlabels", ())
+        )
+
+
+def _remove(state: Fold, operation: Operation, making: _Making) -> None:
+    for address in making.addresses(operation):
+        entry = state.entry(address)
+        entry.hidden = REMOVED
+        entry.ghost = bool(operation.fields.get("ghost", False))
+
+
+def _restore(state: Fold, operation: Operation, making: _Making) -> None:
+    version = operation.fields.get("version")
+    for address in making.addresses(operation):
+        entry = state.entry(address)
+        if version is not None:
+            if not 0 <= version < len(entry.versions):
+                raise InvalidOperationError(
+                    f"message {_show(address)} has {len(entry.versions)} versions, "
+                    f"none numbered {version}"
+                )
+            entry.current = version
+        entry.hidden = ""
+        entry.ghost = False
+
+
+def _replace(state: Fold, operation: Operation, making: _Making) -> None:
+    targets = {id(state.entry(address)) for address in making.addresses(operation)}
+    at = len(state.entries)
+    for i, entry in enumerate(state.entries):
+        if id(entry) in targets:
+            at = min(at, i)
+            entry.hidden = REPLACED
+            entry.ghost = False
+    for entry in making.entries(operation):
+        state._add(entry, at)
+        at += 1
+
+
+def _move(state: Fold, operation: Operation, making: _Making) -> None:
+    moved = [state.entry(address) for address in making.addresses(operation)]
+    after = operation.fields.get("after")
+    neighbour = None if after is None else state.entry(making.address(after))
+    if neighbour is not None and any(entry is neighbour for entry in moved):
+        raise InvalidOperationError("move: a message cannot be placed after itself")
+    names = {entry.address for entry in moved}
+    rest = [entry for entry in state.entries if entry.address not in names]
+    at = 0 if neighbour is None else rest.index(neighbour) + 1
+    state.entries[:] = [*rest[:at], *moved, *rest[at:]]
+
+
+def _tools(state: Fold, operation: Operation, making: _Making) -> None:
+    state.tools = tuple(operation.fields["schemas"])
+    state.tools_commit = making.oid
+
+
+def _usage(state: Fold, operation: Operation, making: _Making) -> None:
+    """What a provider reported changes no message."""
+
+
+def _show(address: Address) -> str:
+    commit, number = address
+    return f"{ObjectId(commit).short() or 'HERE'}.{number}"
+
+
+_APPLY: dict[str, Callable[[Fold, Operation, _Making], None]] = {
+    ops.APPEND: _append,
+    ops.INCLUDE: _include,
+    ops.EDIT: _edit,
+    ops.ANNOTATE: _annotate,
+    ops.REMOVE: _remove,
+    ops.RESTORE: _restore,
+    ops.REPLACE: _replace,
+    ops.MOVE: _move,
+    ops.TOOLS: _tools,
+    ops.USAGE: _usage,
+}
+_ADDS_AT_END = (ops.APPEND, ops.TOOLS, ops.USAGE)

@@ -1,0 +1,212 @@
+"""The records of the compile index, to the byte.
+
+Rule: numbers and bytes only; what they mean for a context is in `compile_index.py`. Integers are little-endian. The
+checksum is CRC-32 begun with SEED, so that a run of zeros, which a crash may leave, never validates.
+
+A column begins with a header of 64 bytes:
+
+     0   4  "TRIX" (messages) or "TRTK" (tokens)        16  16  generation
+     4   2  version                                     32  28  zero
+     6   2  bytes of a record                           60   4  checksum
+     8   8  base: records of the first writing
+
+A record of the messages column has 128 bytes:
+
+     0  32  commit of the address                       75   1  kind
+    32   4  number of the address                       76   4  tools: 1 + number of the record that set them, or 0
+    36  32  commit where the wording stands             80  32  prefix hash up to here
+    68   4  number of the wording there                112   8  ordinal: messages up to here
+    72   2  flags                                      120   4  zero
+    74   1  role                                       124   4  checksum
+
+A record of a tokens column has 24 bytes:
+
+     0   4  tokens of the message                       16   4  inexact: messages so far whose count is no pure
+     4   2  flags                                               text count
+     6   2  zero                                        20   4  checksum
+     8   8  total: tokens up to here
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass, replace
+
+from trace_store.errors import CorruptIndexError
+from trace_store.objects.message import KINDS, ROLES
+from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED
+
+VERSION = 1
+SEED = 0x54524958
+MESSAGES_MAGIC = b"TRIX"
+TOKENS_MAGIC = b"TRTK"
+
+_HEADER = struct.Struct("<4sHHQ16s28sI")
+_MESSAGE = struct.Struct("<32sI32sIHBBI32sQII")
+_TOKENS = struct.Struct("<IHHQII")
+HEADER_BYTES = _HEADER.size
+MESSAGE_BYTES = _MESSAGE.size
+TOKENS_BYTES = _TOKENS.size
+
+MARKER = 1
+"""The record is no message; it says that the index reaches a commit, or where the tools were set."""
+END = 2
+"""The last record of a commit; the index is valid up to here."""
+GHOST = 4
+EDITED = 8
+IS_PINNED = 16
+IS_IMPORTANT = 32
+LABELLED = 64
+TOOLS = 128
+"""The commit of this marker set the tools."""
+
+INEXACT = 1
+"""The count of a message includes an estimate."""
+
+_PRIORITY_FLAGS = {PINNED: IS_PINNED, IMPORTANT: IS_IMPORTANT, NORMAL: 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The head of a column."""
+
+    magic: bytes
+    record_bytes: int
+    base: int
+    generation: bytes
+
+    def pack(self) -> bytes:
+        """Return the 64 bytes."""
+        data = _HEADER.pack(
+            self.magic, VERSION, self.record_bytes, self.base, self.generation, bytes(28), 0
+        )
+        return _sealed(data)
+
+    @classmethod
+    def unpack(cls, data: bytes, magic: bytes, record_bytes: int) -> Header:
+        """Return the header.
+
+        Raises:
+            CorruptIndexError: damaged, of another version, or of another column.
+        """
+        _check(data, HEADER_BYTES)
+        found, version, size, base, generation, _, _ = _HEADER.unpack(data)
+        if (found, version, size) != (magic, VERSION, record_bytes):
+            raise CorruptIndexError("not an index of this version")
+        return cls(found, size, base, generation)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRecord:
+    """One message of a compiled context, or a marker."""
+
+    commit: bytes
+    number: int
+    place_commit: bytes
+    place_number: int
+    flags: int
+    role: str
+    kind: str
+    tools: int
+    prefix: bytes
+    ordinal: int
+
+    @property
+    def is_message(self) -> bool:
+        """Whether this is a message and no marker."""
+        return not self.flags & MARKER
+
+    @property
+    def priority(self) -> str:
+        """The message's priority."""
+        if self.flags & IS_PINNED:
+            return PINNED
+        return IMPORTANT if self.flags & IS_IMPORTANT else NORMAL
+
+    def ended(self) -> MessageRecord:
+        """Return the record as the last one of its commit."""
+        return replace(self, flags=self.flags | END)
+
+    def pack(self) -> bytes:
+        """Return the 128 bytes."""
+        data = _MESSAGE.pack(
+            self.commit,
+            self.number,
+            self.place_commit,
+            self.place_number,
+            self.flags,
+            ROLES.index(self.role),
+            KINDS.index(self.kind),
+            self.tools,
+            self.prefix,
+            self.ordinal,
+            0,
+            0,
+        )
+        return _sealed(data)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> MessageRecord:
+        """Return the record.
+
+        Raises:
+            CorruptIndexError: it is damaged.
+        """
+        _check(data, MESSAGE_BYTES)
+        (commit, number, place_commit, place_number, flags, role, kind, tools, prefix, ordinal) = (
+            _MESSAGE.unpack(data)[:10]
+        )
+        if role >= len(ROLES) or kind >= len(KINDS):
+            raise CorruptIndexError("an index record is damaged")
+        return cls(
+            commit,
+            number,
+            place_commit,
+            place_number,
+            flags,
+            ROLES[role],
+            KINDS[kind],
+            tools,
+            prefix,
+            ordinal,
+        )
+
+
+def priority_flag(priority: str) -> int:
+    """Return the flag of a priority that lets a message stand in the context."""
+    return _PRIORITY_FLAGS[priority]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """The tokens of one message, and of all up to it."""
+
+    tokens: int
+    flags: int
+    total: int
+    inexact: int
+
+    def pack(self) -> bytes:
+        """Return the 24 bytes."""
+        return _sealed(_TOKENS.pack(self.tokens, self.flags, 0, self.total, self.inexact, 0))
+
+    @classmethod
+    def unpack(cls, data: bytes) -> TokenRecord:
+        """Return the record.
+
+        Raises:
+            CorruptIndexError: it is damaged.
+        """
+        _check(data, TOKENS_BYTES)
+        tokens, flags, _, total, inexact, _ = _TOKENS.unpack(data)
+        return cls(tokens, flags, total, inexact)
+
+
+def _sealed(data: bytes) -> bytes:
+    return data[:-4] + zlib.crc32(data[:-4], SEED).to_bytes(4, "little")
+
+
+def _check(data: bytes, size: int) -> None:
+    if len(data) != size or zlib.crc32(data[:-4], SEED) != int.from_bytes(data[-4:], "little"):
+        raise CorruptIndexError("an index record is damaged")

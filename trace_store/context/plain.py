@@ -1,0 +1,123 @@
+"""Contexts as things to send: the part that all of them share, and the context that is a plain list of messages.
+
+Rule: rendering is `render`'s business; this module hands it the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trace_store.context import render
+from trace_store.context.tokens import REPLY_TOKENS, TokenCounting, Tokenizer, count_message
+from trace_store.objects.message import Message
+from trace_store.oid import ObjectId
+
+if TYPE_CHECKING:
+    from trace_store.context.compiled import CompiledMessage
+
+
+class RenderableContext:
+    """What every context can do: be rendered for a provider."""
+
+    __slots__ = ()
+
+    model: str
+
+    @property
+    def tools(self) -> tuple[Any, ...]:
+        """The tool schemas in force, decoded from JSON."""
+        raise AttributeError("tools")
+
+    def shown_messages(self) -> Sequence[Message | CompiledMessage]:
+        """Return the messages as they are rendered."""
+        raise AttributeError("shown_messages")
+
+    def render(self, form: str, **options: Any) -> render.Rendered:
+        """Return the context in a provider's form; `form` is a name in `render.RENDERERS`.
+
+        Raises:
+            InvalidInputError: unknown form.
+            RenderError: with `strict=True`, when the context would have to be repaired.
+        """
+        return render.render(
+            form, self.shown_messages(), self.tools, model=self.model or None, **options
+        )
+
+    def to_openai(self, **options: Any) -> dict[str, Any]:
+        """Return an OpenAI chat request: `{"messages": …, "tools": …}`."""
+        request: dict[str, Any] = self.render("openai", **options).request
+        return request
+
+    def to_anthropic(self, **options: Any) -> dict[str, Any]:
+        """Return an Anthropic request: `{"system": …, "messages": …, "tools": …}`."""
+        request: dict[str, Any] = self.render("anthropic", **options).request
+        return request
+
+    def to_text(self, **options: Any) -> str:
+        """Return a plain transcript."""
+        return str(self.render("text", **options).request)
+
+    def to_json(self, **options: Any) -> dict[str, Any]:
+        """Return Trace's lossless form."""
+        request: dict[str, Any] = self.render("json", **options).request
+        return request
+
+
+class PlainContext(RenderableContext):
+    """A context made of a list of messages, as a strategy or a custom compiler gives it.
+
+    Attributes:
+        commit: the commit it was made at, or None.
+        messages: plain messages.
+        model: the model that it was compiled for, or "".
+        token_source: how far to trust the counts.
+    """
+
+    __slots__ = ("_counting", "_tokenizer", "_tools", "commit", "messages", "model")
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        tools: Callable[[], tuple[Any, ...]],
+        tokenizer: Tokenizer,
+        counting: TokenCounting,
+        *,
+        commit: ObjectId | None = None,
+        model: str = "",
+    ) -> None:
+        self.messages = tuple(messages)
+        self.commit = commit
+        self.model = model
+        self._tools = tools
+        self._tokenizer = tokenizer
+        self._counting = counting
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @property
+    def tools(self) -> tuple[Any, ...]:
+        """The tool schemas in force, decoded from JSON."""
+        return self._tools()
+
+    def shown_messages(self) -> Sequence[Message]:
+        """Return the messages as they are rendered."""
+        return self.messages
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of all messages and the framing of a request."""
+        if not self.messages:
+            return 0
+        counts = [count_message(self._tokenizer, message).total for message in self.messages]
+        return self._counting.scale(sum(counts) + REPLY_TOKENS)
+
+    @property
+    def token_source(self) -> str:
+        """How far to trust the counts, as in `CompiledContext.token_source`."""
+        source = self._counting.source
+        guesses = any(count_message(self._tokenizer, m).has_guesses for m in self.messages)
+        if source.startswith("exact:") and guesses:
+            return "estimate:" + source.removeprefix("exact:")
+        return source

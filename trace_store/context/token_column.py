@@ -1,0 +1,93 @@
+"""The tokens column beside a compile index: what each message weighs under one encoding, and the running total.
+
+Rule: counting is put off until somebody asks, so it has a file of its own that catches up by itself: the records of
+the index are appended when a compile first sees a message, and records are never changed. There is one column an
+encoding. It belongs to one generation of the index and is begun anew with the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from trace_store.context import index_records as form
+from trace_store.context.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
+from trace_store.context.compile_index import IndexView
+from trace_store.context.index_records import Header, MessageRecord, TokenRecord
+from trace_store.context.tokens import MessageTokens
+from trace_store.errors import CorruptIndexError
+
+Count = Callable[[Iterator[MessageRecord], int], Iterator[MessageTokens]]
+"""Counts messages of a context; told how many there are."""
+
+NOTHING = TokenRecord(0, 0, 0, 0)
+
+
+class TokenColumn:
+    """Tokens of the messages of one index, under one encoding."""
+
+    __slots__ = ("_column",)
+
+    def __init__(self, column: DiskColumn | MemoryColumn) -> None:
+        self._column = column
+
+    def total(self, view: IndexView, count: Count) -> TokenRecord:
+        """Return the record of a context's last message, whose total is the context's; counts what is uncounted."""
+        wanted = view.message_count
+        if not wanted:
+            return NOTHING
+        opened, have = self._load(view)
+        if have >= wanted:
+            return _read(opened, wanted - 1)
+        return self._extend(opened, have, view, count)[1]
+
+    def tokens(self, view: IndexView, count: Count) -> list[TokenRecord]:
+        """Return the records of all messages of a context."""
+        wanted = view.message_count
+        if not wanted:
+            return []
+        opened, have = self._load(view)
+        if have < wanted:
+            opened, _ = self._extend(opened, have, view, count)
+        size = form.TOKENS_BYTES
+        data = opened.read(form.HEADER_BYTES, wanted * size)
+        return [TokenRecord.unpack(data[at : at + size]) for at in range(0, wanted * size, size)]
+
+    def _load(self, view: IndexView) -> tuple[OpenColumn | MemoryBytes, int]:
+        opened = self._column.current()
+        if opened is not None:
+            try:
+                header = Header.unpack(
+                    opened.read(0, form.HEADER_BYTES), form.TOKENS_MAGIC, form.TOKENS_BYTES
+                )
+                if header.generation == view.generation:
+                    have = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
+                    if have:
+                        _read(opened, have - 1)
+                    return opened, have
+            except CorruptIndexError:
+                pass
+        header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, 0, view.generation)
+        return self._column.replace(header.pack()), 0
+
+    def _extend(
+        self, opened: OpenColumn | MemoryBytes, have: int, view: IndexView, count: Count
+    ) -> tuple[OpenColumn | MemoryBytes, TokenRecord]:
+        last = _read(opened, have - 1) if have else NOTHING
+        added = bytearray()
+        for tokens in count(view.messages(have), view.message_count - have):
+            flags = form.INEXACT if tokens.has_guesses else 0
+            total = last.total + tokens.total
+            last = TokenRecord(tokens.total, flags, total, last.inexact + tokens.has_guesses)
+            added += last.pack()
+        expected = form.HEADER_BYTES + have * form.TOKENS_BYTES
+        if not opened.append(expected, bytes(added)):
+            # Somebody else is counting too, or a torn tail is in the way.
+            whole = opened.read(0, expected) + added
+            torn = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES == have
+            opened = self._column.replace(whole) if torn else MemoryBytes(whole)
+        return opened, last
+
+
+def _read(opened: OpenColumn | MemoryBytes, number: int) -> TokenRecord:
+    offset = form.HEADER_BYTES + number * form.TOKENS_BYTES
+    return TokenRecord.unpack(opened.read(offset, form.TOKENS_BYTES))

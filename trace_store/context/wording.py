@@ -1,0 +1,144 @@
+"""What of a message a model may see, as bytes to hash and as parts to send.
+
+Rule: the prefix hash covers role, name and parts, and nothing that a model is not shown (address, kind, labels), so that
+equal contexts have equal prefixes wherever they came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from trace_store.context.fold import Address, Entry, ReadCommit
+from trace_store.errors import CorruptObjectError, FormatError, NotFoundError
+from trace_store.objects import operations as ops
+from trace_store.objects.codec import encode
+from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.content import read_content
+from trace_store.oid import ObjectId, digest
+
+Stored = Mapping[str, Any]
+
+
+def prefix_after(prefix: bytes, entry: Entry) -> bytes:
+    """Return the prefix hash after one more message: blake3(prefix, canonical bytes of what is seen)."""
+    message = entry.message
+    seen = {"name": message.get("name", ""), "parts": entry.parts, "role": message["role"]}
+    return digest(prefix + encode(["message", seen]))
+
+
+def prefix_after_ghost(prefix: bytes, entry: Entry) -> bytes:
+    """Return the prefix hash after the placeholder of a removed message."""
+    seen = {"role": entry.message["role"], "text": ghost_text(entry.address)}
+    return digest(prefix + encode(["ghost", seen]))
+
+
+def ghost_text(address: Address) -> str:
+    """Return the placeholder that a removed message leaves: it names the address to restore."""
+    return f"[removed {ObjectId(address[0]).short(8)}.{address[1]}]"
+
+
+def created_messages(commit: Commit) -> list[Stored]:
+    """Return the messages that a commit creates, in the order of their numbers."""
+    return [
+        message
+        for operation in commit.operations
+        if operation.name in ops.CREATES_MESSAGES
+        for message in operation.fields["messages"]
+    ]
+
+
+def find_message(address: Address, read_commit: ReadCommit) -> Stored:
+    """Return a message as its commit created it, in stored form.
+
+    Raises:
+        CorruptObjectError: the commit creates no such message.
+    """
+    messages = created_messages(read_commit(address[0]))
+    if address[1] >= len(messages):
+        raise CorruptObjectError(f"commit {ObjectId(address[0])} has no message {address[1]}")
+    return messages[address[1]]
+
+
+def find_wording(place: Address, read_commit: ReadCommit) -> Sequence[Stored]:
+    """Return stored parts from the place where they stand: a created message, or after those an edit.
+
+    Raises:
+        CorruptObjectError: the commit has no such wording.
+    """
+    commit = read_commit(place[0])
+    wordings = [message["parts"] for message in created_messages(commit)]
+    wordings += [o.fields["parts"] for o in commit.operations if o.name == ops.EDIT]
+    if place[1] >= len(wordings):
+        raise CorruptObjectError(f"commit {ObjectId(place[0])} has no wording {place[1]}")
+    parts: Sequence[Stored] = wordings[place[1]]
+    return parts
+
+
+def one_line(commit: Commit, read: Callable[[bytes], bytes]) -> str:
+    """Return a commit as one line: its message, or what its operations do, computed when it is shown.
+
+    Content that is not here is said to be absent; nothing is raised.
+    """
+    if commit.message:
+        return commit.message.split("\n", 1)[0]
+    said = [_operation_line(operation, read) for operation in commit.operations]
+    return "; ".join(line for line in said if line) or "no change"
+
+
+def _operation_line(operation: Operation, read: Callable[[bytes], bytes]) -> str:
+    fields = operation.fields
+    if operation.name == ops.APPEND:
+        messages = fields["messages"]
+        first = message_line(messages[0], read) if messages else "nothing"
+        more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
+        return first + more
+    if operation.name == ops.USAGE:
+        return ""
+    if operation.name == ops.REPLACE:
+        reason = fields.get("reason", "replace")
+        return f"{reason}: {len(fields['targets'])} messages become {len(fields['messages'])}"
+    if operation.name == ops.ANNOTATE:
+        marks = [fields[k] for k in ("priority",) if k in fields]
+        marks += [f"+{label}" for label in fields.get("labels", ())]
+        marks += [f"-{label}" for label in fields.get("unlabels", ())]
+        return f"{' '.join(marks) or 'annotate'}: {_targets(fields['targets'])}"
+    if operation.name == ops.TOOLS:
+        return f"tools: {len(fields['schemas'])} schemas"
+    if operation.name == ops.EDIT:
+        return f"edit: {_targets([fields['target']])}"
+    return f"{operation.name}: {_targets(fields.get('targets', ()))}"
+
+
+def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72) -> str:
+    """Return a stored message as one line: its role and the beginning of what it says."""
+    said: list[str] = []
+    for part in stored["parts"]:
+        if part["type"] == "text":
+            said.append(_beginning(part["blob"], read, width))
+        elif part["type"] == "tool_call":
+            said.append(f"[{part['name']}]")
+        elif part["type"] == "tool_result":
+            inner = [p for p in part["parts"] if p["type"] == "text"]
+            said.append("-> " + (_beginning(inner[0]["blob"], read, width) if inner else "[data]"))
+        elif part["type"] != "reasoning" or len(stored["parts"]) == 1:
+            said.append(f"[{part['type']}]")
+        if sum(map(len, said)) > width:
+            break
+    line = " ".join(" ".join(said).split())
+    return f"{stored['role']}: {line[: width - 1] + '…' if len(line) > width else line}"
+
+
+def _beginning(oid: bytes, read: Callable[[bytes], bytes], width: int) -> str:
+    try:
+        content = read_content(oid, read)
+    except NotFoundError:
+        return "[absent]"
+    except FormatError:
+        return "[damaged]"
+    return content[: width * 8].decode("utf-8", "replace")
+
+
+def _targets(targets: Sequence[Sequence[Any]]) -> str:
+    names = [f"{ObjectId(commit).short(8) or 'this'}.{number}" for commit, number in targets[:3]]
+    return ", ".join(names) + (f" (+{len(targets) - 3})" if len(targets) > 3 else "")

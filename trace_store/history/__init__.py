@@ -1,0 +1,1 @@
+"""Verbs on history: write commits, walk them, say how things stand."""

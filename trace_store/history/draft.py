@@ -1,0 +1,224 @@
+"""A draft: the operations of one commit that is being made.
+
+Rule: a draft writes nothing. It gathers operations and the objects they name, so that a commit is one transaction, and
+a savepoint is a place in a list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from trace_store.context.usage import Usage, normalise_usage
+from trace_store.errors import InvalidMessageError, InvalidOperationError
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Operation
+from trace_store.objects.content import Gathering, bytes_of
+from trace_store.objects.message import Message, store_message, store_parts
+from trace_store.objects.parts import Part, Text
+from trace_store.oid import ObjectId
+
+Address = tuple[bytes, int]
+Target = str | Address
+Content = str | Sequence[Part]
+
+
+class Draft:
+    """Operations of one commit. Each method adds one; addresses it returns may be used by later ones.
+
+    A target is the text of an address (`ab12cd.0`) or an address itself.
+    """
+
+    def __init__(self, resolve: Callable[[str], Address]) -> None:
+        self._resolve = resolve
+        self._gathering = Gathering()
+        self._created = 0
+        self.operations: list[Operation] = []
+
+    @property
+    def objects(self) -> list[tuple[ObjectId, bytes]]:
+        """The objects that the operations name, each once."""
+        return self._gathering.objects
+
+    @property
+    def message_count(self) -> int:
+        """How many messages the operations create."""
+        return self._created
+
+    def append(self, role: str, content: Content, **fields: Any) -> Address:
+        """Add a message at the end and return its address; `fields` are those of `Message`.
+
+        Raises:
+            InvalidMessageError: the message is not valid.
+        """
+        return self.extend([Message(role, content, **fields)])[0]
+
+    def extend(self, messages: Sequence[Message]) -> list[Address]:
+        """Add messages at the end and return their addresses.
+
+        Raises:
+            InvalidMessageError: there is none, or one is not valid.
+        """
+        if not messages:
+            raise InvalidMessageError("there is no message to append")
+        self._add(ops.append(self._store(messages)))
+        return self._number(len(messages))
+
+    def edit(self, target: Target, content: Content) -> None:
+        """Replace what a message says; earlier wordings stay readable."""
+        parts = (Text(content),) if isinstance(content, str) else tuple(content)
+        self._add(ops.edit(self._address(target), store_parts(parts, self._gathering.put)))
+
+    def annotate(
+        self,
+        targets: Sequence[Target],
+        *,
+        priority: str | None = None,
+        keep: Sequence[str] | None = None,
+        labels: Sequence[str] = (),
+        unlabels: Sequence[str] = (),
+    ) -> None:
+        """Set a priority, must-keep patterns and labels of messages.
+
+        Raises:
+            InvalidOperationError: unknown priority, a bad label, or nothing to set.
+        """
+        patterns = None if keep is None else [self._gathering.put(bytes_of(k)) for k in keep]
+        self._add(
+            ops.annotate(
+                self._addresses(targets),
+                priority=priority,
+                keep=patterns,
+                labels=labels,
+                unlabels=unlabels,
+            )
+        )
+
+    def remove(self, targets: Sequence[Target], *, ghost: bool = False) -> None:
+        """Hide messages, leaving a short placeholder or nothing."""
+        self._add(ops.remove(self._addresses(targets), ghost=ghost))
+
+    def restore(self, targets: Sequence[Target], *, version: int | None = None) -> None:
+        """Show hidden messages again; with a version (0 is the first wording) also go back to that."""
+        self._add(ops.restore(self._addresses(targets), version=version))
+
+    def replace(
+        self,
+        targets: Sequence[Target],
+        messages: Sequence[Message],
+        *,
+        reason: str = "",
+        model: str = "",
+        prompt: str | None = None,
+        sources: Sequence[Target] = (),
+    ) -> list[Address]:
+        """Let messages become others, which stand where the first of them stood; return their addresses."""
+        self._add(
+            ops.replace(
+                self._addresses(targets),
+                self._store(messages),
+                reason=reason,
+                model=model,
+                prompt=None if prompt is None else self._gathering.put(bytes_of(prompt)),
+                sources=self._addresses(sources),
+            )
+        )
+        return self._number(len(messages))
+
+    def move(self, targets: Sequence[Target], *, after: Target | None) -> None:
+        """Place messages, in the given order, after a neighbour; None puts them first."""
+        neighbour = None if after is None else self._address(after)
+        self._add(ops.move(self._addresses(targets), after=neighbour))
+
+    def include(
+        self, targets: Sequence[Target], *, parent: int = 1, after: Target | None = None
+    ) -> None:
+        """Bring messages of another parent of the commit, after a neighbour or at the end."""
+        neighbour = None if after is None else self._address(after)
+        self._add(ops.include(self._addresses(targets), parent=parent, after=neighbour))
+
+    def set_tools(self, schemas: Sequence[Mapping[str, Any]]) -> None:
+        """Set the tools that the model is offered; each schema is stored once, whoever offers it.
+
+        Raises:
+            InvalidOperationError: a schema is no JSON object.
+        """
+        self._add(ops.tools([self._gathering.put(_schema(schema)) for schema in schemas]))
+
+    def record_usage(
+        self,
+        usage: Mapping[str, Any] | Usage | object,
+        *,
+        model: str = "",
+        about: ObjectId | None = None,
+        renderer: str = "",
+        renderer_version: int = 0,
+        sent: bytes = b"",
+    ) -> None:
+        """Record what a provider reported.
+
+        Args:
+            usage: the provider's dictionary or object (OpenAI, Anthropic, Gemini), or the normal form.
+            model: the model that answered.
+            about: the commit whose context was sent; None is the commit before this one.
+            renderer, renderer_version: what wrote the request.
+            sent: the 32-byte hash of the exact bytes sent.
+
+        Raises:
+            InvalidInputError: the dictionary is of no known shape.
+        """
+        normal = usage if isinstance(usage, Usage) else normalise_usage(usage)
+        counts: dict[str, int | str] = normal.as_map()
+        if model:
+            counts["model"] = model
+        if renderer:
+            counts["renderer"] = renderer
+            counts["renderer_version"] = renderer_version
+        if sent:
+            counts["sent"] = sent.hex()
+        self._add(ops.usage(counts, about=about))
+
+    @contextmanager
+    def savepoint(self) -> Iterator[Draft]:
+        """Take back what was added inside, and only that, when the block raises."""
+        operations, created = len(self.operations), self._created
+        try:
+            yield self
+        except BaseException:
+            # Objects that only the dropped operations named may stay: they are content, and cost bytes.
+            del self.operations[operations:]
+            self._created = created
+            raise
+
+    def _add(self, operation: Operation) -> None:
+        self.operations.append(operation)
+
+    def _store(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        return [store_message(message, self._gathering.put) for message in messages]
+
+    def _number(self, count: int) -> list[Address]:
+        first = self._created
+        self._created += count
+        return [(ops.HERE, first + i) for i in range(count)]
+
+    def _address(self, target: Target) -> Address:
+        return self._resolve(target) if isinstance(target, str) else (target[0], target[1])
+
+    def _addresses(self, targets: Sequence[Target]) -> list[Address]:
+        if isinstance(targets, str):
+            targets = [targets]
+        return [self._address(target) for target in targets]
+
+
+def _schema(schema: Mapping[str, Any]) -> bytes:
+    """Return a tool schema as compact JSON, its keys in the order given: a model reads them in that order."""
+    if not isinstance(schema, Mapping):
+        raise InvalidOperationError("a tool schema is a JSON object")
+    try:
+        return bytes_of(
+            json.dumps(schema, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        )
+    except (TypeError, ValueError) as error:
+        raise InvalidOperationError(f"a tool schema is not JSON: {error}") from error

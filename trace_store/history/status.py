@@ -1,0 +1,76 @@
+"""How things stand: where HEAD is, how big the context is, what is not shared yet and what needs a decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trace_store.context.compiling import ContextCompiler
+from trace_store.oid import ObjectId
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of a repository.
+
+    Attributes:
+        ref: full name of the branch that HEAD is on; None when it is detached.
+        oid: the commit; None on a branch without one.
+        message_count: messages of the compiled context.
+        token_count: their tokens, None when they were not counted.
+        token_source: how far to trust that number.
+        budget: tokens allowed by the configuration, or None.
+        diverged: refs with several tips, and those tips.
+        incomplete: refs whose commit is not here.
+        unsealed_commits: commits that a seal would write to a pack.
+        unsealed_bytes: bytes of the journal that git does not see yet.
+    """
+
+    ref: str | None
+    oid: ObjectId | None
+    message_count: int
+    token_count: int | None
+    token_source: str
+    budget: int | None
+    diverged: dict[str, tuple[ObjectId, ...]]
+    incomplete: tuple[str, ...]
+    unsealed_commits: int
+    unsealed_bytes: int
+
+    @property
+    def branch(self) -> str | None:
+        """The short name of the branch, or None when HEAD is detached."""
+        return None if self.ref is None else self.ref.removeprefix("refs/heads/")
+
+    @property
+    def share(self) -> float | None:
+        """Tokens over budget, from 0; None when one of them is not known."""
+        if self.budget is None or self.token_count is None or self.budget <= 0:
+            return None
+        return self.token_count / self.budget
+
+
+def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = True) -> Status:
+    """Return how things stand.
+
+    Args:
+        contexts: the compiler of the store that is asked about.
+        model: the model to count for; "" counts under the repository's encoding.
+        count_tokens: whether tokens may be counted, which costs when there are new messages.
+    """
+    store = contexts.store
+    head = store.refs.head()
+    context = contexts.compile("HEAD", model=model)
+    unsealed = store.unsealed()
+    budget = store.config.get("budget")
+    return Status(
+        ref=head.ref,
+        oid=head.oid,
+        message_count=len(context),
+        token_count=context.token_count if count_tokens else None,
+        token_source=context.token_source,
+        budget=int(budget) if budget is not None else None,
+        diverged={name: store.refs.tips(name) for name in store.refs.diverged()},
+        incomplete=tuple(store.refs.incomplete()),
+        unsealed_commits=unsealed.commits,
+        unsealed_bytes=unsealed.bytes,
+    )

@@ -1,0 +1,244 @@
+"""Write commits: one transaction each, on top of whatever the branch is by then.
+
+Rule: what an operation names is checked against the fold of its parent before anything is written. A commit that only
+appends needs no fold, so it costs the same at any length of history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from trace_store import revision as revisions
+from trace_store.context.fold import Fold, fold, is_append_only
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.errors import InvalidOperationError, RefNotFoundError
+from trace_store.history.draft import Address, Draft
+from trace_store.ident import check_author
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit
+from trace_store.objects.message import Message
+from trace_store.oid import ObjectId, hash_object
+from trace_store.refs.names import check_ref_name
+from trace_store.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.contracts import RefReader
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """A commit that was written.
+
+    Attributes:
+        oid: its id.
+        ref: the branch that now ends in it; None when HEAD is detached.
+        message_count: messages it creates.
+        parents: ids of its parents.
+    """
+
+    oid: ObjectId
+    ref: str | None
+    message_count: int
+    parents: tuple[ObjectId, ...] = ()
+
+    @property
+    def addresses(self) -> list[tuple[ObjectId, int]]:
+        """Addresses of the messages it creates."""
+        return [(self.oid, n) for n in range(self.message_count)]
+
+
+@dataclass(slots=True)
+class Batch:
+    """One commit in the making, and once the block has ended what was written.
+
+    Attributes:
+        draft: takes the operations.
+        result: the commit; None before the end, and when there was nothing to write.
+    """
+
+    draft: Draft
+    result: CommitResult | None = None
+
+
+def new_draft(store: Store) -> Draft:
+    """Return an empty draft whose targets are resolved in this store."""
+    return Draft(lambda text: revisions.resolve_address(store, text))
+
+
+def write(
+    store: Store,
+    draft: Draft,
+    *,
+    author: str,
+    message: str = "",
+    branch: str | None = None,
+    meta: Mapping[str, Any] | None = None,
+    links: Sequence[tuple[str, ObjectId | str]] = (),
+    merge: Sequence[ObjectId] = (),
+    durability: str | None = None,
+) -> CommitResult:
+    """Write a draft as one commit at the end of a branch.
+
+    Args:
+        store: where to.
+        draft: the operations.
+        author: who.
+        message: what a person says about it.
+        branch: name of a branch, which is begun when it is not there; None is what HEAD is on.
+        meta, links: as in `Commit`.
+        merge: further parents, which `include` operations may name.
+        durability: "durable", "batch" or "fast"; None is the store's.
+
+    Raises:
+        InvalidOperationError: the draft is empty, or names what the context does not hold.
+        InvalidInputError: the author or the branch cannot be named so.
+        StorageError: the disk failed; nothing was written.
+    """
+    if not draft.operations:
+        raise InvalidOperationError("there is nothing to commit")
+    check_author(author)
+    head = store.refs.head()
+    ref = head.ref if branch is None else branch_ref(store, branch)
+    writer = _Writer(store, draft, author, message, meta, links, merge)
+    if ref is None:
+        store.transact(lambda _: writer.make(head.oid, None), author=author, durability=durability)
+        commit = writer.written()
+        store.refs.set_head(commit.oid, message="commit")
+        return commit
+    writer.check(store.refs.read(ref))  # outside the lock, where it may take long
+    store.transact(
+        lambda view: writer.make(view.read(ref), ref, view), author=author, durability=durability
+    )
+    return writer.written()
+
+
+@contextmanager
+def batch(
+    store: Store, *, author: str, message: str = "", branch: str | None = None
+) -> Iterator[Batch]:
+    """Gather operations into one commit, written when the block ends; nothing is written when it raises.
+
+    `draft.savepoint()` inside takes back a part. An empty batch writes nothing.
+
+    Raises:
+        As `write`.
+    """
+    gathered = Batch(new_draft(store))
+    yield gathered
+    if gathered.draft.operations:
+        gathered.result = write(
+            store, gathered.draft, author=author, message=message, branch=branch
+        )
+
+
+def commit(
+    store: Store,
+    messages: Sequence[Message],
+    *,
+    author: str,
+    message: str = "",
+    branch: str | None = None,
+) -> CommitResult:
+    """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message."""
+    draft = new_draft(store)
+    draft.extend(messages)
+    return write(store, draft, author=author, message=message, branch=branch)
+
+
+def branch_ref(store: Store, name: str) -> str:
+    """Return the full name of a branch, which need not be there.
+
+    Raises:
+        InvalidRefNameError: it breaks the rules for names.
+        RefNotFoundError: it is the full name of something that is no branch.
+    """
+    full = name if name.startswith("refs/") else revisions.HEADS + name
+    check_ref_name(full)
+    if not full.startswith(revisions.HEADS):
+        raise RefNotFoundError(f"not a branch: {name}", ref=full)
+    return full
+
+
+class _Writer:
+    """Makes the commit of a draft on the tip that the branch has under the lock."""
+
+    def __init__(
+        self,
+        store: Store,
+        draft: Draft,
+        author: str,
+        message: str,
+        meta: Mapping[str, Any] | None,
+        links: Sequence[tuple[str, ObjectId | str]],
+        merge: Sequence[ObjectId],
+    ) -> None:
+        self._store = store
+        self._draft = draft
+        self._author = author
+        self._message = message
+        self._meta = meta
+        self._links = links
+        self._merge = merge
+        self._checked: ObjectId | None | bool = False
+        self._result: CommitResult | None = None
+
+    def written(self) -> CommitResult:
+        """Return what the transaction wrote."""
+        if self._result is None:
+            raise InvalidOperationError("there is nothing to commit")
+        return self._result
+
+    def make(
+        self, tip: ObjectId | None, ref: str | None, view: RefReader | None = None
+    ) -> Transaction:
+        """Return the transaction that puts the commit on a tip."""
+        self.check(tip)
+        made = self._commit(tip)
+        data = made.encode()
+        oid = hash_object(data)
+        self._result = CommitResult(oid, ref, self._draft.message_count, made.parents)
+        edits = [] if ref is None else [RefEdit(ref, oid, tip)]
+        reason = f"commit: {self._message.splitlines()[0]}" if self._message else "commit"
+        return Transaction([*self._draft.objects, (oid, data)], edits, reason)
+
+    def check(self, tip: ObjectId | None) -> None:
+        """Raise when the operations name what the fold of a tip does not hold; each tip is checked once."""
+        if self._checked is not False and self._checked == tip:
+            return
+        made = self._commit(tip)
+        if not is_append_only(made):
+            cache: dict[bytes, Commit] = {}
+
+            def read_commit(oid: bytes) -> Commit:
+                if oid not in cache:
+                    cache[oid] = Commit.decode(self._store.objects.read(oid))
+                return cache[oid]
+
+            state = Fold() if tip is None else fold(tip, read_commit)
+            others: list[Fold | None] = [None] * len(made.parents)
+            for operation in made.operations:
+                if operation.name == ops.INCLUDE:
+                    number = operation.fields["parent"]
+                    if number < len(made.parents):
+                        others[number] = fold(made.parents[number], read_commit)
+            state.apply(ops.HERE, made, others)
+        self._checked = tip
+
+    def _commit(self, tip: ObjectId | None) -> Commit:
+        parents = [*([] if tip is None else [tip]), *self._merge]
+        return Commit(
+            parents,
+            self._author,
+            self._store.clock.now(),
+            self._draft.operations,
+            self._message,
+            self._meta,
+            self._links,
+        )
+
+
+__all__ = ["Address", "Batch", "CommitResult", "batch", "branch_ref", "commit", "new_draft", "write"]

@@ -1,0 +1,134 @@
+"""Where everything is under `.trace/`, and which version of the format this is.
+
+Rule: every file name below the root is spelled here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store.oid import digest
+
+DIRECTORY_NAME = ".trace"
+TEMPORARY_PREFIX = ".trace.tmp-"
+FORMAT_VERSION = 1
+KNOWN_REQUIREMENTS: frozenset[str] = frozenset()
+"""Features a repository may demand in `requires` and this version has."""
+
+MAXIMUM_OBJECT_BYTES = 17 * 1024 * 1024
+"""Room for the largest structured object and the largest blob, with their heads."""
+
+IGNORED = (
+    "/HEAD\n/journal/\n/logs/\n/index/\n/cache/\n/tmp/\n/locks/\n/local/\n"
+    "!/objects/\n!/objects/**\n!/refs/\n!/refs/**\n/objects/pack/*.idx\n"
+)
+ATTRIBUTES = "* -text -diff\n"
+
+PACK_SUFFIX = ".pack"
+INDEX_SUFFIX = ".idx"
+_LONGEST_INDEX_NAME = 200
+"""File systems take names of 255 bytes; columns have suffixes."""
+
+
+class Layout:
+    """The file names of one repository; `root` is the `.trace` directory."""
+
+    __slots__ = (
+        "attributes_file",
+        "cache_dir",
+        "config_file",
+        "head_file",
+        "ignore_file",
+        "index_dir",
+        "journal_dir",
+        "local_dir",
+        "locks_dir",
+        "logs_dir",
+        "objects_dir",
+        "pack_dir",
+        "published_file",
+        "refs_dir",
+        "root",
+        "tmp_dir",
+    )
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.config_file = os.path.join(root, "config")
+        self.head_file = os.path.join(root, "HEAD")
+        self.ignore_file = os.path.join(root, ".gitignore")
+        self.attributes_file = os.path.join(root, ".gitattributes")
+        self.objects_dir = os.path.join(root, "objects")
+        self.pack_dir = os.path.join(self.objects_dir, "pack")
+        self.refs_dir = os.path.join(root, "refs")
+        self.journal_dir = os.path.join(root, "journal")
+        self.logs_dir = os.path.join(root, "logs")
+        self.index_dir = os.path.join(root, "index")
+        self.cache_dir = os.path.join(root, "cache")
+        self.tmp_dir = os.path.join(root, "tmp")
+        self.locks_dir = os.path.join(root, "locks")
+        self.local_dir = os.path.join(root, "local")
+        self.published_file = os.path.join(self.local_dir, "published")
+
+    def __repr__(self) -> str:
+        return f"Layout({self.root!r})"
+
+    def directories(self) -> tuple[str, ...]:
+        """Return the directories that may stand directly under the root; each is made when it is needed."""
+        return (
+            self.objects_dir,
+            self.refs_dir,
+            self.journal_dir,
+            self.logs_dir,
+            self.index_dir,
+            self.cache_dir,
+            self.tmp_dir,
+            self.locks_dir,
+            self.local_dir,
+        )
+
+    def journal_file(self, number: int) -> str:
+        """Return the path of journal `number`."""
+        return os.path.join(self.journal_dir, str(number))
+
+    def loose_file(self, hexadecimal: str) -> str:
+        """Return the path of the loose object with this id."""
+        return os.path.join(self.objects_dir, hexadecimal[:2], hexadecimal[2:])
+
+    def pack_file(self, name: str) -> str:
+        """Return the path of the pack with this 64-character name."""
+        return os.path.join(self.pack_dir, name + PACK_SUFFIX)
+
+    def pack_index_file(self, name: str) -> str:
+        """Return the path of the index beside a pack."""
+        return os.path.join(self.pack_dir, name + INDEX_SUFFIX)
+
+    def ref_dir(self, name: str) -> str:
+        """Return the directory that holds the tips of a ref, given its checked full name."""
+        return os.path.join(self.root, *name.split("/"))
+
+    def log_file(self, name: str) -> str:
+        """Return the reflog of a ref, given its checked full name, or of HEAD."""
+        return os.path.join(self.logs_dir, *name.split("/")) + ".log"
+
+    def index_file(self, ref: str, column: str) -> str:
+        """Return the path of a column of a branch's compile index."""
+        name = ref.replace("%", "%25").replace("/", "%2F")
+        if len(name) > _LONGEST_INDEX_NAME:
+            name = "%" + digest(ref.encode()).hex()
+        return os.path.join(self.index_dir, f"{name}.{column}")
+
+    def ref_of_index(self, file_name: str) -> str | None:
+        """Return the ref whose messages column has this file name; None for every other file."""
+        name, _, column = file_name.rpartition(".")
+        if column != "messages" or not name or (name.startswith("%") and name[1:3] != "25"):
+            return None
+        return name.replace("%2F", "/").replace("%25", "%")
+
+    def token_memo_file(self, encoding: str) -> str:
+        """Return the path of the remembered token counts of an encoding."""
+        return os.path.join(self.cache_dir, "tokens", encoding)
+
+    def lock_file(self, operation: str) -> str:
+        """Return the lock file of a long operation."""
+        return os.path.join(self.locks_dir, operation)

@@ -1,0 +1,272 @@
+"""The front door: a repository with the verbs that one types all day.
+
+Rule: each method is one call down. A verb of its own belongs to the floor that knows its subject.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from trace_store import revision as revisions
+from trace_store.context.compiled import CompiledContext
+from trace_store.context.compiling import Compiler, ContextCompiler, compile_with
+from trace_store.context.plain import PlainContext
+from trace_store.context.tokens import Tokenizer
+from trace_store.environment import Environment
+from trace_store.errors import InvalidInputError, RepositoryNotFoundError
+from trace_store.history import walk, writing
+from trace_store.history.draft import Content, Draft, Target
+from trace_store.history.status import Status, status
+from trace_store.history.writing import CommitResult
+from trace_store.ident import Clock, SystemClock
+from trace_store.layout import DIRECTORY_NAME
+from trace_store.maintenance.sealing import SealReport, seal, seal_if_due
+from trace_store.objects.message import Message
+from trace_store.oid import ObjectId
+from trace_store.store import Store, find
+
+
+class Repo:
+    """A repository that is open.
+
+    Attributes:
+        store: the stores below.
+        contexts: compiles, and keeps open indexes between compiles.
+        author: who the commits are by.
+    """
+
+    def __init__(
+        self, store: Store, *, author: str = "unknown", tokenizer: Tokenizer | None = None
+    ) -> None:
+        self.store = store
+        self.author = author
+        self.contexts = ContextCompiler(store, tokenizer=tokenizer)
+
+    @classmethod
+    def init(
+        cls,
+        path: str | os.PathLike[str] = ".",
+        *,
+        environment: Environment | None = None,
+        clock: Clock | None = None,
+        durability: str = "durable",
+        tokenizer: Tokenizer | None = None,
+    ) -> Repo:
+        """Make `.trace/` in a folder and open it.
+
+        Raises:
+            AlreadyExistsError: the folder has one.
+            StorageError: the disk refuses.
+        """
+        environment = environment or Environment.read()
+        Store.init(os.fspath(path), environment=environment, clock=clock or SystemClock())
+        store = Store.open(
+            os.path.join(os.fspath(path), DIRECTORY_NAME), durability=durability, clock=clock
+        )
+        return cls(store, author=environment.author, tokenizer=tokenizer)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] = ".",
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        create: bool = True,
+        durability: str = "durable",
+        environment: Environment | None = None,
+        clock: Clock | None = None,
+        tokenizer: Tokenizer | None = None,
+    ) -> Repo:
+        """Open the repository of a folder or of one above it; make one there when there is none.
+
+        Args:
+            path: the folder.
+            directory: a `.trace` directory; it beats the variable TRACE_DIR, which beats looking around.
+            create: whether to make one in `path` when none is found.
+            durability: "durable" (survives power loss), "batch" (one sync for many) or "fast" (survives a
+                killed process only).
+            environment: what to take for the surroundings; None reads those of the process.
+            clock: tells the time.
+            tokenizer: counts tokens instead of the configured encoding.
+
+        Raises:
+            RepositoryNotFoundError: none is found and `create` is false, or the one named is none.
+            UnsupportedFormatError: a newer version wrote it.
+        """
+        environment = environment or Environment.read()
+        named = None if directory is None else os.fspath(directory)
+        try:
+            found = find(os.fspath(path), environment, directory=named)
+        except RepositoryNotFoundError:
+            if not create or named is not None or environment.trace_dir is not None:
+                raise
+            return cls.init(
+                path,
+                environment=environment,
+                clock=clock,
+                durability=durability,
+                tokenizer=tokenizer,
+            )
+        store = Store.open(found, durability=durability, clock=clock)
+        return cls(store, author=environment.author, tokenizer=tokenizer)
+
+    @classmethod
+    def memory(cls, *, author: str = "unknown", clock: Clock | None = None) -> Repo:
+        """Return a repository that lives in memory only."""
+        return cls(Store.memory(clock=clock), author=author)
+
+    def append(self, role: str, content: Content, **fields: Any) -> CommitResult:
+        """Append one message as one commit; `fields` are those of `Message`.
+
+        Raises:
+            InvalidMessageError: the message is not valid.
+            StorageError: the disk failed; nothing was written.
+        """
+        return self.commit([Message(role, content, **fields)])
+
+    def commit(self, messages: Sequence[Message], *, message: str = "") -> CommitResult:
+        """Append messages as one commit; raises as `append`."""
+        result = writing.commit(self.store, messages, author=self.author, message=message)
+        seal_if_due(self.store)
+        return result
+
+    @contextmanager
+    def batch(self, message: str = "") -> Iterator[Draft]:
+        """Gather operations into one commit; nothing is written when the block raises.
+
+        Raises:
+            InvalidOperationError: an operation names what the context does not hold.
+        """
+        with writing.batch(self.store, author=self.author, message=message) as gathered:
+            yield gathered.draft
+        seal_if_due(self.store)
+
+    def edit(self, target: Target, content: Content) -> CommitResult:
+        """Replace what a message says; earlier wordings stay readable.
+
+        Raises:
+            InvalidOperationError: the context does not hold the message.
+        """
+        return self._one(lambda draft: draft.edit(target, content))
+
+    def annotate(self, targets: Target | Sequence[Target], **marks: Any) -> CommitResult:
+        """Set `priority`, `keep` patterns, `labels` and `unlabels` of messages; raises as `edit`."""
+        return self._one(lambda draft: draft.annotate(_several(targets), **marks))
+
+    def remove(
+        self, targets: Target | Sequence[Target], *, ghost: bool = False
+    ) -> CommitResult:
+        """Hide messages, leaving a short placeholder or nothing; raises as `edit`."""
+        return self._one(lambda draft: draft.remove(_several(targets), ghost=ghost))
+
+    def restore(
+        self, targets: Target | Sequence[Target], *, version: int | None = None
+    ) -> CommitResult:
+        """Show hidden messages at their place again, or an earlier wording; raises as `edit`."""
+        return self._one(lambda draft: draft.restore(_several(targets), version=version))
+
+    def replace(
+        self, targets: Target | Sequence[Target], messages: Sequence[Message], **origin: Any
+    ) -> CommitResult:
+        """Let messages become others; `origin` is reason, model, prompt, sources. Raises as `edit`."""
+        return self._one(lambda draft: draft.replace(_several(targets), messages, **origin))
+
+    def move(
+        self, targets: Target | Sequence[Target], *, after: Target | None
+    ) -> CommitResult:
+        """Place messages after a neighbour; None puts them first. Raises as `edit`."""
+        return self._one(lambda draft: draft.move(_several(targets), after=after))
+
+    def set_tools(self, schemas: Sequence[Mapping[str, Any]]) -> CommitResult:
+        """Set the tools that the model is offered."""
+        return self._one(lambda draft: draft.set_tools(schemas))
+
+    def record_usage(self, usage: Any, **request: Any) -> CommitResult:
+        """Record what a provider reported; `request` is model, about, renderer, renderer_version, sent.
+
+        Raises:
+            InvalidInputError: the usage is of no known shape.
+        """
+        return self._one(lambda draft: draft.record_usage(usage, **request))
+
+    def compile(
+        self,
+        revision: str | ObjectId = "HEAD",
+        *,
+        at: str = "",
+        strategy: str = "full",
+        reasoning: bool = True,
+        model: str = "",
+        compiler: Compiler | None = None,
+    ) -> CompiledContext | PlainContext:
+        """Return what a model is shown at a revision; see `trace_store.context.compiling.compile_with`."""
+        return compile_with(
+            self.contexts,
+            revision,
+            at=at,
+            strategy=strategy,
+            reasoning=reasoning,
+            model=model,
+            compiler=compiler,
+        )
+
+    def resolve(self, revision: str) -> ObjectId:
+        """Return the id that a revision names.
+
+        Raises:
+            RevisionNotFoundError, AmbiguousRevisionError: it names nothing, or several things.
+        """
+        return revisions.resolve(self.store, revision)
+
+    def log(self, revision: str = "HEAD", *, limit: int | None = None) -> Iterator[walk.LogEntry]:
+        """Yield commits, newest first."""
+        return walk.log(self.store, revision, limit=limit)
+
+    def status(self, **options: Any) -> Status:
+        """Return how things stand; `options` are model and count_tokens."""
+        return status(self.contexts, **options)
+
+    def seal(self) -> SealReport:
+        """Write what the journal holds into a pack, so that git sees it."""
+        return seal(self.store)
+
+    def close(self) -> None:
+        """Seal what is unsealed and close; closing again does nothing."""
+        if not self.store.closed:
+            try:
+                if self.store.local:
+                    seal(self.store)
+            finally:
+                self.store.close()
+
+    def __enter__(self) -> Repo:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _one(self, add: Callable[[Draft], object]) -> CommitResult:
+        draft = writing.new_draft(self.store)
+        add(draft)
+        result = writing.write(self.store, draft, author=self.author)
+        seal_if_due(self.store)
+        return result
+
+
+def _several(targets: Target | Sequence[Target]) -> Sequence[Target]:
+    if isinstance(targets, str):
+        return [targets]
+    if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[1], int):
+        return [(bytes(targets[0]), targets[1])]
+    if not targets:
+        raise InvalidInputError("no message is named")
+    return list(targets)  # type: ignore[arg-type]

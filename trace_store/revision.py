@@ -1,0 +1,326 @@
+"""Revisions: text that names an object, a commit, a range or a message.
+
+    HEAD  @            what is checked out               main~2  HEAD^2    ancestors, by first parents or by parent
+    main  v1           branch, tag, or any ref           main@{1}  @{2}    where a branch was, n moves ago
+    ab12cd             id, or at least 4 digits of it    main@{TIME}       where it was at a time
+    -  @{-1}           the branch that was left last     A..B  A...B       ranges
+    ab12cd.0  HEAD.2   message n that a commit creates
+
+TIME is ISO 8601 (UTC when it names no zone), `now`, `yesterday`, or like `2 hours ago` (also `2.hours.ago`).
+
+Rule: reads refs, reflogs and commits, and changes nothing. Names of refs win over abbreviated ids.
+"""
+
+from __future__ import annotations
+
+from trace_store.errors import (
+    AmbiguousRevisionError,
+    InvalidInputError,
+    MessageNotFoundError,
+    RevisionNotFoundError,
+)
+from trace_store.ident import format_time, parse_time
+from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
+from trace_store.objects.commit import Commit, Tag, parents_of
+from trace_store.objects.operations import message_count
+from trace_store.oid import HEX_CHARACTERS, ObjectId, is_prefix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.store import Store
+
+HEADS = "refs/heads/"
+TAGS = "refs/tags/"
+_PLACES = ("", "refs/", TAGS, HEADS, "refs/checkpoints/", "refs/trash/")
+_UNITS = {
+    "second": 1000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 7 * 86_400_000,
+    "month": 30 * 86_400_000,
+    "year": 365 * 86_400_000,
+}
+_LEFT = "moving from "
+
+
+class Range:
+    """What `A..B` or `A...B` names.
+
+    Attributes:
+        include: commits whose history is meant.
+        exclude: commits whose history is taken out.
+    """
+
+    __slots__ = ("exclude", "include", "symmetric")
+
+    def __init__(
+        self, include: list[ObjectId], exclude: list[ObjectId], *, symmetric: bool = False
+    ) -> None:
+        self.include = include
+        self.exclude = exclude
+        self.symmetric = symmetric
+
+
+def resolve(store: Store, text: str) -> ObjectId:
+    """Return the id of the object that a revision names.
+
+    Raises:
+        RevisionNotFoundError: it names nothing here.
+        AmbiguousRevisionError: several ids begin like this; `.candidates` holds them.
+        InvalidInputError: it cannot be a revision at all.
+    """
+    base, suffixes = _split(text)
+    oid = _base(store, base, suffixes, text)
+    for suffix in suffixes:
+        oid = _step(store, oid, suffix, text)
+    return oid
+
+
+def resolve_commit(store: Store, revision: str | bytes) -> ObjectId:
+    """Return the id of the commit that a revision names, through tags.
+
+    Raises:
+        As `resolve`; and RevisionNotFoundError when it names an object of another kind.
+    """
+    if isinstance(revision, bytes):
+        return _peel(store, ObjectId(revision), ObjectId(revision).hex())
+    base, suffixes = _split(revision)
+    if not suffixes and is_prefix(base) and ref_of(store, base) is None:
+        return _peel(store, _id(store, base, commits=True), revision)
+    return _peel(store, resolve(store, revision), revision)
+
+
+def resolve_range(store: Store, text: str) -> Range:
+    """Return what a range names; a plain revision is all of its history. An empty side is HEAD.
+
+    Raises:
+        As `resolve_commit`.
+    """
+    left, dots, right = text.partition("...")
+    if dots:
+        ends = [resolve_commit(store, left or "HEAD"), resolve_commit(store, right or "HEAD")]
+        return Range(ends, [], symmetric=True)
+    left, dots, right = text.partition("..")
+    if dots:
+        return Range(
+            [resolve_commit(store, right or "HEAD")], [resolve_commit(store, left or "HEAD")]
+        )
+    return Range([resolve_commit(store, text)], [])
+
+
+def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
+    """Return the address that `revision.n` names: (commit, number among the messages it creates).
+
+    Raises:
+        MessageNotFoundError: the commit creates no such message.
+        InvalidInputError: the text does not end in a number.
+        RevisionNotFoundError, AmbiguousRevisionError: as in `resolve`.
+    """
+    revision, dot, digits = text.rpartition(".")
+    if not dot or not digits.isascii() or not digits.isdigit():
+        raise InvalidInputError(f"not the address of a message: {text[:80]!r}", text=text)
+    commit = resolve_commit(store, revision)
+    number = int(digits)
+    count = created_by(Commit.decode(store.objects.read(commit)))
+    if number >= count:
+        raise MessageNotFoundError(
+            f"commit {commit.short()} creates {count} messages, none numbered {number}",
+            address=(commit, number),
+        )
+    return commit, number
+
+
+def created_by(commit: Commit) -> int:
+    """Return how many messages a commit creates."""
+    return sum(message_count(operation) for operation in commit.operations)
+
+
+def ref_of(store: Store, name: str) -> str | None:
+    """Return the full name of the ref that a short name means, or None."""
+    if name in ("HEAD", "@") or not name:
+        return store.refs.head().ref
+    for place in _PLACES:
+        full = place + name
+        if full.startswith("refs/") and _exists(store, full):
+            return full
+    return None
+
+
+def parse_moment(text: str, store: Store) -> int | None:
+    """Return the milliseconds of a time as people write it, or None when it is not one."""
+    words = text.strip().lower().replace(".", " ").split()
+    now = store.clock.now()
+    if words == ["now"]:
+        return now
+    if words == ["yesterday"]:
+        return now - _UNITS["day"]
+    if len(words) == 3 and words[2] == "ago" and words[0].isdigit():
+        unit = _UNITS.get(words[1].removesuffix("s"))
+        return None if unit is None else now - int(words[0]) * unit
+    try:
+        return parse_time(text)
+    except InvalidInputError:
+        return None
+
+
+def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | None:
+    """Return the newest commit along first parents that is not younger than a time, or None."""
+    oid: ObjectId | None = start
+    while oid is not None:
+        commit = Commit.decode(store.objects.read(oid))
+        if commit.time <= moment:
+            return oid
+        oid = commit.parents[0] if commit.parents else None
+    return None
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """Return the base and the suffixes `~n`, `^n`, `@{…}` of a revision."""
+    if not text or any(ord(c) < 33 and c != " " for c in text) or ".." in text:
+        raise InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
+    base, rest, at = text, "", 0
+    while at < len(text):
+        if text[at] in "~^" or text.startswith("@{", at):
+            base, rest = text[:at], text[at:]
+            break
+        at += 1
+    suffixes: list[str] = []
+    while rest:
+        if rest.startswith("@{") or rest.startswith("^{"):
+            end = rest.find("}") + 1
+        else:
+            end = 1
+            while end < len(rest) and rest[end].isascii() and rest[end].isdigit():
+                end += 1
+        if end <= 0 or rest[0] not in "~^@" or (rest[0] == "@" and not rest.startswith("@{")):
+            raise InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
+        suffixes.append(rest[:end])
+        rest = rest[end:]
+    return base, suffixes
+
+
+def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
+    """Return what a revision starts from; takes a leading `@{…}` from the suffixes."""
+    if base == "-":
+        base, suffixes[:0] = "", ["@{-1}"]
+    if suffixes and suffixes[0].startswith("@{"):
+        return _moved(store, base, suffixes.pop(0)[2:-1], text)
+    if base in ("HEAD", "@"):
+        oid = store.refs.head().oid
+        if oid is None:
+            raise RevisionNotFoundError(f"{base} has no commit yet", revision=text)
+        return oid
+    ref = ref_of(store, base) if base else None
+    if ref is not None and len(base) != HEX_CHARACTERS:
+        oid = store.refs.read(ref)
+        if oid is not None:
+            return oid
+    if is_prefix(base):
+        return _id(store, base)
+    raise RevisionNotFoundError(f"no revision {text[:120]!r}", revision=text)
+
+
+def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
+    found = store.objects.resolve_prefix(prefix)
+    if commits and len(found) > 1:
+        kinds = [(oid, kind_of(store.objects.read(oid))) for oid in found]
+        found = [oid for oid, kind in kinds if kind in (COMMIT, TAG)] or found
+    if not found:
+        raise RevisionNotFoundError(f"no object begins with {prefix}", revision=prefix)
+    if len(found) > 1:
+        raise AmbiguousRevisionError(
+            f"several objects begin with {prefix}", revision=prefix, candidates=found
+        )
+    return found[0]
+
+
+def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
+    """Return `base@{inner}`: n moves ago, at a time, or `@{-n}` the n-th branch left."""
+    if inner.startswith("-") and inner[1:].isdigit() and not base:
+        return resolve(store, _branch_left(store, int(inner[1:]), text))
+    name = "HEAD" if base in ("HEAD", "@") else ref_of(store, base)
+    if name is None:
+        if not base:
+            name = "HEAD"
+        else:
+            raise RevisionNotFoundError(f"no ref {base!r} to look back on", revision=text)
+    entries = store.refs.reflog(name)
+    if inner.isascii() and inner.isdigit():
+        values = [entry.new for entry in entries]
+        if entries:
+            values.append(entries[-1].old)
+        elif name != "HEAD":
+            values = [store.refs.read(name)]
+        number = int(inner)
+        found = values[number] if number < len(values) else None
+        if found is None:
+            raise RevisionNotFoundError(
+                f"the log of {name} has only {len(entries)} entries", revision=text
+            )
+        return ObjectId(found)
+    moment = parse_moment(inner, store)
+    if moment is None:
+        raise InvalidInputError(f"not a number or a time: {inner[:80]!r}", text=text)
+    for entry in entries:
+        if entry.time <= moment and entry.new is not None:
+            return ObjectId(entry.new)
+    since = f"goes back to {format_time(entries[-1].time)}" if entries else "is empty"
+    raise RevisionNotFoundError(f"the log of {name} {since}", revision=text)
+
+
+def _branch_left(store: Store, number: int, text: str) -> str:
+    left = 0
+    for entry in store.refs.reflog("HEAD"):
+        if _LEFT in entry.message:
+            left += 1
+            if left == number:
+                return str(entry.message.partition(_LEFT)[2].split(" to ")[0])
+    raise RevisionNotFoundError("no branch was left before", revision=text)
+
+
+def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
+    if suffix.startswith("^{"):
+        kind = suffix[2:-1]
+        if kind == "commit":
+            return _peel(store, oid, text)
+        raise InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
+    if suffix.startswith("@{"):
+        raise InvalidInputError(f"only a ref has a log to look back on: {text[:80]!r}", text=text)
+    number = int(suffix[1:]) if len(suffix) > 1 else 1
+    oid = _peel(store, oid, text)
+    if suffix[0] == "~":
+        for _ in range(number):
+            oid = _parent(store, oid, 1, text)
+        return oid
+    return oid if number == 0 else _parent(store, oid, number, text)
+
+
+def _parent(store: Store, oid: ObjectId, number: int, text: str) -> ObjectId:
+    parents = parents_of(store.objects.read(oid))
+    if number > len(parents):
+        raise RevisionNotFoundError(
+            f"{text[:120]}: commit {oid.short()} has {len(parents)} parents", revision=text
+        )
+    return parents[number - 1]
+
+
+def _peel(store: Store, oid: ObjectId, text: str) -> ObjectId:
+    data = store.objects.read(oid)
+    for _ in range(64):
+        kind = kind_of(data)
+        if kind == COMMIT:
+            return oid
+        if kind != TAG:
+            break
+        oid = Tag.decode(data).target
+        data = store.objects.read(oid)
+    article = "content" if kind_of(data) == BLOB else f"a {kind_of(data)}"
+    raise RevisionNotFoundError(f"{text[:120]} is {article}, not a commit", revision=text)
+
+
+def _exists(store: Store, full: str) -> bool:
+    try:
+        return store.refs.read(full) is not None
+    except InvalidInputError:
+        return False
