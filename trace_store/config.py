@@ -1,0 +1,286 @@
+"""The repository's configuration: the TOML file `.trace/config`.
+
+    store_id = "5f0c…"
+    format = 1
+    requires = []
+    default_branch = "main"
+    tokenizer = "o200k_base"
+
+Rule: it may come from a stranger, so nothing in it is executed, names a file, or changes whom one trusts. What this
+version does not know is kept when the file is written; a feature it does not know in `requires` is refused by name.
+"""
+
+from __future__ import annotations
+
+from trace_store.errors import (
+    FormatError,
+    InvalidInputError,
+    RepositoryNotFoundError,
+    UnsupportedFormatError,
+)
+from trace_store.files import read_file, replace_file
+from trace_store.layout import FORMAT_VERSION, KNOWN_REQUIREMENTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias
+
+    from trace_store.files import Disk
+
+    Value: TypeAlias = str | int | bool | list[str]
+
+MAXIMUM_BYTES = 1 << 20
+DEFAULT_BRANCH = "main"
+DEFAULT_TOKENIZER = "o200k_base"
+_FIXED = ("store_id", "format", "requires")
+_MULTIPLIERS = {"k": 1_000, "m": 1_000_000}
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+class Config:
+    """The settings of one repository; `path` is None for one in memory."""
+
+    def __init__(self, disk: Disk | None, path: str, text: str) -> None:
+        """Accept a configuration that this version understands.
+
+        Raises:
+            FormatError: it is not readable.
+            UnsupportedFormatError: a newer version wrote it; `required` names what is missing.
+        """
+        self._disk = disk
+        self._path = path
+        self._text = text
+        self._values = parse(text, path)
+        self._check()
+
+    @classmethod
+    def load(cls, disk: Disk, path: str) -> Config:
+        """Return the configuration in a file.
+
+        Raises:
+            RepositoryNotFoundError: there is no such file.
+        """
+        data = read_file(disk, path, limit=MAXIMUM_BYTES)
+        if data is None:
+            raise RepositoryNotFoundError("there is no repository here", path=path)
+        try:
+            # A conversion of line ends by git changes nothing in the values.
+            return cls(disk, path, data.decode().replace("\r\n", "\n"))
+        except UnicodeDecodeError as error:
+            raise FormatError("the configuration is not UTF-8", path=path) from error
+
+    @property
+    def store_id(self) -> str:
+        """The random name that the repository was given when it was made."""
+        return str(self._values.get("store_id", ""))
+
+    @property
+    def default_branch(self) -> str:
+        """The short name of the branch that an absent HEAD stands for."""
+        return str(self._values.get("default_branch", DEFAULT_BRANCH))
+
+    @property
+    def tokenizer(self) -> str:
+        """The name of the encoding that tokens are counted with."""
+        return str(self._values.get("tokenizer", DEFAULT_TOKENIZER))
+
+    @property
+    def budget(self) -> int | None:
+        """How many tokens a context may have, or None."""
+        value = self._values.get("budget")
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def get(self, key: str) -> Value | None:
+        """Return a setting, known or not; None when it is absent and has no default."""
+        if key in self._values:
+            return self._values[key]
+        return {"default_branch": DEFAULT_BRANCH, "tokenizer": DEFAULT_TOKENIZER}.get(key)
+
+    def items(self) -> list[tuple[str, Value]]:
+        """Return the settings that are in the file, sorted by key."""
+        return sorted(self._values.items())
+
+    def set(self, key: str, value: object) -> None:
+        """Change one setting, in the file too; None takes it out.
+
+        Raises:
+            InvalidInputError: an unknown or fixed key, or a value it cannot have.
+        """
+        check = KNOWN_KEYS.get(key)
+        if key in _FIXED or check is None:
+            known = ", ".join(sorted(KNOWN_KEYS))
+            raise InvalidInputError(
+                f"not a setting that can be changed: {key!r} (known: {known})", key=key
+            )
+        checked = None if value is None else check(value)
+        text = _with_line(
+            self._text, key, None if checked is None else f"{key} = {_format(checked)}"
+        )
+        values = parse(text, self._path)
+        if values.get(key) != checked:
+            raise FormatError(f"cannot change {key!r} in this configuration", path=self._path)
+        if self._disk is not None:
+            replace_file(self._disk, self._path, text.encode())
+        self._text, self._values = text, values
+
+    def _check(self) -> None:
+        version = self._values.get("format")
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise FormatError("the configuration names no format version", path=self._path)
+        if version > FORMAT_VERSION:
+            raise UnsupportedFormatError(
+                f"format {version} is newer than format {FORMAT_VERSION}, the newest known here",
+                path=self._path,
+                required=(f"format {version}",),
+            )
+        requires = self._values.get("requires", [])
+        if not isinstance(requires, list):
+            raise FormatError("`requires` in the configuration is not a list", path=self._path)
+        unknown = tuple(name for name in requires if name not in KNOWN_REQUIREMENTS)
+        if unknown:
+            raise UnsupportedFormatError(
+                f"the repository requires features unknown here: {', '.join(unknown)}",
+                path=self._path,
+                required=unknown,
+            )
+
+
+def new_config(store_id: str) -> str:
+    """Return the text of a new repository's configuration."""
+    return (
+        f'store_id = "{store_id}"\nformat = {FORMAT_VERSION}\nrequires = []\n'
+        f'default_branch = "{DEFAULT_BRANCH}"\ntokenizer = "{DEFAULT_TOKENIZER}"\n'
+    )
+
+
+def parse(text: str, path: str) -> dict[str, Value]:
+    """Return the settings of a configuration; tables become dotted keys.
+
+    Raises:
+        FormatError: the text is not TOML.
+    """
+    values: dict[str, Value] = {}
+    for line in text.split("\n"):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        key, separator, rest = stripped.partition("=")
+        key = key.strip()
+        simple = (
+            _simple(rest.strip()) if separator and _is_bare(key) and key not in values else None
+        )
+        if simple is None:
+            return _parse_toml(text, path)
+        values[key] = simple
+    return values
+
+
+def _is_bare(key: str) -> bool:
+    return bool(key) and key.isascii() and key.replace("_", "").replace("-", "").isalnum()
+
+
+def _simple(text: str) -> Value | None:
+    """Return a value as this module writes it, or None when it takes a full parser."""
+    if text in ("true", "false"):
+        return text == "true"
+    if text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0"):
+        return int(text)
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        inner = text[1:-1]
+        return inner if inner.isprintable() and "\\" not in inner and '"' not in inner else None
+    if text == "[]":
+        return []
+    return None
+
+
+def _parse_toml(text: str, path: str) -> dict[str, Value]:
+    # tomllib costs more than a plumbing command; only files with more than plain lines need it.
+    import tomllib
+
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"the configuration is not TOML: {error}", path=path) from error
+    values: dict[str, Value] = {}
+    _flatten(table, "", values)
+    return values
+
+
+def _flatten(table: dict[str, Any], prefix: str, values: dict[str, Value]) -> None:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            _flatten(value, f"{prefix}{key}.", values)
+        elif isinstance(value, str | int) or (
+            isinstance(value, list) and all(isinstance(item, str) for item in value)
+        ):
+            values[prefix + key] = value
+        else:
+            values[prefix + key] = str(value)
+
+
+def _with_line(text: str, key: str, line: str | None) -> str:
+    """Return the text with one top-level line replaced, added before the first table, or taken out."""
+    lines = text.rstrip("\n").split("\n") if text.strip() else []
+    end = next((i for i, known in enumerate(lines) if known.lstrip().startswith("[")), len(lines))
+    place = next((i for i in range(end) if lines[i].partition("=")[0].strip() == key), None)
+    if place is not None:
+        lines[place : place + 1] = [] if line is None else [line]
+    elif line is not None:
+        lines.insert(end, line)
+    return "\n".join(lines) + "\n"
+
+
+def _format(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(_format(item) for item in value) + "]"
+    return '"' + "".join(_ESCAPES.get(c, c) for c in value) + '"'
+
+
+def _check_branch(value: object) -> Value:
+    text = _check_text(value)
+    if not _is_branch(text):
+        raise InvalidInputError(f"not a branch name: {text[:100]!r}", value=text)
+    return text
+
+
+def _is_branch(text: str) -> bool:
+    # The refs, which decide, are on the same floor; whoever opens the store asks them again.
+    return (
+        text.isascii() and all(p and p[0] not in "-." for p in text.split("/")) and " " not in text
+    )
+
+
+def _check_text(value: object) -> str:
+    if not isinstance(value, str) or not value or len(value) > 200 or not value.isprintable():
+        raise InvalidInputError("a setting is one line of text", value=value)
+    return value
+
+
+def _check_budget(value: object) -> Value:
+    """Return a number of tokens, which may be written as 200000, 200_000, 200k or 1.5m."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if isinstance(value, str):
+        text = value.strip().lower().replace("_", "").replace(",", "")
+        factor = _MULTIPLIERS.get(text[-1:], 1)
+        number, dot, fraction = (text[:-1] if factor > 1 else text).partition(".")
+        digits = number + fraction
+        if digits.isascii() and digits.isdecimal() and (factor > 1 or not dot):
+            scale: int = 10 ** len(fraction)
+            tokens, rest = divmod(int(digits) * factor, scale)
+            if tokens > 0 and not rest:
+                return tokens
+    raise InvalidInputError(f"not a number of tokens: {value!r}", value=value)
+
+
+KNOWN_KEYS: Mapping[str, Callable[[object], Value]] = {
+    "budget": _check_budget,
+    "default_branch": _check_branch,
+    "tokenizer": _check_text,
+}
+"""The settings that can be changed, and what checks a value."""

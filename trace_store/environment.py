@@ -1,0 +1,83 @@
+"""What Trace takes from the environment, read once into a value.
+
+Rule: no other module of the library looks at the process's environment; a caller may build its own Environment, and
+then the surroundings of the process have no influence at all.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DISCOVERY_OFF = frozenset({"off", "0", "no", "false", "never"})
+
+
+class Environment:
+    """The surroundings of a call; not changed after it is made.
+
+    Attributes:
+        trace_dir: the `.trace` directory to use (`TRACE_DIR`), or None to look for one.
+        discovery: whether the folders above may be searched (`TRACE_DISCOVERY=off` says no).
+        author: who writes (`TRACE_AUTHOR`, else the name of the account).
+        home: the user's folder, or "" when there is none.
+        claude_dir: where Claude Code keeps its sessions (`CLAUDE_CONFIG_DIR`, else `~/.claude`), or "".
+        color: whether coloured output is welcome (`NO_COLOR` and `TERM=dumb` say no).
+        debug: whether an unexpected error may show its traceback (`TRACE_DEBUG=1`).
+    """
+
+    __slots__ = ("author", "claude_dir", "color", "debug", "discovery", "home", "trace_dir")
+
+    def __init__(
+        self,
+        *,
+        trace_dir: str | None = None,
+        discovery: bool = True,
+        author: str = "unknown",
+        home: str = "",
+        claude_dir: str = "",
+        color: bool = False,
+        debug: bool = False,
+    ) -> None:
+        self.trace_dir = trace_dir
+        self.discovery = discovery
+        self.author = author
+        self.home = home
+        self.claude_dir = claude_dir
+        self.color = color
+        self.debug = debug
+
+    def __repr__(self) -> str:
+        return f"Environment({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__slots__)})"
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str] | None = None) -> Environment:
+        """Return the environment of this process, or the one these variables describe."""
+        values = os.environ if variables is None else variables
+        home = values.get("HOME") or values.get("USERPROFILE") or ""
+        if not home and variables is None:
+            expanded = os.path.expanduser("~")
+            home = "" if expanded == "~" else expanded
+        claude = values.get("CLAUDE_CONFIG_DIR") or (os.path.join(home, ".claude") if home else "")
+        return cls(
+            trace_dir=values.get("TRACE_DIR") or None,
+            discovery=values.get("TRACE_DISCOVERY", "").strip().lower() not in DISCOVERY_OFF,
+            author=values.get("TRACE_AUTHOR", "").strip() or _account(values),
+            home=home,
+            claude_dir=claude,
+            color=not values.get("NO_COLOR") and values.get("TERM") != "dumb",
+            debug=values.get("TRACE_DEBUG", "") not in ("", "0"),
+        )
+
+
+def _account(values: Mapping[str, str]) -> str:
+    for variable in ("USER", "LOGNAME", "USERNAME"):
+        name = values.get(variable, "").strip()
+        if name:
+            return name
+    try:
+        return os.getlogin()
+    except (OSError, AttributeError):
+        return "unknown"

@@ -1,0 +1,354 @@
+"""The one seam to the disk.
+
+Rule: only this module opens, writes, syncs, renames, lists or locks files, and everything above is given a Disk, so
+that a test can count the calls or let the n-th one fail. Symbolic links are never followed at the last component and
+only regular files are read; an absent file is an answer (None or False), any other failure a StorageError.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+
+from trace_store.errors import StorageError
+
+READ = "read"
+APPEND = "append"
+CREATE = "create"
+
+MAXIMUM_READ_BYTES = 1 << 31
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_COMMON = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for its other end
+_FLAGS = {
+    READ: os.O_RDONLY | _COMMON | _NONBLOCK,
+    APPEND: os.O_RDWR | os.O_APPEND | _COMMON | _NONBLOCK,
+    CREATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _COMMON,
+}
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+# Some network and user-space file systems cannot sync a directory; that is not a failed write.
+_NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
+_NO_LINK = (errno.EEXIST, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _LOCK_OFFSET = (
+        1 << 40
+    )  # Windows locks are mandatory, so the locked byte lies beyond any content
+
+    def _flock(fd: int, blocking: bool) -> bool:
+        os.lseek(fd, _LOCK_OFFSET, os.SEEK_SET)
+        while True:
+            try:
+                msvcrt.locking(fd, msvcrt.LK_NBLCK if not blocking else msvcrt.LK_LOCK, 1)
+            except OSError as error:
+                if error.errno not in (errno.EACCES, errno.EDEADLK):
+                    raise
+                if not blocking:
+                    return False
+            else:
+                return True
+
+    def _funlock(fd: int) -> None:
+        os.lseek(fd, _LOCK_OFFSET, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _flock(fd: int, blocking: bool) -> bool:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _funlock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+class Disk:
+    """Access to files; has no state of its own. Paths are text."""
+
+    __slots__ = ()
+
+    def open(self, path: str, mode: str = READ) -> int | None:
+        """Return a descriptor of a regular file.
+
+        None means: absent (READ, APPEND), or already there (CREATE).
+
+        Raises:
+            StorageError: the path is a link or no regular file, or the disk refuses.
+        """
+        try:
+            fd = os.open(path, _FLAGS[mode], 0o666)
+        except OSError as error:
+            if error.errno in _ABSENT and mode != CREATE:
+                return None
+            if error.errno == errno.EEXIST and mode == CREATE:
+                return None
+            raise _failure(error, path) from error
+        if mode != CREATE and not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise StorageError("not a regular file", path=path)
+        return fd
+
+    def close(self, fd: int) -> None:
+        """Close a descriptor.
+
+        Raises:
+            StorageError: the disk reports a late write error.
+        """
+        try:
+            os.close(fd)
+        except OSError as error:
+            raise _failure(error, "") from error
+
+    def read_at(self, fd: int, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from an offset; fewer only at the end of the file."""
+        try:
+            data = _pread(fd, size, offset)
+            if len(data) == size or not data:
+                return data
+            pieces = [data]
+            while data:
+                offset += len(data)
+                size -= len(data)
+                data = _pread(fd, size, offset) if size else b""
+                pieces.append(data)
+            return b"".join(pieces)
+        except OSError as error:
+            raise _failure(error, "") from error
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Append with one call and return how many bytes were taken."""
+        try:
+            return os.write(fd, data)
+        except OSError as error:
+            raise _failure(error, "") from error
+
+    def sync(self, fd: int) -> None:
+        """Return when the file's content is on stable storage.
+
+        Raises:
+            StorageError: it may not be; the descriptor must not be synced again, since a second call can succeed
+                falsely.
+        """
+        try:
+            _sync(fd)
+        except OSError as error:
+            raise _failure(error, "") from error
+
+    def sync_directory(self, path: str) -> None:
+        """Return when the names in a directory are on stable storage."""
+        if sys.platform == "win32":
+            return
+        try:
+            fd = os.open(path, os.O_RDONLY | _COMMON)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if error.errno not in _NO_DIRECTORY_SYNC:
+                raise _failure(error, path) from error
+
+    def size(self, fd: int) -> int:
+        """Return the length of an open file in bytes."""
+        return os.fstat(fd).st_size
+
+    def identity(self, target: int | str) -> tuple[int, int] | None:
+        """Return (device, inode) of an open file or a path; None when the path is absent."""
+        found = os.fstat(target) if isinstance(target, int) else self.stat(target)
+        return None if found is None else (found.st_dev, found.st_ino)
+
+    def stat(self, path: str) -> os.stat_result | None:
+        """Return what the file system knows of a path, without following links; None when absent."""
+        try:
+            return os.lstat(path)
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return None
+            raise _failure(error, path) from error
+
+    def names(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted; none when it is absent."""
+        try:
+            return sorted(os.listdir(path))
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return []
+            raise _failure(error, path) from error
+
+    def scan(self, path: str) -> tuple[list[str], list[str]]:
+        """Return the sorted names of (directories, everything else) in a directory; links count as else."""
+        try:
+            with os.scandir(path) as entries:
+                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return [], []
+            raise _failure(error, path) from error
+        found.sort()
+        return [n for n, is_dir in found if is_dir], [n for n, is_dir in found if not is_dir]
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory and its parents where absent.
+
+        Raises:
+            StorageError: something else stands there, such as a link.
+        """
+        found = self.stat(path)
+        if found is None:
+            parent = os.path.dirname(path)
+            if parent and parent != path:
+                self.make_directory(parent)
+            try:
+                os.mkdir(path)
+            except FileExistsError:
+                pass
+            except OSError as error:
+                raise _failure(error, path) from error
+        elif not stat.S_ISDIR(found.st_mode):
+            raise StorageError("not a directory", path=path)
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file its name, replacing what has it."""
+        try:
+            os.replace(source, target)
+        except OSError as error:
+            raise _failure(error, target) from error
+
+    def link(self, source: str, target: str) -> bool:
+        """Give a file a second name; False when that name is taken, or the file system knows no links."""
+        try:
+            os.link(source, target, follow_symlinks=False)
+        except (NotImplementedError, AttributeError):
+            return False
+        except OSError as error:
+            if error.errno in _NO_LINK:
+                return False
+            raise _failure(error, target) from error
+        return True
+
+    def remove(self, path: str) -> bool:
+        """Remove a file; False when it was absent already."""
+        try:
+            os.unlink(path)
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return False
+            raise _failure(error, path) from error
+        return True
+
+    def remove_directory(self, path: str) -> bool:
+        """Remove a directory if it is there and empty; False when it was not."""
+        try:
+            os.rmdir(path)
+        except OSError:
+            return False
+        return True
+
+    def lock(self, fd: int, *, blocking: bool = True) -> bool:
+        """Take the exclusive lock of an open file; False when it is taken and `blocking` is not asked."""
+        try:
+            return _flock(fd, blocking)
+        except OSError as error:
+            raise _failure(error, "") from error
+
+    def unlock(self, fd: int) -> None:
+        """Release the lock of an open file."""
+        try:
+            _funlock(fd)
+        except OSError as error:
+            raise _failure(error, "") from error
+
+
+def read_file(disk: Disk, path: str, *, limit: int = MAXIMUM_READ_BYTES) -> bytes | None:
+    """Return a file's bytes, or None when it is absent.
+
+    Raises:
+        StorageError: it is larger than `limit` bytes, a link, or cannot be read.
+    """
+    fd = disk.open(path)
+    if fd is None:
+        return None
+    try:
+        size = disk.size(fd)
+        if size > limit:
+            raise StorageError(f"file of {size} bytes is over the limit of {limit}", path=path)
+        return disk.read_at(fd, 0, size)
+    finally:
+        disk.close(fd)
+
+
+def create_file(disk: Disk, path: str, data: bytes = b"", *, durable: bool = True) -> bool:
+    """Create a file with this content; False when the path is taken.
+
+    Its name is durable only after a sync of the directory.
+    """
+    fd = disk.open(path, CREATE)
+    if fd is None:
+        return False
+    try:
+        if data:
+            write_all(disk, fd, data)
+            if durable:
+                disk.sync(fd)
+    finally:
+        disk.close(fd)
+    return True
+
+
+def replace_file(disk: Disk, path: str, data: bytes, *, durable: bool = True) -> None:
+    """Give a path new content at once: a reader, or a crash, sees the old or the new, never a mixture."""
+    folder = os.path.dirname(path)
+    disk.make_directory(folder)
+    temporary = f"{path}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
+    create_file(disk, temporary, data, durable=durable)
+    try:
+        disk.rename(temporary, path)
+    except StorageError:
+        disk.remove(temporary)
+        raise
+    if durable:
+        disk.sync_directory(folder)
+
+
+def write_all(disk: Disk, fd: int, data: bytes) -> None:
+    """Append all the bytes, in as many calls as it takes."""
+    written = disk.write(fd, data)
+    if written < len(data):
+        rest = memoryview(data)[written:]
+        while rest:
+            rest = rest[disk.write(fd, bytes(rest)) :]
+
+
+def _failure(error: OSError, path: str) -> StorageError:
+    return StorageError(
+        f"{error.strerror or error}{f': {path}' if path else ''}", path=path, errno=error.errno
+    )
+
+
+if hasattr(os, "pread"):
+    _pread = os.pread
+else:
+
+    def _pread(fd: int, size: int, offset: int, /) -> bytes:
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, size)
+
+
+if sys.platform == "darwin":
+
+    def _sync(fd: int) -> None:
+        # fsync only reaches the drive's own cache there.
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+
+elif hasattr(os, "fdatasync"):
+    _sync = os.fdatasync
+else:
+    _sync = os.fsync

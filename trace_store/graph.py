@@ -1,0 +1,101 @@
+"""Walks over the graph of commits.
+
+Rule: pure functions over `parents(oid)`. They never recurse, so a history may have any depth, and they visit no more
+than the answer needs.
+"""
+
+from __future__ import annotations
+
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeAlias
+
+    ParentsOf: TypeAlias = Callable[[ObjectId], Sequence[ObjectId]]
+
+
+def ancestors(starts: Iterable[ObjectId], parents: ParentsOf) -> Iterator[ObjectId]:
+    """Yield the starts and everything reachable from them, each once, nearest first."""
+    level = list(dict.fromkeys(starts))
+    seen = set(level)
+    while level:
+        below: list[ObjectId] = []
+        for oid in level:
+            yield oid
+            for parent in parents(oid):
+                if parent not in seen:
+                    seen.add(parent)
+                    below.append(parent)
+        level = below
+
+
+def is_ancestor(candidate: ObjectId, descendant: ObjectId, parents: ParentsOf) -> bool:
+    """Tell whether `candidate` is `descendant` or lies in its past."""
+    return any(oid == candidate for oid in ancestors([descendant], parents))
+
+
+def maximal(values: Iterable[ObjectId], parents: ParentsOf) -> list[ObjectId]:
+    """Return the values that lie in no other value's past, in the order given, each once."""
+    remaining = list(dict.fromkeys(values))
+    for value in list(remaining):
+        if len(remaining) < 2:
+            break
+        if value not in remaining:
+            continue
+        others = set(remaining) - {value}
+        for oid in ancestors([value], parents):
+            if oid in others:
+                others.discard(oid)
+                remaining.remove(oid)
+                if not others:
+                    break
+    return remaining
+
+
+def merge_bases(one: ObjectId, other: ObjectId, parents: ParentsOf) -> list[ObjectId]:
+    """Return the best common ancestors: those that are no ancestor of another common one."""
+    if one == other:
+        return [one]
+    past = set(ancestors([one], parents))
+    common: list[ObjectId] = []
+    seen = {other}
+    stack = [other]
+    while stack:
+        oid = stack.pop()
+        if oid in past:
+            common.append(oid)  # what lies behind it is common too, but never better
+            continue
+        for parent in parents(oid):
+            if parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    return sorted(maximal(common, parents))
+
+
+def topological(
+    starts: Iterable[ObjectId], parents: ParentsOf, *, hidden: Iterable[ObjectId] = ()
+) -> Iterator[ObjectId]:
+    """Yield all that is reachable from `starts` and not from `hidden`, children before their parents.
+
+    Lines of history are not interleaved: after a merge its last parent's line comes first, then the others.
+    """
+    excluded = set(ancestors(hidden, parents))
+    tips = [oid for oid in dict.fromkeys(starts) if oid not in excluded]
+
+    def shown(oid: ObjectId) -> list[ObjectId]:
+        return [p for p in dict.fromkeys(parents(oid)) if p not in excluded]
+
+    children: dict[ObjectId, int] = dict.fromkeys(tips, 0)
+    for oid in ancestors(tips, shown):
+        for parent in shown(oid):
+            children[parent] = children.get(parent, 0) + 1
+    stack = [oid for oid in reversed(tips) if children[oid] == 0]
+    while stack:
+        oid = stack.pop()
+        yield oid
+        for parent in shown(oid):
+            children[parent] -= 1
+            if children[parent] == 0:
+                stack.append(parent)

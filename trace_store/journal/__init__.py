@@ -1,0 +1,18 @@
+"""The journal: the hot end of a repository, where a commit becomes durable with one write and one sync."""
+
+from trace_store.journal.file import JournalFile
+from trace_store.journal.folding import Fold, RefFold
+from trace_store.journal.frames import Frame, Move, encode_transaction
+from trace_store.journal.journal import Journal
+from trace_store.journal.published import Published
+
+__all__ = [
+    "Fold",
+    "Frame",
+    "Journal",
+    "JournalFile",
+    "Move",
+    "Published",
+    "RefFold",
+    "encode_transaction",
+]

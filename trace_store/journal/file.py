@@ -1,0 +1,126 @@
+"""One journal that is held open, and what has been read of it so far.
+
+Rule: only what follows the last frame known is read again. A successor may say that fewer bytes count than the file
+has; then frames beyond have no effect, even those that were read before it said so.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from trace_store.errors import StorageError
+from trace_store.files import APPEND, READ
+from trace_store.journal.frames import (
+    BEGIN,
+    END,
+    FIRST_PASSING,
+    KNOWN_LASTING,
+    TRANSACTION,
+    Frame,
+    scan,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.files import Disk
+
+_READ_ONLY = (errno.EACCES, errno.EROFS, errno.EPERM)
+
+
+class JournalFile:
+    """An open journal.
+
+    Attributes:
+        number, fd, identity: which file it is.
+        end: where the valid frames read so far end.
+        closed: nothing is written to it any more.
+        unsynced: it was appended to without a sync.
+        frames, objects: what was read; objects by id, as (offset, size).
+    """
+
+    __slots__ = (
+        "_limit",
+        "closed",
+        "end",
+        "fd",
+        "frames",
+        "identity",
+        "number",
+        "objects",
+        "unsynced",
+    )
+
+    def __init__(self, number: int, fd: int, identity: tuple[int, int]) -> None:
+        self.number = number
+        self.fd = fd
+        self.identity = identity
+        self.end = 0
+        self.closed = False
+        self.unsynced = False
+        self.frames: list[Frame] = []
+        self.objects: dict[bytes, tuple[int, int]] = {}
+        self._limit: int | None = None
+
+    def scan(self, disk: Disk) -> list[Frame]:
+        """Read the frames that were added since the last time, and return them."""
+        size = disk.size(self.fd)
+        if self._limit is not None:
+            size = min(size, self._limit)
+        found: list[Frame] = []
+        if size > self.end and not self.closed:
+            for frame in scan(lambda at, count: disk.read_at(self.fd, at, count), self.end, size):
+                self.take(frame)
+                found.append(frame)
+                if frame.kind == END:
+                    break
+        return found
+
+    def take(self, frame: Frame) -> None:
+        """Add a frame that follows those known."""
+        self.frames.append(frame)
+        self.end = frame.end
+        for oid, offset, size in frame.objects:
+            self.objects[oid] = (offset, size)
+        if frame.kind == END:
+            self.closed = True
+
+    def cut(self, limit: int) -> None:
+        """Let only the first `limit` bytes count."""
+        if self._limit == limit:
+            return
+        self._limit = limit
+        frames = [frame for frame in self.frames if frame.end <= limit]
+        self.end, self.closed, self.frames, self.objects = 0, False, [], {}
+        for frame in frames:
+            self.take(frame)
+
+    def transactions(self) -> Iterator[Frame]:
+        """Yield the transaction frames in order."""
+        return (frame for frame in self.frames if frame.kind == TRANSACTION)
+
+    def has_content(self) -> bool:
+        """Tell whether it holds more than its begin and end."""
+        return any(frame.kind not in (BEGIN, END) for frame in self.frames)
+
+    def unknown_kinds(self) -> list[int]:
+        """Return the lasting kinds in it that this version does not know."""
+        kinds = {frame.kind for frame in self.frames}
+        return sorted(k for k in kinds if k < FIRST_PASSING and k not in KNOWN_LASTING)
+
+
+def open_journal(disk: Disk, path: str, number: int) -> JournalFile | None:
+    """Return the journal at a path, for reading only where writing is not permitted; None when it is absent."""
+    try:
+        fd = disk.open(path, APPEND)
+    except StorageError as error:
+        if error.errno not in _READ_ONLY:
+            raise
+        fd = disk.open(path, READ)
+    if fd is None:
+        return None
+    identity = disk.identity(fd)
+    if identity is None:
+        return None
+    return JournalFile(number, fd, identity)

@@ -1,0 +1,71 @@
+"""The fold of a journal's ref moves: compare-and-swap, judged against the journal itself.
+
+Rule: for each ref the first move sets the base, and later ones have effect only when they expect the value that the
+fold has reached. The moves of one frame have effect together or not at all. Files under `refs/` play no part.
+"""
+
+from __future__ import annotations
+
+from trace_store.journal.frames import TRANSACTION, Frame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trace_store.oid import ObjectId
+
+
+class RefFold:
+    """What the journals say of one ref.
+
+    Attributes:
+        value: where it stands after all effective moves; None when deleted.
+        passed: every value it was moved on from, the first move's base among them.
+    """
+
+    __slots__ = ("passed", "value")
+
+    def __init__(self, value: ObjectId | None) -> None:
+        self.value = value
+        self.passed: set[ObjectId | None] = set()
+
+
+class Fold:
+    """The effective moves so far.
+
+    Attributes:
+        refs: the state of each ref that was moved.
+        frames: the frames that had effect, in order.
+    """
+
+    __slots__ = ("frames", "refs")
+
+    def __init__(self) -> None:
+        self.refs: dict[str, RefFold] = {}
+        self.frames: list[Frame] = []
+
+    def apply(self, frame: Frame) -> bool:
+        """Apply a frame's moves and tell whether they had effect."""
+        if frame.kind != TRANSACTION or not frame.moves:
+            return False
+        reached: dict[str, ObjectId | None] = {}
+        for move in frame.moves:
+            known = self.refs.get(move.name)
+            if move.name in reached or known is not None:
+                value = reached[move.name] if move.name in reached or known is None else known.value
+                if value != move.old:
+                    return False
+            reached[move.name] = move.new
+        for move in frame.moves:
+            fold = self.refs.get(move.name)
+            if fold is None:
+                fold = self.refs[move.name] = RefFold(move.old)
+            fold.passed.add(move.old)
+            fold.value = move.new
+        self.frames.append(frame)
+        return True
+
+    def apply_all(self, frames: Iterable[Frame]) -> None:
+        """Apply frames in order."""
+        for frame in frames:
+            self.apply(frame)

@@ -1,0 +1,243 @@
+"""The bytes of a journal: frames, each whole or of no effect.
+
+    offset  size  field
+    0       4     length of the payload, little endian
+    4       1     kind
+    5       3     zero
+    8       4     CRC-32 of the eight bytes above and the payload, begun with a seed
+    12      …     payload: number of objects u32, per object its id (32) and size u32, the objects' bytes one
+                  after the other, then a map in canonical msgpack to the end
+
+Rule: pure functions on bytes. The seed is there so that a run of zeros, which a power cut may leave behind, is no
+valid frame. Kinds below 128 are lasting: a version that does not know one must not seal the journal. Kinds from
+128 on are passing: a reader skips them and sealing drops them.
+"""
+
+from __future__ import annotations
+
+import struct
+from zlib import crc32
+
+import msgpack
+
+from trace_store.errors import CorruptJournalError, CorruptObjectError, InvalidInputError
+from trace_store.objects.codec import MAXIMUM_ELEMENTS, unpack
+from trace_store.oid import OID_BYTES, ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+TRANSACTION = 1
+END = 2
+BEGIN = 3
+FIRST_PASSING = 128
+KNOWN_LASTING = frozenset({TRANSACTION, END, BEGIN})
+
+HEADER_BYTES = 12
+MAXIMUM_FRAME_BYTES = 1 << 30
+_SEED = 0x54524A31  # "TRJ1"
+_READ_AHEAD = 1 << 20
+_HEADER = struct.Struct("<IB3xI")
+_CHECKED = struct.Struct("<IB3x")
+_COUNT = struct.Struct("<I")
+_ENTRY = struct.Struct("<32sI")
+
+
+class Move:
+    """One ref going from a value to another; None is absent."""
+
+    __slots__ = ("name", "new", "old")
+
+    def __init__(self, name: str, old: ObjectId | None, new: ObjectId | None) -> None:
+        self.name = name
+        self.old = old
+        self.new = new
+
+    def __repr__(self) -> str:
+        return f"Move({self.name!r}, {self.old!r}, {self.new!r})"
+
+
+class Frame:
+    """One frame as it stands in a journal.
+
+    Attributes:
+        kind, start, end: what it is, and from which byte to which it reaches.
+        objects: (id, offset in the journal, size) of each object.
+        moves: the ref moves, which have effect together or not at all.
+        author, time, message: for the reflogs; `head` is the ref HEAD was attached to.
+        closes: of a begin frame: (journal number, how many of its bytes count).
+    """
+
+    __slots__ = (
+        "author",
+        "closes",
+        "end",
+        "head",
+        "kind",
+        "message",
+        "moves",
+        "objects",
+        "start",
+        "time",
+    )
+
+    def __init__(self, kind: int, start: int, end: int) -> None:
+        self.kind = kind
+        self.start = start
+        self.end = end
+        self.objects: list[tuple[ObjectId, int, int]] = []
+        self.moves: list[Move] = []
+        self.author = ""
+        self.time = 0
+        self.message = ""
+        self.head = ""
+        self.closes: list[tuple[int, int]] = []
+
+    @classmethod
+    def of_transaction(cls, moves: list[Move], *, author: str, time: int, message: str) -> Frame:
+        """Return a transaction that has no place in a journal yet."""
+        frame = cls(TRANSACTION, 0, 0)
+        frame.moves = moves
+        frame.author = author
+        frame.time = time
+        frame.message = message
+        return frame
+
+
+def encode_transaction(
+    objects: Sequence[tuple[ObjectId, bytes]],
+    moves: Sequence[Move],
+    *,
+    author: str,
+    time: int,
+    message: str,
+    head: str,
+) -> bytes:
+    """Return the bytes of a transaction frame.
+
+    Raises:
+        InvalidInputError: it is too large, or its text is not valid UTF-8.
+    """
+    if len(moves) >= MAXIMUM_ELEMENTS:
+        raise InvalidInputError(f"{len(moves)} ref moves are too many for one transaction")
+    section: dict[str, Any] = {"author": author}
+    if head:
+        section["head"] = head
+    if message:
+        section["message"] = message
+    section["moves"] = [[move.name, move.old, move.new] for move in moves]
+    section["time"] = time
+    return _frame(TRANSACTION, objects, section)
+
+
+def encode_begin(closes: Sequence[tuple[int, int]]) -> bytes:
+    """Return the bytes of the frame that a journal begins with."""
+    return _frame(BEGIN, (), {"closes": closes})
+
+
+def encode_end() -> bytes:
+    """Return the bytes of the frame after which nothing more is written to a journal."""
+    return _frame(END, (), {})
+
+
+def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[Frame]:
+    """Yield the valid frames of a journal from a frame border on; ends at the first that is not valid.
+
+    Args:
+        read: returns the bytes at (offset, size).
+        start: where a frame begins.
+        size: how many bytes the journal has.
+    """
+    buffer = b""
+    base = start
+    while start + HEADER_BYTES <= size:
+        if start - base + HEADER_BYTES > len(buffer):
+            base, buffer = start, read(start, min(_READ_AHEAD, size - start))
+        head = buffer[start - base : start - base + HEADER_BYTES]
+        if len(head) < HEADER_BYTES:
+            return
+        length, kind, check = _HEADER.unpack(head)
+        end = start + HEADER_BYTES + length
+        if length > MAXIMUM_FRAME_BYTES or end > size:
+            return
+        if end - base > len(buffer):
+            base, buffer = start, read(start, min(max(end - start, _READ_AHEAD), size - start))
+        payload = memoryview(buffer)[start - base + HEADER_BYTES : end - base]
+        if len(payload) < length or crc32(payload, crc32(head[:8], _SEED)) != check:
+            return
+        frame = Frame(kind, start, end)
+        try:
+            _parse(frame, payload)
+        except CorruptJournalError:
+            return
+        yield frame
+        start = end
+
+
+def entries_of(frame: Frame, objects: Sequence[tuple[ObjectId, bytes]]) -> None:
+    """Note in a frame that has just been written where its objects are."""
+    offset = frame.start + HEADER_BYTES + _COUNT.size + _ENTRY.size * len(objects)
+    for oid, data in objects:
+        frame.objects.append((oid, offset, len(data)))
+        offset += len(data)
+
+
+def _frame(kind: int, objects: Sequence[tuple[ObjectId, bytes]], section: dict[str, Any]) -> bytes:
+    pieces = [_COUNT.pack(len(objects))]
+    pieces += [_ENTRY.pack(oid, len(data)) for oid, data in objects]
+    pieces += [data for _, data in objects]
+    try:
+        pieces.append(msgpack.packb(section, use_bin_type=True))
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"cannot be stored: {error}") from error
+    payload = b"".join(pieces)
+    if len(payload) > MAXIMUM_FRAME_BYTES:
+        raise InvalidInputError(f"{len(payload)} bytes are too many for one transaction")
+    head = _CHECKED.pack(len(payload), kind)
+    return head + _COUNT.pack(crc32(payload, crc32(head, _SEED))) + payload
+
+
+def _parse(frame: Frame, payload: memoryview) -> None:
+    if frame.kind not in KNOWN_LASTING:
+        return
+    if len(payload) < _COUNT.size:
+        raise CorruptJournalError("a frame has no object count")
+    (count,) = _COUNT.unpack_from(payload)
+    place = _COUNT.size + _ENTRY.size * count
+    if place > len(payload):
+        raise CorruptJournalError("a frame counts more objects than it has room for")
+    offset = frame.start + HEADER_BYTES + place
+    for index in range(count):
+        oid, size = _ENTRY.unpack_from(payload, _COUNT.size + _ENTRY.size * index)
+        frame.objects.append((ObjectId(oid), offset, size))
+        offset += size
+    section_start = offset - frame.start - HEADER_BYTES
+    if section_start > len(payload):
+        raise CorruptJournalError("a frame's objects are longer than it is")
+    try:
+        _read_section(frame, unpack(bytes(payload[section_start:])))
+    except (CorruptObjectError, TypeError, ValueError, KeyError, AttributeError) as error:
+        raise CorruptJournalError(f"a frame's section is not readable: {error}") from error
+
+
+def _read_section(frame: Frame, section: dict[str, Any]) -> None:
+    if frame.kind == TRANSACTION:
+        frame.author = str(section["author"])
+        frame.time = int(section["time"])
+        frame.message = str(section.get("message", ""))
+        frame.head = str(section.get("head", ""))
+        frame.moves = [
+            Move(str(name), _value(old), _value(new)) for name, old, new in section["moves"]
+        ]
+    elif frame.kind == BEGIN:
+        frame.closes = [(int(number), int(length)) for number, length in section["closes"]]
+
+
+def _value(value: Any) -> ObjectId | None:
+    if value is None:
+        return None
+    if not isinstance(value, bytes) or len(value) != OID_BYTES:
+        raise TypeError("not an object id")
+    return ObjectId(value)

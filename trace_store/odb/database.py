@@ -1,0 +1,130 @@
+"""The object database of a repository on disk.
+
+Rule: an object is looked for in the journals, then in the packs, then among the loose files; what is not found is
+looked for once more after all three were listed again. A damaged copy hides no sound one. Every read checks the hash.
+"""
+
+from __future__ import annotations
+
+from trace_store.errors import CorruptObjectError, CorruptPackError, ObjectNotFoundError
+from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_prefix
+from trace_store.odb.loose import LooseObjects
+from trace_store.odb.packs import Packs
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+    from trace_store.journal import Journal
+
+
+class ObjectDatabase:
+    """Objects in journals, packs and loose files."""
+
+    __slots__ = ("_journal", "_mutex", "loose", "packs")
+
+    def __init__(
+        self,
+        journal: Journal,
+        packs: Packs,
+        loose: LooseObjects,
+        mutex: AbstractContextManager[object],
+    ) -> None:
+        self._journal = journal
+        self._mutex = mutex
+        self.packs = packs
+        self.loose = loose
+
+    def read(self, oid: bytes) -> bytes:
+        """Return an object's canonical bytes, hash-checked.
+
+        Raises:
+            ObjectNotFoundError: it is not here.
+            CorruptObjectError: it is here, but every copy is damaged.
+            CorruptPackError: it is not found, and a pack that may hold it cannot be read.
+        """
+        with self._mutex:
+            data = self._look(oid)
+            if data is None:
+                self._journal.refresh()
+                self.packs.refresh()
+                data = self._look(oid)
+            if data is None and self.packs.repair_indexes():
+                data = self._look(oid)
+            if data is not None:
+                return data
+            for error in self.packs.damaged.values():
+                raise CorruptPackError(f"object {oid.hex()} is not found, and {error}") from error
+        raise ObjectNotFoundError(f"no object {oid.hex()}", oid=ObjectId(oid))
+
+    def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
+        """Yield (id, bytes) in the order asked for; raises as `read` does."""
+        return ((ObjectId(oid), self.read(oid)) for oid in oids)
+
+    def contains(self, oid: bytes) -> bool:
+        """Tell whether the object is here, without reading it."""
+        with self._mutex:
+            if self._has(oid):
+                return True
+            self._journal.refresh()
+            return (self.packs.refresh() and self.packs.contains(oid)) or self._journal.contains(
+                oid
+            )
+
+    def write(self, data: bytes) -> ObjectId:
+        """Store canonical object bytes as a loose object and return their id.
+
+        Raises:
+            InvalidInputError: they are too many.
+        """
+        with self._mutex:
+            return self.loose.write(data)
+
+    def resolve_prefix(self, prefix: str) -> list[ObjectId]:
+        """Return the ids that begin with these hex digits, at most 16, sorted.
+
+        Raises:
+            InvalidInputError: not 4 to 64 lower-case hex digits.
+        """
+        check_prefix(prefix)
+        with self._mutex:
+            self._journal.refresh()
+            self.packs.refresh()
+            found = {ObjectId(o) for o in self._journal.oids() if o.hex().startswith(prefix)}
+            found.update(self.packs.resolve_prefix(prefix))
+            found.update(self.loose.resolve_prefix(prefix))
+        return sorted(found)[:MAXIMUM_CANDIDATES]
+
+    def iterate(self) -> Iterator[ObjectId]:
+        """Yield the id of every object once: journals, then packs, then loose files."""
+        with self._mutex:
+            self._journal.refresh()
+            self.packs.refresh()
+            listed = list(dict.fromkeys(ObjectId(oid) for oid in self._journal.oids()))
+            listed += self.packs.iterate()
+            listed += self.loose.iterate()
+        yield from dict.fromkeys(listed)
+
+    def _has(self, oid: bytes) -> bool:
+        return self._journal.contains(oid) or self.packs.contains(oid) or self.loose.contains(oid)
+
+    def _look(self, oid: bytes) -> bytes | None:
+        failure: CorruptObjectError | None = None
+        data = self._journal.read(oid)
+        if data is not None:
+            try:
+                return check_hash(oid, data, "a journal")
+            except CorruptObjectError as error:
+                failure = error
+        for place in (self.packs, self.loose):
+            try:
+                data = place.read(oid)
+                if data is not None:
+                    return data
+            except CorruptObjectError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return None

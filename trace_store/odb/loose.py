@@ -1,0 +1,154 @@
+"""Loose objects: one file each, `objects/ab/cdef…`.
+
+    offset  size  field
+    0       1     0xB0: the object's bytes follow; 0xB1: a length u32, then one zstd frame
+    1       …     the body
+
+Rule: a file appears under its final name only when it is complete and, unless told otherwise, durable.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store.errors import CorruptObjectError
+from trace_store.files import create_file, read_file
+from trace_store.layout import MAXIMUM_OBJECT_BYTES
+from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_size
+from trace_store.odb.deflate import deflate, inflate
+from trace_store.oid import HEX_CHARACTERS, ObjectId, hash_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.files import Disk
+    from trace_store.layout import Layout
+
+RAW = 0xB0
+DEFLATED = 0xB1
+TEMPORARY_PREFIX = "object-"
+_HEAD_BYTES = 5
+_WORTH_DEFLATING_BYTES = 512
+_LEVEL = 3
+_HEX = frozenset("0123456789abcdef")
+
+
+class LooseObjects:
+    """The loose objects of one repository."""
+
+    __slots__ = ("_disk", "_durable", "_layout")
+
+    def __init__(self, disk: Disk, layout: Layout, *, durable: bool = True) -> None:
+        self._disk = disk
+        self._layout = layout
+        self._durable = durable
+
+    def read(self, oid: bytes) -> bytes | None:
+        """Return an object's bytes, or None when it is not here.
+
+        Raises:
+            CorruptObjectError: the file is damaged.
+        """
+        path = self._layout.loose_file(oid.hex())
+        data = read_file(self._disk, path, limit=MAXIMUM_OBJECT_BYTES + MAXIMUM_OBJECT_BYTES // 64)
+        if data is None:
+            return None
+        return check_hash(oid, _body(data), path)
+
+    def contains(self, oid: bytes) -> bool:
+        """Tell whether there is a file for the object."""
+        return self._disk.stat(self._layout.loose_file(oid.hex())) is not None
+
+    def write(self, data: bytes) -> ObjectId:
+        """Store an object and return its id.
+
+        Raises:
+            InvalidInputError: it is too large.
+        """
+        check_size(data, MAXIMUM_OBJECT_BYTES)
+        oid = hash_object(data)
+        path = self._layout.loose_file(oid.hex())
+        if self._is_sound(oid):
+            return oid
+        folder = os.path.dirname(path)
+        is_new = self._disk.stat(folder) is None
+        self._disk.make_directory(folder)
+        self._disk.make_directory(self._layout.tmp_dir)
+        name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}"
+        temporary = os.path.join(self._layout.tmp_dir, name)
+        create_file(self._disk, temporary, _file(data), durable=self._durable)
+        self._disk.rename(temporary, path)
+        if self._durable:
+            self._disk.sync_directory(folder)
+            if is_new:
+                self._disk.sync_directory(self._layout.objects_dir)
+        return oid
+
+    def remove(self, oid: bytes) -> None:
+        """Remove the file of an object that is in a durable pack."""
+        path = self._layout.loose_file(oid.hex())
+        self._disk.remove(path)
+        self._disk.remove_directory(os.path.dirname(path))
+
+    def iterate(self) -> Iterator[ObjectId]:
+        """Yield the ids that have a file, sorted."""
+        for folder in self._folders():
+            for rest in self._disk.names(os.path.join(self._layout.objects_dir, folder)):
+                if len(rest) == HEX_CHARACTERS - 2 and _HEX.issuperset(rest):
+                    yield ObjectId.parse(folder + rest)
+
+    def resolve_prefix(self, prefix: str) -> list[ObjectId]:
+        """Return the ids that begin with these hex digits, at most 16."""
+        found: list[ObjectId] = []
+        for rest in self._disk.names(os.path.join(self._layout.objects_dir, prefix[:2])):
+            name = prefix[:2] + rest
+            if name.startswith(prefix) and len(name) == HEX_CHARACTERS and _HEX.issuperset(name):
+                found.append(ObjectId.parse(name))
+                if len(found) == MAXIMUM_CANDIDATES:
+                    break
+        return found
+
+    def stray_names(self) -> list[str]:
+        """Return the paths below `objects/` that are no objects, relative to it."""
+        folders, files = self._disk.scan(self._layout.objects_dir)
+        stray = list(files)
+        for folder in folders:
+            if folder == "pack":
+                continue
+            if folder not in self._folders():
+                stray.append(folder)
+                continue
+            for rest in self._disk.names(os.path.join(self._layout.objects_dir, folder)):
+                if len(rest) != HEX_CHARACTERS - 2 or not _HEX.issuperset(rest):
+                    stray.append(f"{folder}/{rest}")
+        return stray
+
+    def _folders(self) -> list[str]:
+        folders, _ = self._disk.scan(self._layout.objects_dir)
+        return [name for name in folders if len(name) == 2 and _HEX.issuperset(name)]
+
+    def _is_sound(self, oid: ObjectId) -> bool:
+        try:
+            return self.read(oid) is not None
+        except CorruptObjectError:
+            return False  # writing it again heals it
+
+
+def _file(data: bytes) -> bytes:
+    if len(data) >= _WORTH_DEFLATING_BYTES:
+        body = deflate(data, level=_LEVEL)
+        if len(body) + _HEAD_BYTES < len(data):
+            return bytes((DEFLATED,)) + len(data).to_bytes(4, "little") + body
+    return bytes((RAW,)) + data
+
+
+def _body(data: bytes) -> bytes:
+    if data[:1] == bytes((RAW,)):
+        return data[1:]
+    if data[:1] == bytes((DEFLATED,)) and len(data) >= _HEAD_BYTES:
+        size = int.from_bytes(data[1:_HEAD_BYTES], "little")
+        if size > MAXIMUM_OBJECT_BYTES:
+            raise CorruptObjectError(f"a loose object declares {size} bytes")
+        return inflate(data[_HEAD_BYTES:], size)
+    raise CorruptObjectError("a loose object does not begin like one")

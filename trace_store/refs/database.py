@@ -1,0 +1,281 @@
+"""The refs of a repository on disk: files, journals and HEAD as one.
+
+Rule: reading takes no lock, and what is read is looked at once more when it cannot be explained, because a seal may
+have been at work meanwhile. Nothing here moves a ref: moves go through the journal, files change in a seal.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from trace_store import graph
+from trace_store.contracts import ANY
+from trace_store.errors import FormatError, InvalidInputError, NotFoundError, RefChangedError
+from trace_store.files import read_file, replace_file
+from trace_store.journal import Frame, Move
+from trace_store.objects.commit import parents_of
+from trace_store.oid import ObjectId
+from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head
+from trace_store.refs.names import BRANCHES, check_ref_name
+from trace_store.refs.reflog import ReflogEntry, append_log, join_logs, read_log
+from trace_store.refs.resolving import Lineage, resolve, unexplained
+from trace_store.refs.tips import TipFiles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from trace_store.contracts import ObjectReader, RefEdit
+    from trace_store.files import Disk
+    from trace_store.ident import Clock
+    from trace_store.journal import Journal
+    from trace_store.layout import Layout
+
+ATTEMPTS = 5
+_MEMORY = 256
+
+
+class RefDatabase:
+    """All refs of one repository."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        layout: Layout,
+        journal: Journal,
+        objects: ObjectReader,
+        clock: Clock,
+        mutex: AbstractContextManager[object],
+        *,
+        default_branch: str,
+    ) -> None:
+        self._disk = disk
+        self._layout = layout
+        self._journal = journal
+        self._objects = objects
+        self._clock = clock
+        self._mutex = mutex
+        self._default = check_ref_name(BRANCHES + default_branch)
+        self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
+        self._lineage = Lineage(self._maximal, self._is_ancestor, objects.contains)
+        self.files = TipFiles(disk, layout)
+
+    def read(self, name: str) -> ObjectId | None:
+        """Return this working copy's own value of a ref, or None when it has none.
+
+        Raises:
+            InvalidRefNameError: not the name of a ref.
+        """
+        tips = self.tips(name)
+        return tips[0] if tips else None
+
+    def tips(self, name: str) -> tuple[ObjectId, ...]:
+        """Return all tips of a ref, this working copy's own first; more than one: it is diverged."""
+        check_ref_name(name)
+        with self._mutex:
+            return self._tips(name)
+
+    def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, ObjectId]]:
+        """Yield (name, own value) of all refs under a prefix, sorted by name."""
+        return ((name, tips[0]) for name, tips in self.iterate_tips(prefix))
+
+    def iterate_tips(self, prefix: str = "refs/") -> Iterator[tuple[str, tuple[ObjectId, ...]]]:
+        """Yield (name, tips) of all refs under a prefix, sorted by name, own tip first."""
+        with self._mutex:
+            return iter(self._all(prefix))
+
+    def diverged(self) -> list[str]:
+        """Return the names of refs with more than one tip."""
+        return [name for name, tips in self.iterate_tips() if len(tips) > 1]
+
+    def incomplete(self) -> list[str]:
+        """Return the names of refs with a tip that is not here."""
+        contains = self._objects.contains
+        return [name for name, tips in self.iterate_tips() if not all(map(contains, tips))]
+
+    def moved_by_git(self) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
+        """Return (name, what this working copy last wrote, what it is now) of refs that something else moved.
+
+        The next seal accepts these, after which they are no longer reported.
+        """
+        with self._mutex:
+            self._journal.refresh()
+            files = dict(self.files.iterate())
+            published = self._journal.published
+            if published.stamp is None:
+                return []  # a fresh clone: nothing was written here yet
+            moved: list[tuple[str, ObjectId | None, ObjectId | None]] = []
+            for name in sorted({*files, *published.tips}):
+                before = published.tips.get(name, ())
+                fold = self._journal.fold.refs.get(name)
+                if unexplained(files.get(name, ()), before, fold) and set(
+                    files.get(name, ())
+                ) != set(before):
+                    tips = self._tips(name)
+                    moved.append((name, before[0] if before else None, tips[0] if tips else None))
+            return moved
+
+    def head(self) -> Head:
+        """Return where HEAD is; without a file it is attached to the default branch.
+
+        Raises:
+            FormatError: the file is not readable.
+        """
+        target = self.head_target()
+        if isinstance(target, str):
+            return Head(target, self.read(target))
+        return Head(None, target)
+
+    def head_target(self) -> str | ObjectId:
+        """Return what HEAD names, a full ref name or a commit, without looking the ref up.
+
+        Raises:
+            FormatError: the file is not readable.
+        """
+        data = read_file(self._disk, self._layout.head_file, limit=MAXIMUM_BYTES)
+        return self._default if data is None else decode_head(data, self._layout.head_file)
+
+    def set_head(self, target: str | ObjectId, *, message: str = "", author: str = "") -> None:
+        """Attach HEAD to a branch, by its full name, or detach it at a commit.
+
+        Raises:
+            InvalidRefNameError: not the name of a ref.
+        """
+        data = encode_head(target)
+        with self._mutex:
+            try:
+                old = self.head().oid
+            except FormatError:
+                old = None  # setting it heals it
+            replace_file(self._disk, self._layout.head_file, data)
+            new = self.head().oid
+            entry = ReflogEntry(old, new, self._clock.now(), author, message)
+            append_log(self._disk, self._layout.log_file(NAME), [entry])
+
+    def reflog(self, name: str) -> list[ReflogEntry]:
+        """Return the movements of a ref, or of HEAD, newest first."""
+        if name != NAME:
+            check_ref_name(name)
+        with self._mutex:
+            self._journal.refresh()
+            logged = read_log(self._disk, self._layout.log_file(name))
+            recent = entries_of(self._journal.fold.frames).get(name, [])
+        entries = join_logs(logged, recent)
+        entries.reverse()
+        return entries
+
+    def judge(self, edits: Sequence[RefEdit]) -> list[Move]:
+        """Return the moves that make these edits, after checking what they expect; called under the journal's lock.
+
+        Raises:
+            RefChangedError: a ref has another value than expected.
+            InvalidRefNameError: not the name of a ref.
+            InvalidInputError: two edits of one ref.
+        """
+        if len({edit.name for edit in edits}) != len(edits):
+            raise InvalidInputError("two edits of one ref in a transaction")
+        moves: list[Move] = []
+        for edit in edits:
+            tips = self._tips(check_ref_name(edit.name))
+            current = tips[0] if tips else None
+            check_expected(edit, current)
+            if edit.new == current and (len(tips) < 2 or edit.name.startswith(BRANCHES)):
+                continue
+            moves += self._moves(edit, tips)
+        return moves
+
+    def _moves(self, edit: RefEdit, tips: Sequence[ObjectId]) -> list[Move]:
+        """Return the steps from what the journal says, by way of the tips that are given up, to the new value."""
+        fold = self._journal.fold.refs.get(edit.name)
+        steps: list[ObjectId | None] = [fold.value] if fold is not None else []
+        # An advance of a diverged branch leaves the other tips; anything else settles them.
+        settles = edit.new is None or not edit.name.startswith(BRANCHES)
+        steps += tips[1:] if settles else []
+        steps += [tips[0] if tips else None, edit.new]
+        return [Move(edit.name, a, b) for a, b in pairwise(steps) if a != b]
+
+    def _tips(self, name: str) -> tuple[ObjectId, ...]:
+        for attempt in range(ATTEMPTS):
+            self._journal.refresh()
+            generation, published = self._journal.generation, self._journal.published
+            files = self.files.read(name)
+            before = published.tips.get(name, ())
+            fold = self._journal.fold.refs.get(name)
+            if not unexplained(files, before, fold) or attempt == ATTEMPTS - 1:
+                return resolve(name, files, before, fold, self._lineage)
+            self._journal.refresh()
+            if self._journal.generation == generation and self._journal.published is published:
+                return resolve(name, files, before, fold, self._lineage)
+        return ()
+
+    def _all(self, prefix: str) -> list[tuple[str, tuple[ObjectId, ...]]]:
+        found: list[tuple[str, tuple[ObjectId, ...]]] = []
+        for _ in range(ATTEMPTS):
+            self._journal.refresh()
+            generation, published = self._journal.generation, self._journal.published
+            folds = self._journal.fold.refs
+            files = dict(self.files.iterate(prefix))
+            names = {*files, *(name for name in folds if name.startswith(prefix))}
+            found = []
+            explained = True
+            for name in sorted(names):
+                here, before = files.get(name, ()), published.tips.get(name, ())
+                fold = folds.get(name)
+                explained = explained and not unexplained(here, before, fold)
+                tips = resolve(name, here, before, fold, self._lineage)
+                if tips:
+                    found.append((name, tips))
+            if explained:
+                break
+            self._journal.refresh()
+            if self._journal.generation == generation and self._journal.published is published:
+                break
+        return found
+
+    def _parents(self, oid: ObjectId) -> list[ObjectId]:
+        try:
+            return parents_of(self._objects.read(oid))
+        except (NotFoundError, FormatError):
+            return []  # an incomplete history ends here
+
+    def _maximal(self, values: Sequence[ObjectId]) -> list[ObjectId]:
+        key = frozenset(values)
+        known = self._maxima.get(key)
+        if known is None:
+            known = graph.maximal(sorted(key), self._parents)
+            if all(map(self._objects.contains, key)):
+                if len(self._maxima) >= _MEMORY:
+                    self._maxima.clear()
+                self._maxima[key] = known
+        return known
+
+    def _is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
+        return graph.is_ancestor(candidate, descendant, self._parents)
+
+
+def check_expected(edit: RefEdit, actual: ObjectId | None) -> None:
+    """Accept an edit whose expectation is met.
+
+    Raises:
+        RefChangedError: it is not.
+    """
+    if edit.expected is not ANY and edit.expected != actual:
+        raise RefChangedError(
+            f"{edit.name} is {actual or 'absent'}, not {edit.expected or 'absent'}",
+            ref=edit.name,
+            expected=edit.expected,
+            actual=actual,
+        )
+
+
+def entries_of(frames: Sequence[Frame]) -> dict[str, list[ReflogEntry]]:
+    """Return the reflog entries that effective frames stand for, by ref and for HEAD, oldest first."""
+    logs: dict[str, list[ReflogEntry]] = {}
+    for frame in frames:
+        for move in frame.moves:
+            entry = ReflogEntry(move.old, move.new, frame.time, frame.author, frame.message)
+            logs.setdefault(move.name, []).append(entry)
+            if move.name == frame.head:
+                logs.setdefault(NAME, []).append(entry)
+    return logs

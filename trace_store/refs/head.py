@@ -1,0 +1,72 @@
+"""HEAD: the branch, or the commit, that this working copy is on.
+
+Rule: the file is local and replaced as a whole. Absent, it means the default branch.
+"""
+
+from __future__ import annotations
+
+from trace_store.errors import FormatError, InvalidInputError, InvalidRefNameError
+from trace_store.oid import ObjectId
+from trace_store.refs.names import check_ref_name
+
+NAME = "HEAD"
+MAXIMUM_BYTES = 4096
+_SYMBOLIC = "ref: "
+
+
+class Head:
+    """Where HEAD is.
+
+    Attributes:
+        ref: the full name of the branch it is attached to; None when detached.
+        oid: the commit; None when the branch is unborn.
+    """
+
+    __slots__ = ("oid", "ref")
+
+    def __init__(self, ref: str | None, oid: ObjectId | None) -> None:
+        self.ref = ref
+        self.oid = oid
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Head):
+            return NotImplemented
+        return (self.ref, self.oid) == (other.ref, other.oid)
+
+    def __hash__(self) -> int:
+        return hash((self.ref, self.oid))
+
+    def __repr__(self) -> str:
+        return f"Head(ref={self.ref!r}, oid={self.oid!r})"
+
+    @property
+    def detached(self) -> bool:
+        """Whether HEAD names a commit and no branch."""
+        return self.ref is None
+
+    @property
+    def unborn(self) -> bool:
+        """Whether HEAD is on a branch that has no commit yet."""
+        return self.oid is None
+
+
+def encode_head(target: str | ObjectId) -> bytes:
+    """Return the content of the file for a full ref name or a commit."""
+    if isinstance(target, str):
+        return f"{_SYMBOLIC}{check_ref_name(target)}\n".encode("ascii")
+    return f"{ObjectId(target)}\n".encode("ascii")
+
+
+def decode_head(data: bytes, path: str) -> str | ObjectId:
+    """Return the full ref name or the commit that the file names.
+
+    Raises:
+        FormatError: it names neither.
+    """
+    try:
+        text = data.decode("ascii").rstrip("\r\n")
+        if text.startswith(_SYMBOLIC):
+            return check_ref_name(text[len(_SYMBOLIC) :].strip())
+        return ObjectId.parse(text)
+    except (UnicodeDecodeError, InvalidRefNameError, InvalidInputError) as error:
+        raise FormatError(f"HEAD is not readable: {error}", path=path) from error

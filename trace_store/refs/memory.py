@@ -1,0 +1,108 @@
+"""Refs in memory: the contract in its smallest form."""
+
+from __future__ import annotations
+
+from trace_store.errors import InvalidInputError
+from trace_store.journal import Frame, Move
+from trace_store.oid import ObjectId
+from trace_store.refs.database import check_expected, entries_of
+from trace_store.refs.head import NAME, Head
+from trace_store.refs.names import BRANCHES, check_ref_name
+from trace_store.refs.reflog import ReflogEntry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trace_store.contracts import ObjectReader, RefEdit
+    from trace_store.ident import Clock
+
+
+class MemoryRefs:
+    """Refs that last as long as the process; none ever diverges."""
+
+    def __init__(self, objects: ObjectReader, clock: Clock, *, default_branch: str) -> None:
+        self._objects = objects
+        self._clock = clock
+        self._head: str | ObjectId = check_ref_name(BRANCHES + default_branch)
+        self._values: dict[str, ObjectId] = {}
+        self._logs: dict[str, list[ReflogEntry]] = {}
+
+    def read(self, name: str) -> ObjectId | None:
+        """Return the value of a ref, or None when it has none."""
+        return self._values.get(check_ref_name(name))
+
+    def tips(self, name: str) -> tuple[ObjectId, ...]:
+        """Return the value of a ref as its only tip."""
+        value = self.read(name)
+        return () if value is None else (value,)
+
+    def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, ObjectId]]:
+        """Yield (name, value) of all refs under a prefix, sorted by name."""
+        return iter([item for item in sorted(self._values.items()) if item[0].startswith(prefix)])
+
+    def iterate_tips(self, prefix: str = "refs/") -> Iterator[tuple[str, tuple[ObjectId, ...]]]:
+        """Yield (name, tips) of all refs under a prefix, sorted by name."""
+        return ((name, (value,)) for name, value in self.iterate(prefix))
+
+    def diverged(self) -> list[str]:
+        """Return nothing: only files that git merges can diverge."""
+        return []
+
+    def incomplete(self) -> list[str]:
+        """Return the names of refs whose object is not here."""
+        return [name for name, value in self.iterate() if not self._objects.contains(value)]
+
+    def moved_by_git(self) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
+        """Return nothing: git does not see these refs."""
+        return []
+
+    def head(self) -> Head:
+        """Return where HEAD is."""
+        if isinstance(self._head, str):
+            return Head(self._head, self._values.get(self._head))
+        return Head(None, self._head)
+
+    def head_target(self) -> str | ObjectId:
+        """Return what HEAD names, a full ref name or a commit."""
+        return self._head
+
+    def set_head(self, target: str | ObjectId, *, message: str = "", author: str = "") -> None:
+        """Attach HEAD to a branch, by its full name, or detach it at a commit."""
+        old = self.head().oid
+        self._head = check_ref_name(target) if isinstance(target, str) else ObjectId(target)
+        entry = ReflogEntry(old, self.head().oid, self._clock.now(), author, message)
+        self._logs.setdefault(NAME, []).append(entry)
+
+    def reflog(self, name: str) -> list[ReflogEntry]:
+        """Return the movements of a ref, or of HEAD, newest first."""
+        if name != NAME:
+            check_ref_name(name)
+        return self._logs.get(name, [])[::-1]
+
+    def judge(self, edits: Sequence[RefEdit]) -> list[Move]:
+        """Return the moves that make these edits, after checking what they expect.
+
+        Raises:
+            RefChangedError: a ref has another value than expected.
+            InvalidInputError: two edits of one ref.
+        """
+        if len({edit.name for edit in edits}) != len(edits):
+            raise InvalidInputError("two edits of one ref in a transaction")
+        moves: list[Move] = []
+        for edit in edits:
+            current = self.read(edit.name)
+            check_expected(edit, current)
+            if edit.new != current:
+                moves.append(Move(edit.name, current, edit.new))
+        return moves
+
+    def apply(self, frame: Frame) -> None:
+        """Make the moves of a transaction."""
+        for move in frame.moves:
+            if move.new is None:
+                self._values.pop(move.name, None)
+            else:
+                self._values[move.name] = move.new
+        for name, entries in entries_of([frame]).items():
+            self._logs.setdefault(name, []).extend(entries)

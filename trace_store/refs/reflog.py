@@ -1,0 +1,145 @@
+r"""Reflogs: the movements of one ref, or of HEAD, one a line.
+
+    <old> <new> <milliseconds> <author>\t<message>
+
+Rule: `-` is an absent value; tabs, line ends, control characters and backslashes in texts are escaped. The file is
+local and derived from the journals; a line that is not readable hides no other.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store.errors import InvalidInputError
+from trace_store.files import APPEND, CREATE, read_file, write_all
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.files import Disk
+
+_ABSENT = "-"
+_LOOK_BACK = 4
+"""How far back to look for entries that are there already, as a multiple of what is to be added."""
+
+
+class ReflogEntry:
+    """One movement. `old` or `new` is None when the ref was, or became, absent; `time` is in milliseconds."""
+
+    __slots__ = ("author", "message", "new", "old", "time")
+
+    def __init__(
+        self, old: ObjectId | None, new: ObjectId | None, time: int, author: str, message: str
+    ) -> None:
+        self.old = old
+        self.new = new
+        self.time = time
+        self.author = author
+        self.message = message
+
+    def __repr__(self) -> str:
+        return f"ReflogEntry({self.old!r}, {self.new!r}, {self.time}, {self.author!r}, {self.message!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReflogEntry) and encode_entry(self) == encode_entry(other)
+
+    def __hash__(self) -> int:
+        return hash(encode_entry(self))
+
+
+def encode_entry(entry: ReflogEntry) -> bytes:
+    """Return the line of an entry, with its line end."""
+    old = _ABSENT if entry.old is None else str(entry.old)
+    new = _ABSENT if entry.new is None else str(entry.new)
+    line = f"{old} {new} {entry.time} {_escape(entry.author)}\t{_escape(entry.message)}\n"
+    return line.encode("utf-8", "surrogateescape")
+
+
+def read_log(disk: Disk, path: str) -> list[ReflogEntry]:
+    """Return the readable entries of a file, oldest first; none when it is absent."""
+    data = read_file(disk, path)
+    if data is None:
+        return []
+    entries = [_decode(line) for line in data.split(b"\n") if line]
+    return [entry for entry in entries if entry is not None]
+
+
+def append_log(disk: Disk, path: str, entries: Sequence[ReflogEntry]) -> None:
+    """Append entries, but none that the end of the file has already: an interrupted seal says them again."""
+    if not entries:
+        return
+    lines = [encode_entry(entry) for entry in entries]
+    disk.make_directory(os.path.dirname(path))
+    fd = disk.open(path, APPEND)
+    if fd is None:
+        fd = disk.open(path, CREATE)
+    if fd is None:  # another process has just made it
+        fd = disk.open(path, APPEND)
+    if fd is None:
+        return
+    try:
+        size = disk.size(fd)
+        span = _LOOK_BACK * sum(map(len, lines))
+        tail = disk.read_at(fd, max(0, size - span), span)
+        known = set(tail.splitlines(keepends=True))
+        data = b"".join(line for line in lines if line not in known)
+        if tail and not tail.endswith(b"\n"):
+            data = b"\n" + data  # a torn line stays alone
+        if data:
+            write_all(disk, fd, data)
+    finally:
+        disk.close(fd)
+
+
+def join_logs(logged: Sequence[ReflogEntry], recent: Sequence[ReflogEntry]) -> list[ReflogEntry]:
+    """Return the entries of a file and those still in journals, oldest first, each once."""
+    known = set(logged[-_LOOK_BACK * len(recent) :]) if recent else set()
+    joined = [*logged, *(entry for entry in recent if entry not in known)]
+    joined.sort(key=lambda entry: entry.time)
+    return joined
+
+
+def _decode(line: bytes) -> ReflogEntry | None:
+    head, separator, message = line.decode("utf-8", "surrogateescape").partition("\t")
+    fields = head.split(" ", 3)
+    if not separator or len(fields) != 4:
+        return None
+    try:
+        old = None if fields[0] == _ABSENT else ObjectId.parse(fields[0])
+        new = None if fields[1] == _ABSENT else ObjectId.parse(fields[1])
+        return ReflogEntry(old, new, int(fields[2]), _unescape(fields[3]), _unescape(message))
+    except (InvalidInputError, ValueError):
+        return None
+
+
+def _escape(text: str) -> str:
+    if text.isprintable() and "\\" not in text:
+        return text
+    return "".join(_escape_character(c) for c in text)
+
+
+def _escape_character(c: str) -> str:
+    if c == "\\":
+        return "\\\\"
+    if ord(c) < 32 or ord(c) == 127:
+        return f"\\x{ord(c):02x}"
+    return c
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    pieces: list[str] = []
+    rest = text
+    while rest:
+        before, slash, rest = rest.partition("\\")
+        pieces.append(before)
+        if slash and rest[:1] == "x" and len(rest) >= 3:
+            pieces.append(chr(int(rest[1:3], 16)))
+            rest = rest[3:]
+        elif slash:
+            pieces.append(rest[:1])
+            rest = rest[1:]
+    return "".join(pieces)

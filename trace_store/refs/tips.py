@@ -1,0 +1,106 @@
+"""The files under `refs/`: one empty file per tip, `refs/heads/main/3f2a…`.
+
+Rule: this module knows files and no meaning. A ref whose directory holds anything else is still read: what is no tip
+is passed over, and reported by `strays`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from trace_store.errors import StorageError
+from trace_store.files import create_file
+from trace_store.oid import HEX_CHARACTERS, ObjectId
+from trace_store.refs.names import is_ref_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trace_store.files import Disk
+    from trace_store.layout import Layout
+
+_HEX = frozenset("0123456789abcdef")
+
+
+class TipFiles:
+    """The tips on the disk."""
+
+    __slots__ = ("_disk", "_layout")
+
+    def __init__(self, disk: Disk, layout: Layout) -> None:
+        self._disk = disk
+        self._layout = layout
+
+    def read(self, name: str) -> tuple[ObjectId, ...]:
+        """Return the tips of a ref, sorted; none when it has no file."""
+        names = self._disk.names(self._layout.ref_dir(name))
+        return tuple(ObjectId.parse(n) for n in names if _is_tip(n))
+
+    def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, tuple[ObjectId, ...]]]:
+        """Yield (name, tips) of the refs that have a file and whose name begins with the prefix."""
+        for name, files in self._walk(prefix):
+            tips = tuple(ObjectId.parse(n) for n in files if _is_tip(n))
+            if tips and name.startswith(prefix) and is_ref_name(name):
+                yield name, tips
+
+    def strays(self) -> Iterator[str]:
+        """Yield the paths below `refs/`, relative to `.trace`, that are no empty tip files of a proper ref."""
+        for name, files in self._walk("refs/"):
+            for file in files:
+                path = os.path.join(self._layout.ref_dir(name), file)
+                found = self._disk.stat(path)
+                sound = found is not None and stat.S_ISREG(found.st_mode) and found.st_size == 0
+                if not (sound and _is_tip(file) and is_ref_name(name)):
+                    yield f"{name}/{file}"
+
+    def write(self, name: str, tips: Sequence[ObjectId]) -> None:
+        """Make the files of a ref exactly these tips: create, sync, then remove, and sync again."""
+        folder = self._layout.ref_dir(name)
+        present = self.read(name)
+        added = [tip for tip in tips if tip not in present]
+        gone = [tip for tip in present if tip not in tips]
+        if added or gone:
+            self._make_directory(name)
+        if added:
+            for tip in added:
+                create_file(self._disk, os.path.join(folder, str(tip)))
+            self._disk.sync_directory(folder)
+        for tip in gone:
+            self._disk.remove(os.path.join(folder, str(tip)))
+        if gone:
+            self._disk.sync_directory(folder)
+        if not tips:
+            self._prune(name)
+
+    def _walk(self, prefix: str) -> Iterator[tuple[str, list[str]]]:
+        start = prefix.rpartition("/")[0] or "refs"
+        stack = [start]
+        while stack:
+            name = stack.pop()
+            folders, files = self._disk.scan(self._layout.ref_dir(name))
+            stack.extend(f"{name}/{folder}" for folder in reversed(folders))
+            if files:
+                yield name, files
+
+    def _make_directory(self, name: str) -> None:
+        """Create the directories of a ref, none of which may be a link, durably."""
+        path = self._layout.root
+        for component in name.split("/"):
+            parent = path
+            path = os.path.join(path, component)
+            found = self._disk.stat(path)
+            if found is None:
+                self._disk.make_directory(path)
+                self._disk.sync_directory(parent)
+            elif not stat.S_ISDIR(found.st_mode):
+                raise StorageError("not a directory", path=path)
+
+    def _prune(self, name: str) -> None:
+        while name.count("/") > 1 and self._disk.remove_directory(self._layout.ref_dir(name)):
+            name = name.rpartition("/")[0]
+
+
+def _is_tip(name: str) -> bool:
+    return len(name) == HEX_CHARACTERS and _HEX.issuperset(name)

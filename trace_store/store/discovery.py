@@ -1,0 +1,67 @@
+"""Finding the `.trace` directory.
+
+Rule: a directory that the caller names beats `TRACE_DIR`, which beats looking in the folder and those above it. What
+is found by looking must be a real directory of the same user: a repository that belongs to someone else, or a link
+to one, is not opened by accident.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from trace_store.errors import RepositoryNotFoundError, StateError
+from trace_store.files import Disk
+from trace_store.layout import DIRECTORY_NAME, Layout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.environment import Environment
+
+
+def find(
+    start: str, environment: Environment, *, explicit: str | None = None, disk: Disk | None = None
+) -> str:
+    """Return the path of the `.trace` directory to use.
+
+    Args:
+        start: the folder to look in, and above.
+        environment: says whether to look, and may name a directory.
+        explicit: a `.trace` directory, or a folder that holds one, named by the caller.
+        disk: how to look.
+
+    Raises:
+        RepositoryNotFoundError: there is none.
+        StateError: it belongs to another user, or is a link.
+    """
+    disk = disk or Disk()
+    named = explicit or environment.trace_dir
+    if named:
+        for path in (named, os.path.join(named, DIRECTORY_NAME)):
+            if _is_repository(disk, path):
+                return os.path.abspath(path)
+        raise RepositoryNotFoundError(f"there is no repository at {named}", path=named)
+    folder = os.path.abspath(start)
+    while True:
+        path = os.path.join(folder, DIRECTORY_NAME)
+        if disk.stat(path) is not None and _is_repository(disk, path):
+            _check_owner(disk, path)
+            return path
+        parent = os.path.dirname(folder)
+        if parent == folder or not environment.discovery:
+            break
+        folder = parent
+    where = "" if not environment.discovery else " or in any folder above"
+    raise RepositoryNotFoundError(f"there is no repository in {start}{where}", path=start)
+
+
+def _is_repository(disk: Disk, path: str) -> bool:
+    return disk.stat(Layout(path).config_file) is not None
+
+
+def _check_owner(disk: Disk, path: str) -> None:
+    found = disk.stat(path)
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        raise StateError(f"{path} is a link; name the directory it leads to", path=path)
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        raise StateError(f"{path} belongs to another user; name it to use it", path=path)
