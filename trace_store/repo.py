@@ -22,8 +22,7 @@ from trace_store.history import walk, writing
 from trace_store.history.draft import Content, Draft, Target
 from trace_store.history.status import Status, status
 from trace_store.history.writing import CommitResult
-from trace_store.ident import Clock, SystemClock
-from trace_store.layout import DIRECTORY_NAME
+from trace_store.ident import Clock
 from trace_store.maintenance.sealing import SealReport, seal, seal_if_due
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
@@ -45,6 +44,7 @@ class Repo:
         self.store = store
         self.author = author
         self.contexts = ContextCompiler(store, tokenizer=tokenizer)
+        self._closed = False
 
     @classmethod
     def init(
@@ -63,10 +63,7 @@ class Repo:
             StorageError: the disk refuses.
         """
         environment = environment or Environment.read()
-        Store.init(os.fspath(path), environment=environment, clock=clock or SystemClock())
-        store = Store.open(
-            os.path.join(os.fspath(path), DIRECTORY_NAME), durability=durability, clock=clock
-        )
+        store = Store.init(os.fspath(path), clock=clock, durability=durability)
         return cls(store, author=environment.author, tokenizer=tokenizer)
 
     @classmethod
@@ -100,7 +97,7 @@ class Repo:
         environment = environment or Environment.read()
         named = None if directory is None else os.fspath(directory)
         try:
-            found = find(os.fspath(path), environment, directory=named)
+            found = find(os.fspath(path), environment, explicit=named)
         except RepositoryNotFoundError:
             if not create or named is not None or environment.trace_dir is not None:
                 raise
@@ -157,9 +154,7 @@ class Repo:
         """Set `priority`, `keep` patterns, `labels` and `unlabels` of messages; raises as `edit`."""
         return self._one(lambda draft: draft.annotate(_several(targets), **marks))
 
-    def remove(
-        self, targets: Target | Sequence[Target], *, ghost: bool = False
-    ) -> CommitResult:
+    def remove(self, targets: Target | Sequence[Target], *, ghost: bool = False) -> CommitResult:
         """Hide messages, leaving a short placeholder or nothing; raises as `edit`."""
         return self._one(lambda draft: draft.remove(_several(targets), ghost=ghost))
 
@@ -175,9 +170,7 @@ class Repo:
         """Let messages become others; `origin` is reason, model, prompt, sources. Raises as `edit`."""
         return self._one(lambda draft: draft.replace(_several(targets), messages, **origin))
 
-    def move(
-        self, targets: Target | Sequence[Target], *, after: Target | None
-    ) -> CommitResult:
+    def move(self, targets: Target | Sequence[Target], *, after: Target | None) -> CommitResult:
         """Place messages after a neighbour; None puts them first. Raises as `edit`."""
         return self._one(lambda draft: draft.move(_several(targets), after=after))
 
@@ -236,12 +229,14 @@ class Repo:
 
     def close(self) -> None:
         """Seal what is unsealed and close; closing again does nothing."""
-        if not self.store.closed:
-            try:
-                if self.store.local:
-                    seal(self.store)
-            finally:
-                self.store.close()
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self.store.local:
+                seal(self.store)
+        finally:
+            self.store.close()
 
     def __enter__(self) -> Repo:
         return self
@@ -269,4 +264,4 @@ def _several(targets: Target | Sequence[Target]) -> Sequence[Target]:
         return [(bytes(targets[0]), targets[1])]
     if not targets:
         raise InvalidInputError("no message is named")
-    return list(targets)  # type: ignore[arg-type]
+    return list(targets)

@@ -187,7 +187,7 @@ def _split(text: str) -> tuple[str, list[str]]:
         at += 1
     suffixes: list[str] = []
     while rest:
-        if rest.startswith("@{") or rest.startswith("^{"):
+        if rest.startswith(("@{", "^{")):
             end = rest.find("}") + 1
         else:
             end = 1

@@ -7,6 +7,8 @@ nothing here is synced, and losing a file costs time and nothing else.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from trace_store.errors import StorageError
 from trace_store.files import APPEND, READ, Disk, replace_file, write_all
 
@@ -24,10 +26,9 @@ class OpenColumn:
         self.identity = disk.identity(fd)
 
     def __del__(self) -> None:
-        try:
+        # The interpreter may be going down, and what was only read has nothing to lose.
+        with suppress(StorageError, AttributeError, TypeError):
             self._disk.close(self._fd)
-        except (StorageError, AttributeError, TypeError):
-            pass  # the interpreter is going down, or the file was only read
 
     def size(self) -> int:
         """Return the length in bytes."""

@@ -1,7 +1,8 @@
-"""The compile index: the visible messages of a branch, one record each, so that a compile after an append reads and
-writes what is new and nothing else.
+"""The compile index: the visible messages of a branch, one record each.
 
-Rule: the index is a cache of `fold.py`. It is pulled, never pushed: a reader compares its tip with the branch's and
+A compile after an append reads and writes what is new and nothing else.
+
+Rule: the index is a cache of `folding.py`. It is pulled, never pushed: a reader compares its tip with the branch's and
 catches up. Whatever does not match is rebuilt; deleting it costs time only.
 
 A record ends with the flag END where a commit ends, so a torn append is seen and ignored. Commits that add no message
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 from trace_store.context import index_records as form
 from trace_store.context.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
-from trace_store.context.fold import Entry, Fold, ReadCommit, fold, is_append_only
+from trace_store.context.folding import Entry, Fold, ReadCommit, fold, is_append_only
 from trace_store.context.index_records import Header, MessageRecord
 from trace_store.context.wording import prefix_after, prefix_after_ghost
 from trace_store.errors import CorruptIndexError, UnsupportedFormatError
@@ -122,9 +123,7 @@ class CompileIndex:
     def __init__(self, column: Column) -> None:
         self._column = column
 
-    def view(
-        self, tip: bytes | None, read_commit: ReadCommit, seeds: Seeds = tuple
-    ) -> IndexView:
+    def view(self, tip: bytes | None, read_commit: ReadCommit, seeds: Seeds = tuple) -> IndexView:
         """Return the context of a commit, catching the index up or making it anew where it does not reach.
 
         Args:
@@ -324,7 +323,9 @@ def _records_of_fold(tip: bytes, state: Fold) -> list[MessageRecord]:
     ordinal = 0
     for entry in state.visible():
         ordinal += 1
-        prefix = prefix_after_ghost(prefix, entry) if entry.is_ghost else prefix_after(prefix, entry)
+        prefix = (
+            prefix_after_ghost(prefix, entry) if entry.is_ghost else prefix_after(prefix, entry)
+        )
         records.append(_record(entry, tools, prefix, ordinal))
     records.append(_marker(tip, 0, tools, prefix, ordinal).ended())
     return records

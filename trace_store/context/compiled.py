@@ -269,9 +269,10 @@ class CompiledContext(RenderableContext):
         A count of text is exact; framing, images and opaque parts make the sum an estimate.
         """
         source = self._counting.source
-        if source.startswith("exact:") and len(self):
-            if self._source.token_total(self._view).inexact:
-                return "estimate:" + source.removeprefix("exact:")
+        if not source.startswith("exact:") or not len(self):
+            return source
+        if self._source.token_total(self._view).inexact:
+            return "estimate:" + source.removeprefix("exact:")
         return source
 
     def message_tokens(self) -> list[tuple[int, bool]]:
@@ -314,4 +315,3 @@ def _without_reasoning(message: CompiledMessage) -> MessageLike | None:
     return Message(
         plain.role, parts, kind=plain.kind, name=plain.name, model=plain.model, id=plain.id
     )
-

@@ -1,7 +1,7 @@
 """Compile: from a revision to the context that a model is shown.
 
-Rule: this module chooses where an answer comes from (an index that fits, one that can be extended, or the history alone)
-and never makes one up. `verify` compares the cached answer with the one from the history.
+Rule: this module chooses where an answer comes from (an index that fits, one that can be extended, or the history
+alone) and never makes one up. `verify` compares the cached answer with the one from the history.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from trace_store import revision as revisions
 from trace_store.context.columns import DiskColumn, MemoryColumn
 from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
 from trace_store.context.compiled import CompiledContext, CompiledMessage, load_tools
-from trace_store.context.fold import Fold, fold
+from trace_store.context.folding import Fold, fold
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.plain import PlainContext
 from trace_store.context.token_column import TokenColumn
 from trace_store.context.tokens import (
     DEFAULT_ENCODING,
+    MESSAGE_TOKENS,
     MessageTokens,
     TokenCounting,
-    TokenMemo,
     Tokenizer,
+    TokenMemo,
     count_stored_message,
     describe,
     get_tokenizer,
@@ -191,7 +192,7 @@ class ContextCompiler:
         names = set(self._indexes)
         if self.store.local:
             layout = self.store.layout
-            found = (layout.ref_of_index(n) for n in self.store.disk.list(layout.index_dir))
+            found = (layout.ref_of_index(n) for n in self.store.disk.names(layout.index_dir))
             names.update(ref for ref in found if ref)
         for name in sorted(names, key=lambda n: (n != first, n)):
             if name != ref:
@@ -217,7 +218,7 @@ class ContextCompiler:
         return DiskColumn(self.store.disk, self.store.layout.index_file(ref, suffix))
 
     def _counting(self, model: str) -> tuple[Tokenizer, TokenCounting]:
-        configured = str(self.store.config.get("tokenizer") or DEFAULT_ENCODING)
+        configured = self.store.config.tokenizer
         if self._tokenizer is not None:
             return self._tokenizer, describe(model).under(self._tokenizer)
         if model:
@@ -226,9 +227,7 @@ class ContextCompiler:
             return tokenizer, counting.under(tokenizer)
         tokenizer = get_tokenizer(configured)
         source = "exact" if tokenizer.exact else "estimate"
-        return tokenizer, TokenCounting(
-            tokenizer.encoding, 1.0, f"{source}:{tokenizer.encoding}"
-        )
+        return tokenizer, TokenCounting(tokenizer.encoding, 1.0, f"{source}:{tokenizer.encoding}")
 
     def _tools(self, view: IndexView) -> tuple[Any, ...]:
         setter = view.tools_commit()
@@ -283,7 +282,7 @@ class _Source:
         for record in records:
             if record.flags & GHOST:
                 text = ghost_text((record.commit, record.number))
-                yield MessageTokens(text=tokenizer.count(text), framing=4)
+                yield MessageTokens(text=tokenizer.count(text), framing=MESSAGE_TOKENS)
             else:
                 message = CompiledMessage(self, None, record, 0)
                 yield count_stored_message(tokenizer, message.stored, self.read, memo)
@@ -297,7 +296,7 @@ class _Source:
         return TokenMemo(tokenizer.encoding, store.disk, path, read_back=number > WITHOUT_MEMO)
 
 
-def compile(  # noqa: A001 - the field's own word for it
+def compile(
     store: Store,
     revision: str | ObjectId = "HEAD",
     *,

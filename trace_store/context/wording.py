@@ -1,7 +1,7 @@
 """What of a message a model may see, as bytes to hash and as parts to send.
 
-Rule: the prefix hash covers role, name and parts, and nothing that a model is not shown (address, kind, labels), so that
-equal contexts have equal prefixes wherever they came from.
+Rule: the prefix hash covers role, name and parts, and nothing that a model is not shown (address, kind, labels), so
+that equal contexts have equal prefixes wherever they came from.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from trace_store.context.fold import Address, Entry, ReadCommit
+from trace_store.context.folding import Address, Entry, ReadCommit
 from trace_store.errors import CorruptObjectError, FormatError, NotFoundError
 from trace_store.objects import operations as ops
 from trace_store.objects.codec import encode

@@ -163,7 +163,8 @@ class Draft:
             usage: the provider's dictionary or object (OpenAI, Anthropic, Gemini), or the normal form.
             model: the model that answered.
             about: the commit whose context was sent; None is the commit before this one.
-            renderer, renderer_version: what wrote the request.
+            renderer: what wrote the request.
+            renderer_version: its version.
             sent: the 32-byte hash of the exact bytes sent.
 
         Raises:

@@ -21,8 +21,8 @@ class Status:
         budget: tokens allowed by the configuration, or None.
         diverged: refs with several tips, and those tips.
         incomplete: refs whose commit is not here.
-        unsealed_commits: commits that a seal would write to a pack.
-        unsealed_bytes: bytes of the journal that git does not see yet.
+        unsealed_transactions: transactions in the journal, which git does not see before they are sealed.
+        unsealed_bytes: bytes of their objects.
     """
 
     ref: str | None
@@ -33,7 +33,7 @@ class Status:
     budget: int | None
     diverged: dict[str, tuple[ObjectId, ...]]
     incomplete: tuple[str, ...]
-    unsealed_commits: int
+    unsealed_transactions: int
     unsealed_bytes: int
 
     @property
@@ -61,16 +61,15 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     head = store.refs.head()
     context = contexts.compile("HEAD", model=model)
     unsealed = store.unsealed()
-    budget = store.config.get("budget")
     return Status(
         ref=head.ref,
         oid=head.oid,
         message_count=len(context),
         token_count=context.token_count if count_tokens else None,
         token_source=context.token_source,
-        budget=int(budget) if budget is not None else None,
+        budget=store.config.budget,
         diverged={name: store.refs.tips(name) for name in store.refs.diverged()},
         incomplete=tuple(store.refs.incomplete()),
-        unsealed_commits=unsealed.commits,
+        unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trace_store import revision as revisions
-from trace_store.context.fold import Fold, fold, is_append_only
+from trace_store.context.folding import Fold, fold, is_append_only
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidOperationError, RefNotFoundError
 from trace_store.history.draft import Address, Draft
@@ -89,7 +89,8 @@ def write(
         author: who.
         message: what a person says about it.
         branch: name of a branch, which is begun when it is not there; None is what HEAD is on.
-        meta, links: as in `Commit`.
+        meta: small facts, as in `Commit`.
+        links: as in `Commit`.
         merge: further parents, which `include` operations may name.
         durability: "durable", "batch" or "fast"; None is the store's.
 
@@ -183,7 +184,7 @@ class _Writer:
         self._meta = meta
         self._links = links
         self._merge = merge
-        self._checked: ObjectId | None | bool = False
+        self._checked: ObjectId | bool | None = False
         self._result: CommitResult | None = None
 
     def written(self) -> CommitResult:
@@ -241,4 +242,13 @@ class _Writer:
         )
 
 
-__all__ = ["Address", "Batch", "CommitResult", "batch", "branch_ref", "commit", "new_draft", "write"]
+__all__ = [
+    "Address",
+    "Batch",
+    "CommitResult",
+    "batch",
+    "branch_ref",
+    "commit",
+    "new_draft",
+    "write",
+]

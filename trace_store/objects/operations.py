@@ -1,6 +1,6 @@
 """Operations on a context: their names and the shape of their fields.
 
-Rule: constructors make the stored form and nothing else; what an operation does is in `context/fold.py`.
+Rule: constructors make the stored form and nothing else; what an operation does is in `context/folding.py`.
 
 A target is an address: `[commit id, n]`, where n numbers the messages that the commit creates, over all its
 operations in order, and an empty commit id means the commit that the operation stands in.

@@ -1,0 +1,347 @@
+"""Random operations, branch switches, seals, a second writer and reopening: after each step the cached context, the cold
+one and a simple model say the same.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from trace_store import FixedClock, Message, Store, ToolCall, ToolResult
+from trace_store.context.compiling import ContextCompiler
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.history import writing
+from trace_store.maintenance.sealing import seal
+from trace_store.oid import ObjectId
+
+Address = tuple[bytes, int]
+TEXT = st.sampled_from(["", "a", "plan", "naïve ☃", "line\nline", "x" * 300, "<|endoftext|>"])
+BRANCHES = ["refs/heads/main", "refs/heads/side", "refs/heads/a/b"]
+PRIORITIES = ["pinned", "important", "normal", "skip"]
+
+
+@dataclass
+class Entry:
+    address: Address
+    versions: list[str]
+    current: int = 0
+    hidden: bool = False
+    ghost: bool = False
+    priority: str = "normal"
+    labels: set[str] = field(default_factory=set)
+
+    @property
+    def visible(self) -> bool:
+        return self.ghost if self.hidden else self.priority != "skip"
+
+
+Model = list[Entry]
+
+
+def place(model: Model, address: Address) -> int:
+    return next(i for i, entry in enumerate(model) if entry.address == address)
+
+
+class Contexts(RuleBasedStateMachine):
+    """Each commit's state is kept, so that any of them can be checked out."""
+
+    @initialize()
+    def start(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="trace-machine-")
+        self.clock = FixedClock()
+        self.first = Store.init(self.folder, clock=self.clock, durability="fast")
+        self.second = self._open()
+        self.contexts = {id(s): ContextCompiler(s) for s in (self.first, self.second)}
+        self.states: dict[bytes, Model] = {}
+        self.tools: dict[bytes, list[dict[str, Any]]] = {}
+        self.calls = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.first.close()
+            self.second.close()
+            shutil.rmtree(self.folder)
+
+    def _open(self) -> Store:
+        return Store.open(
+            os.path.join(self.folder, ".trace"), durability="fast", clock=self.clock
+        )
+
+    def _tip(self) -> ObjectId | None:
+        oid = self.first.refs.head().oid
+        return oid
+
+    def _model(self) -> Model:
+        tip = self._tip()
+        return [] if tip is None else self.states[tip]
+
+    def _write(self, draft: Any, change: Any, store: Store | None = None, **more: Any) -> bytes:
+        tip = self._tip()
+        result = writing.write(store or self.first, draft, author="ada", **more)
+        model = copy.deepcopy([] if tip is None else self.states[tip])
+        change(model, result.oid)
+        self.states[result.oid] = model
+        self.tools[result.oid] = [] if tip is None else self.tools[tip]
+        return result.oid
+
+    def _targets(self, data: st.DataObject, least: int = 1) -> list[Address]:
+        addresses = [entry.address for entry in self._model()]
+        return data.draw(
+            st.lists(st.sampled_from(addresses), min_size=least, max_size=4, unique=True)
+        )
+
+    @rule(said=st.lists(TEXT, min_size=1, max_size=3), second=st.booleans())
+    def append(self, said: list[str], second: bool) -> None:
+        store = self.second if second else self.first
+        draft = writing.new_draft(store)
+        draft.extend([Message("user", text) for text in said])
+
+        def change(model: Model, oid: bytes) -> None:
+            model += [Entry((oid, i), [text]) for i, text in enumerate(said)]
+
+        self._write(draft, change, store)
+
+    @rule(result=TEXT)
+    def append_tool_call(self, result: str) -> None:
+        self.calls += 1
+        name = f"c{self.calls}"
+        draft = writing.new_draft(self.first)
+        draft.append("assistant", [ToolCall(name, "look", "{}")], model="m")
+        draft.append("tool", [ToolResult(name, result)])
+        self._write(draft, lambda m, oid: m.extend(Entry((oid, i), [""]) for i in range(2)))
+
+    @precondition(lambda self: self._model())
+    @rule(data=st.data(), text=TEXT)
+    def edit(self, data: st.DataObject, text: str) -> None:
+        target = self._targets(data)[0]
+        draft = writing.new_draft(self.first)
+        draft.edit(target, text)
+
+        def change(model: Model, oid: bytes) -> None:
+            entry = model[place(model, target)]
+            entry.versions.append(text)
+            entry.current = len(entry.versions) - 1
+
+        self._write(draft, change)
+
+    @precondition(lambda self: self._model())
+    @rule(data=st.data(), priority=st.sampled_from(PRIORITIES), label=st.sampled_from("xy"))
+    def annotate(self, data: st.DataObject, priority: str, label: str) -> None:
+        targets = self._targets(data)
+        draft = writing.new_draft(self.first)
+        draft.annotate(targets, priority=priority, labels=[label], unlabels=["x"])
+
+        def change(model: Model, oid: bytes) -> None:
+            for target in targets:
+                entry = model[place(model, target)]
+                entry.priority = priority
+                entry.labels = (entry.labels | {label}) - {"x"}
+
+        self._write(draft, change)
+
+    @precondition(lambda self: self._model())
+    @rule(data=st.data(), ghost=st.booleans())
+    def remove(self, data: st.DataObject, ghost: bool) -> None:
+        targets = self._targets(data)
+        draft = writing.new_draft(self.first)
+        draft.remove(targets, ghost=ghost)
+
+        def change(model: Model, oid: bytes) -> None:
+            for target in targets:
+                entry = model[place(model, target)]
+                entry.hidden, entry.ghost = True, ghost
+
+        self._write(draft, change)
+
+    @precondition(lambda self: self._model())
+    @rule(data=st.data(), first=st.booleans())
+    def restore(self, data: st.DataObject, first: bool) -> None:
+        targets = self._targets(data)
+        draft = writing.new_draft(self.first)
+        draft.restore(targets, version=0 if first else None)
+
+        def change(model: Model, oid: bytes) -> None:
+            for target in targets:
+                entry = model[place(model, target)]
+                entry.hidden, entry.ghost = False, False
+                entry.current = 0 if first else entry.current
+
+        self._write(draft, change)
+
+    @precondition(lambda self: self._model())
+    @rule(data=st.data(), said=st.lists(TEXT, max_size=2))
+    def replace(self, data: st.DataObject, said: list[str]) -> None:
+        targets = self._targets(data)
+        draft = writing.new_draft(self.first)
+        draft.replace(targets, [Message("user", text) for text in said], reason="compression")
+
+        def change(model: Model, oid: bytes) -> None:
+            at = min(place(model, target) for target in targets)
+            for target in targets:
+                entry = model[place(model, target)]
+                entry.hidden, entry.ghost = True, False
+            model[at:at] = [Entry((oid, i), [text]) for i, text in enumerate(said)]
+
+        self._write(draft, change)
+
+    @precondition(lambda self: len(self._model()) > 1)
+    @rule(data=st.data())
+    def move(self, data: st.DataObject) -> None:
+        targets = self._targets(data)
+        rest = [e.address for e in self._model() if e.address not in targets]
+        after = data.draw(st.sampled_from([None, *rest]))
+        draft = writing.new_draft(self.first)
+        draft.move(targets, after=after)
+
+        def change(model: Model, oid: bytes) -> None:
+            moved = [model[place(model, target)] for target in targets]
+            for entry in moved:
+                model.remove(entry)
+            at = 0 if after is None else place(model, after) + 1
+            model[at:at] = moved
+
+        self._write(draft, change)
+
+    @precondition(lambda self: self._tip() is not None and len(self.states) > 1)
+    @rule(data=st.data())
+    def include(self, data: st.DataObject) -> None:
+        tip = self._tip()
+        others = sorted(oid for oid in self.states if oid != tip and self.states[oid])
+        if not others:
+            return
+        other = ObjectId(data.draw(st.sampled_from(others)))
+        theirs = data.draw(
+            st.lists(
+                st.sampled_from([entry.address for entry in self.states[other]]),
+                min_size=1,
+                max_size=3,
+                unique=True,
+            )
+        )
+        draft = writing.new_draft(self.first)
+        draft.include(theirs)
+
+        def change(model: Model, oid: bytes) -> None:
+            have = {entry.address for entry in model}
+            source = self.states[other]
+            model += [copy.deepcopy(source[place(source, a)]) for a in theirs if a not in have]
+
+        self._write(draft, change, merge=[other])
+
+    @rule(names=st.lists(st.sampled_from(["read", "grep"]), unique=True))
+    def set_tools(self, names: list[str]) -> None:
+        schemas = [{"name": name, "parameters": {}} for name in names]
+        draft = writing.new_draft(self.first)
+        draft.set_tools(schemas)
+        oid = self._write(draft, lambda m, o: None)
+        self.tools[oid] = schemas
+
+    @rule()
+    def record_usage(self) -> None:
+        draft = writing.new_draft(self.first)
+        draft.record_usage({"input_tokens": 3, "output_tokens": 4})
+        self._write(draft, lambda m, o: None)
+
+    @rule(data=st.data(), text=TEXT)
+    def several_at_once(self, data: st.DataObject, text: str) -> None:
+        draft = writing.new_draft(self.first)
+        here = draft.append("user", text)
+        draft.annotate([here], labels=["new"])
+        draft.edit(here, text + "!")
+
+        def change(model: Model, oid: bytes) -> None:
+            model.append(Entry((oid, 0), [text, text + "!"], current=1, labels={"new"}))
+
+        self._write(draft, change)
+
+    @rule(branch=st.sampled_from(BRANCHES))
+    def switch(self, branch: str) -> None:
+        tip = self._tip()
+        if tip is not None and self.first.refs.read(branch) is None:
+            edit = RefEdit(branch, tip, None)
+            self.first.transact(lambda _: Transaction([], [edit]), author="ada")
+        if self.first.refs.read(branch) is not None:
+            self.first.refs.set_head(branch, author="ada")
+
+    @precondition(lambda self: self.states)
+    @rule(data=st.data(), detach=st.booleans())
+    def jump(self, data: st.DataObject, detach: bool) -> None:
+        oid = ObjectId(data.draw(st.sampled_from(sorted(self.states))))
+        ref = self.first.refs.head().ref
+        if detach or ref is None:
+            self.first.refs.set_head(oid, author="ada")
+        else:
+            edit = RefEdit(ref, oid, ANY)
+            self.first.transact(lambda _: Transaction([], [edit]), author="ada")
+
+    @rule(second=st.booleans())
+    def seal(self, second: bool) -> None:
+        seal(self.second if second else self.first)
+
+    @rule(second=st.booleans())
+    def reopen(self, second: bool) -> None:
+        old = self.second if second else self.first
+        del self.contexts[id(old)]
+        old.close()
+        new = self._open()
+        self.contexts[id(new)] = ContextCompiler(new)
+        if second:
+            self.second = new
+        else:
+            self.first = new
+
+    @rule(index=st.sampled_from(["index", "cache", "logs"]))
+    def lose_derived_files(self, index: str) -> None:
+        shutil.rmtree(os.path.join(self.folder, ".trace", index), ignore_errors=True)
+
+    @invariant()
+    def cached_is_cold_is_model(self) -> None:
+        if not hasattr(self, "folder"):
+            return
+        tip = self._tip()
+        expected = [] if tip is None else [e for e in self.states[tip] if e.visible]
+        for store in (self.first, self.second):
+            contexts = self.contexts[id(store)]
+            cached = contexts.compile()
+            cold = contexts.compile(cold=True)
+            assert [m.address for m in cached.messages] == [e.address for e in expected]
+            for ours, theirs, entry in zip(cached.messages, cold.messages, expected, strict=True):
+                assert ours.address == theirs.address
+                assert ours.parts == theirs.parts
+                assert ours.priority == theirs.priority
+                assert ours.labels == theirs.labels == frozenset(entry.labels)
+                assert ours.ghost == theirs.ghost == (entry.hidden and entry.ghost)
+                if not ours.ghost and ours.role == "user":
+                    assert ours.text == entry.versions[entry.current]
+            assert cached.prefix_hash == cold.prefix_hash
+            assert cached.prefix_hashes() == cold.prefix_hashes()
+            assert cached.token_count == cold.token_count
+            assert cached.message_tokens() == cold.message_tokens()
+            assert list(cached.tools) == ([] if tip is None else self.tools[tip])
+
+    @precondition(lambda self: self.states)
+    @rule(data=st.data())
+    def look_back(self, data: st.DataObject) -> None:
+        oid = ObjectId(data.draw(st.sampled_from(sorted(self.states))))
+        contexts = self.contexts[id(self.first)]
+        expected = [entry.address for entry in self.states[oid] if entry.visible]
+        for cold in (False, True):
+            context = contexts.compile(oid, cold=cold)
+            assert [m.address for m in context.messages] == expected
+
+
+TestContexts = Contexts.TestCase
+TestContexts.settings = settings(
+    max_examples=int(os.environ.get("TRACE_TEST_EXAMPLES", "60")),
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
