@@ -18,8 +18,6 @@ from __future__ import annotations
 import struct
 from zlib import crc32
 
-import msgpack
-
 from trace_store.errors import CorruptJournalError, CorruptObjectError, InvalidInputError
 from trace_store.objects.codec import MAXIMUM_ELEMENTS, unpack
 from trace_store.oid import OID_BYTES, ObjectId
@@ -185,6 +183,8 @@ def entries_of(frame: Frame, objects: Sequence[tuple[ObjectId, bytes]]) -> None:
 
 
 def _frame(kind: int, objects: Sequence[tuple[ObjectId, bytes]], section: dict[str, Any]) -> bytes:
+    import msgpack  # only who writes needs it
+
     pieces = [_COUNT.pack(len(objects))]
     pieces += [_ENTRY.pack(oid, len(data)) for oid, data in objects]
     pieces += [data for _, data in objects]

@@ -10,8 +10,6 @@ container, and 16 MiB a structured object.
 
 from __future__ import annotations
 
-import msgpack
-
 from trace_store.errors import CorruptObjectError, InvalidInputError
 from trace_store.oid import OID_BYTES, ObjectId
 
@@ -43,6 +41,8 @@ def encode(value: Any) -> bytes:
     Raises:
         InvalidInputError: it holds anything else, text with lone surrogates, or nests too deep.
     """
+    import msgpack  # as dear as the rest of a plumbing command, which may do without
+
     try:
         return msgpack.packb(_canonical(value, 0), use_bin_type=True)  # type: ignore[no-any-return]
     except (UnicodeEncodeError, OverflowError) as error:
@@ -55,6 +55,8 @@ def decode(data: bytes) -> list[Any]:
     Raises:
         CorruptObjectError: the bytes are no object, or break a bound.
     """
+    import msgpack
+
     if len(data) > MAXIMUM_STRUCTURE_BYTES:
         if data[:6] not in (_BLOB_HEAD, _SALTED_HEAD):
             raise CorruptObjectError(f"object of {len(data)} bytes is over the bound")
