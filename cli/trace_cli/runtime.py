@@ -77,6 +77,18 @@ class Invocation:
             self.directory = directory
         self.color = self.color and color
 
+    @property
+    def folder(self) -> str:
+        """The folder that the command runs in.
+
+        Raises:
+            InvalidInputError: it was deleted.
+        """
+        try:
+            return os.getcwd()
+        except OSError as error:
+            raise usage_error("the current folder is not there any more", "go to another") from error
+
     def write(self, data: bytes) -> None:
         """Write data to standard output.
 

@@ -1,0 +1,127 @@
+"""`trace for-each-ref`: refs, sorted by name.
+
+One line for each ref, by default `<id> SP <kind> TAB <full name>`. A prefix selects the ref of that full name and those
+under it (`refs/heads` selects `refs/heads/main`). With `--format`, each line is the text given, in which are replaced:
+
+    %(refname)           the full name        %(refname:short)     without refs/heads/, refs/tags/ or refs/
+    %(objectname)        the id               %(objectname:short)  its first 12 characters
+    %(objecttype)        the kind             %(diverged)          "diverged" or nothing
+    %(HEAD)              "*" for HEAD's branch, else a space
+    %%                   a percent sign       %xx                  the byte with these two hex digits
+
+A diverged ref shows the value of this working copy; with `--tips` it has one line for each tip, this working copy's
+first. The kind of an object that is not here is `missing`.
+"""
+
+from __future__ import annotations
+
+from trace_cli.failures import usage_error
+from trace_cli.plumbing.support import open_store
+from trace_cli.runtime import Invocation
+from trace_store.errors import ObjectNotFoundError
+from trace_store.objects.codec import kind_of
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trace_store.store import Store
+
+    Field = Callable[["_Row"], str]
+    Piece = bytes | Field
+
+DEFAULT = "%(objectname) %(objecttype)%09%(refname)"
+
+
+class _Row:
+    __slots__ = ("diverged", "head", "name", "oid", "store")
+
+    def __init__(self, store: Store, name: str, oid: ObjectId, diverged: bool, head: bool) -> None:
+        self.store = store
+        self.name = name
+        self.oid = oid
+        self.diverged = diverged
+        self.head = head
+
+    def kind(self) -> str:
+        try:
+            return kind_of(self.store.objects.read(self.oid))
+        except ObjectNotFoundError:
+            return "missing"
+
+    def short_name(self) -> str:
+        for prefix in ("refs/heads/", "refs/tags/", "refs/"):
+            if self.name.startswith(prefix):
+                return self.name[len(prefix) :]
+        return self.name
+
+
+_FIELDS: dict[str, Field] = {
+    "refname": lambda row: row.name,
+    "refname:short": lambda row: row.short_name(),
+    "objectname": lambda row: str(row.oid),
+    "objectname:short": lambda row: row.oid.short(),
+    "objecttype": lambda row: row.kind(),
+    "diverged": lambda row: "diverged" if row.diverged else "",
+    "HEAD": lambda row: "*" if row.head else " ",
+}
+
+
+def run(
+    invocation: Invocation,
+    *,
+    template: str | None,
+    limit: int | None,
+    tips: bool,
+    prefixes: list[str],
+) -> int:
+    """Print a line for each ref that a prefix selects."""
+    pieces = _parsed(DEFAULT if template is None else template)
+    left = -1 if limit is None else limit
+    with open_store(invocation) as store:
+        head = store.refs.head().ref
+        for name, oid in store.refs.iterate("refs/"):
+            if prefixes and not any(_selects(prefix, name) for prefix in prefixes):
+                continue
+            if left == 0:
+                break
+            left -= 1
+            all_tips = store.refs.tips(name)
+            shown = (oid, *(tip for tip in all_tips if tip != oid)) if tips else (oid,)
+            for tip in shown:
+                row = _Row(store, name, tip, len(all_tips) > 1, name == head)
+                parts = [each if isinstance(each, bytes) else each(row).encode() for each in pieces]
+                invocation.write(b"".join(parts) + b"\n")
+    return 0
+
+
+def _selects(prefix: str, name: str) -> bool:
+    return name == prefix or name.startswith(prefix if prefix.endswith("/") else prefix + "/")
+
+
+def _parsed(template: str) -> list[Piece]:
+    pieces: list[Piece] = []
+    rest = template
+    while rest:
+        text, percent, rest = rest.partition("%")
+        pieces.append(text.encode())
+        if not percent:
+            break
+        if rest.startswith("%"):
+            pieces.append(b"%")
+            rest = rest[1:]
+        elif rest.startswith("("):
+            name, closing, rest = rest[1:].partition(")")
+            if not closing or name not in _FIELDS:
+                raise usage_error(
+                    f"unknown field %({name[:40]}) in --format", f"fields: {', '.join(_FIELDS)}"
+                )
+            pieces.append(_FIELDS[name])
+        else:
+            try:
+                pieces.append(bytes.fromhex(rest[:2]))
+            except ValueError:
+                raise usage_error(f"a % in --format that means nothing: %{rest[:2]}") from None
+            rest = rest[2:]
+    return pieces

@@ -1,0 +1,97 @@
+"""`trace hash-object`: the id of content.
+
+One line for each input, in order (standard input first, then files, then paths from standard input): the object
+id, 64 hex characters.
+
+With `-t blob`, the default, the input is content: up to 8 MiB it becomes one blob, above that blobs of 8 MiB and a
+`list` object over them, whose id is printed. With any other kind the input is the whole object in its canonical
+bytes, as `trace cat-file --raw` prints it, and is refused when it is not valid. With `-w` the objects are stored.
+No repository is needed without `-w`.
+"""
+
+from __future__ import annotations
+
+from trace_cli.failures import usage_error
+from trace_cli.plumbing.support import open_store
+from trace_cli.runtime import Invocation
+from trace_store.errors import CorruptObjectError, UnreadableInputError
+from trace_store.objects.codec import BLOB, COMMIT, KINDS, TAG, is_canonical, kind_of
+from trace_store.objects.commit import Commit, Tag
+from trace_store.objects.content import write_content
+from trace_store.oid import ObjectId, hash_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def run(
+    invocation: Invocation,
+    *,
+    write: bool,
+    kind: str | None,
+    stdin: bool,
+    stdin_paths: bool,
+    files: list[str],
+) -> int:
+    """Print ids, and store the objects with `write`."""
+    if stdin and stdin_paths:
+        raise usage_error("--stdin and --stdin-paths both read standard input")
+    if not (stdin or stdin_paths or files):
+        raise usage_error("no content to hash", "name files, or give --stdin")
+    kind = kind or BLOB
+    if kind not in KINDS:
+        raise usage_error(f"unknown kind {kind!r}: one of {', '.join(KINDS)}")
+    if write:
+        with open_store(invocation) as store:
+            _each(
+                invocation,
+                _inputs(invocation, stdin, stdin_paths, files),
+                kind,
+                store.objects.write,
+            )
+    else:
+        _each(invocation, _inputs(invocation, stdin, stdin_paths, files), kind, hash_object)
+    return 0
+
+
+def _each(
+    invocation: Invocation,
+    inputs: Iterator[tuple[str, bytes]],
+    kind: str,
+    put: Callable[[bytes], ObjectId],
+) -> None:
+    for name, data in inputs:
+        if kind == BLOB:
+            oid = write_content(data, put)
+        else:
+            _check(name, data, kind)
+            oid = put(data)
+        invocation.line(str(oid))
+
+
+def _inputs(
+    invocation: Invocation, stdin: bool, stdin_paths: bool, files: list[str]
+) -> Iterator[tuple[str, bytes]]:
+    if stdin:
+        yield "standard input", invocation.read("-")
+    for path in files:
+        yield repr(path), invocation.read(path)
+    if stdin_paths:
+        for path in invocation.input_lines():
+            yield repr(path), invocation.read(path)
+
+
+def _check(name: str, data: bytes, kind: str) -> None:
+    try:
+        if kind_of(data) != kind:
+            raise UnreadableInputError(f"{name} is a {kind_of(data)!r}, not a {kind!r}")
+        if kind == COMMIT:
+            Commit.decode(data)
+        elif kind == TAG:
+            Tag.decode(data)
+        whole = is_canonical(data)
+    except CorruptObjectError as error:
+        raise UnreadableInputError(f"{name} is not a valid {kind}: {error.message}") from error
+    if not whole:
+        raise UnreadableInputError(f"{name} is not in canonical form")

@@ -1,0 +1,95 @@
+"""`trace rev-list`: commits reachable from revisions.
+
+One line for each commit: its id. A commit comes before its parents; after a merge the line of its last parent
+comes first. `^A` leaves out what A reaches, `A..B` is `B ^A`, `A...B` is what only one of them reaches. With
+`--count` one line with the number of commits. With `--stdin`, further revisions stand on lines of standard input.
+"""
+
+from __future__ import annotations
+
+from trace_cli.failures import usage_error
+from trace_cli.plumbing.support import open_store, reach
+from trace_cli.runtime import Invocation
+from trace_store.graph import topological
+from trace_store.objects.codec import COMMIT, kind_of
+from trace_store.objects.commit import parents_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.graph import ParentsOf
+    from trace_store.oid import ObjectId
+    from trace_store.store import Store
+
+
+def run(
+    invocation: Invocation,
+    *,
+    count: bool,
+    limit: int | None,
+    first_parent: bool,
+    everything: bool,
+    stdin: bool,
+    revisions: list[str],
+) -> int:
+    """Print the ids, or how many there are."""
+    words = [*revisions, *(invocation.input_lines() if stdin else ())]
+    if not (words or everything):
+        raise usage_error("no revision to start from", "give one, or --all")
+    with open_store(invocation) as store:
+        wanted: list[ObjectId] = []
+        hidden: list[ObjectId] = []
+        for word in words:
+            included, excluded = reach(store, word)
+            wanted += included
+            hidden += excluded
+        if everything:
+            wanted += _all_commits(store)
+        walk = _walk(store, wanted, hidden, first_parent)
+        number = 0
+        for oid in walk:
+            if limit is not None and number >= limit:
+                break
+            number += 1
+            if not count:
+                invocation.line(str(oid))
+        if count:
+            invocation.line(str(number))
+    return 0
+
+
+def _walk(
+    store: Store, wanted: list[ObjectId], hidden: list[ObjectId], first_parent: bool
+) -> Iterator[ObjectId]:
+    known: dict[ObjectId, list[ObjectId]] = {}
+
+    def parents(oid: ObjectId) -> list[ObjectId]:
+        found = known.get(oid)
+        if found is None:
+            found = parents_of(store.objects.read(oid))
+            known[oid] = found = found[:1] if first_parent else found
+        return found
+
+    if first_parent and len(wanted) == 1 and not hidden:
+        return _line(wanted[0], parents)
+    return topological(wanted, parents, hidden=hidden)
+
+
+def _line(start: ObjectId, parents: ParentsOf) -> Iterator[ObjectId]:
+    """Yield a commit and its first parents, reading no further than is asked for."""
+    oid = start
+    while True:
+        yield oid
+        before = parents(oid)
+        if not before:
+            return
+        oid = before[0]
+
+
+def _all_commits(store: Store) -> list[ObjectId]:
+    found = [tip for name, _ in store.refs.iterate("refs/") for tip in store.refs.tips(name)]
+    head = store.refs.head().oid
+    if head is not None:
+        found.append(head)
+    return [oid for oid in dict.fromkeys(found) if kind_of(store.objects.read(oid)) == COMMIT]

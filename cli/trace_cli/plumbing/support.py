@@ -1,0 +1,43 @@
+"""What several plumbing commands need: the repository, and sets of commits."""
+
+from __future__ import annotations
+
+from trace_cli.runtime import Invocation
+from trace_store.graph import merge_bases
+from trace_store.objects.commit import parents_of
+from trace_store.revision import resolve_commit, resolve_range
+from trace_store.store import Store, find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.oid import ObjectId
+
+
+def open_store(invocation: Invocation) -> Store:
+    """Return the repository that the command is about, open; it is a context manager.
+
+    Raises:
+        RepositoryNotFoundError: there is none here.
+        UnsupportedFormatError: a newer version wrote it.
+    """
+    return Store.open(find(invocation.folder, invocation.environment, explicit=invocation.directory))
+
+
+def reach(store: Store, text: str) -> tuple[list[ObjectId], list[ObjectId]]:
+    """Return the commits that `A`, `^A`, `A..B` or `A...B` starts from, and those whose past it leaves out.
+
+    Raises:
+        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.revision`.
+    """
+    if text.startswith("^"):
+        return [], [resolve_commit(store, text[1:])]
+    found = resolve_range(store, text)
+    exclude = list(found.exclude)
+    if found.symmetric:
+        one, other = found.include
+
+        def parents(oid: ObjectId) -> list[ObjectId]:
+            return parents_of(store.objects.read(oid))
+
+        exclude += merge_bases(one, other, parents)
+    return list(found.include), exclude

@@ -1,0 +1,32 @@
+"""`trace symbolic-ref`: the ref that HEAD stands for.
+
+`trace symbolic-ref HEAD` prints the full name, such as `refs/heads/main`, and a newline; with `--short` without
+`refs/heads/`. It exits 6 when HEAD is detached. `trace symbolic-ref HEAD refs/heads/NAME` attaches HEAD to that
+branch, which need not exist yet, and prints nothing.
+"""
+
+from __future__ import annotations
+
+from trace_cli.failures import usage_error
+from trace_cli.plumbing.support import open_store
+from trace_cli.runtime import Invocation
+from trace_store.errors import DetachedHeadError
+
+HEADS = "refs/heads/"
+
+
+def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> int:
+    """Print or set what HEAD stands for."""
+    if name != "HEAD":
+        raise usage_error(f"{name!r} is not a symbolic ref", "HEAD is the only one")
+    if ref is not None and not ref.startswith(HEADS):
+        raise usage_error(f"HEAD stands for a branch, not for {ref!r}", "give refs/heads/NAME")
+    with open_store(invocation) as store:
+        if ref is not None:
+            store.refs.set_head(ref)
+            return 0
+        head = store.refs.head()
+        if head.ref is None:
+            raise DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")
+        invocation.line(head.ref.removeprefix(HEADS) if short else head.ref)
+    return 0

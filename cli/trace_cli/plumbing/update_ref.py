@@ -1,0 +1,101 @@
+"""`trace update-ref`: refs moved by compare and swap.
+
+    trace update-ref [-m TEXT] REF NEW [OLD]     REF becomes NEW
+    trace update-ref [-m TEXT] -d REF [OLD]      REF is deleted
+    trace update-ref [-m TEXT] --stdin           lines of:  update SP REF SP NEW [SP OLD]
+                                                            create SP REF SP NEW
+                                                            delete SP REF [SP OLD]
+                                                            verify SP REF [SP OLD]
+
+NEW and OLD are revisions. Where OLD is given, the ref must stand there; 64 zeros mean that it must not exist (in
+`verify`, so does leaving OLD out). All lines of `--stdin` take effect together, or none does. HEAD as REF means the
+branch it stands for. Nothing is printed; the exit code is 11 when a ref stands elsewhere.
+"""
+
+from __future__ import annotations
+
+from trace_cli.failures import usage_error
+from trace_cli.plumbing.support import open_store
+from trace_cli.runtime import Invocation
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.errors import DetachedHeadError, InvalidInputError, RefNotFoundError
+from trace_store.objects.codec import COMMIT, kind_of
+from trace_store.refs.names import check_ref_name
+from trace_store.revision import resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_store.contracts import RefReader
+    from trace_store.store import Store
+
+ABSENT = "0" * 64
+HEADS = "refs/heads/"
+
+
+def run(
+    invocation: Invocation, *, delete: bool, message: str | None, stdin: bool, words: list[str]
+) -> int:
+    """Move the refs, or none of them."""
+    if stdin:
+        if words or delete:
+            raise usage_error("--stdin takes the moves from standard input alone")
+        moves = [_parsed(number, line) for number, line in enumerate(invocation.input_lines(), 1)]
+    else:
+        verb = "delete" if delete else "update"
+        if not _COUNTS[verb][0] <= len(words) <= _COUNTS[verb][1]:
+            raise usage_error(f"cannot {verb} a ref with {len(words)} arguments", "see --help")
+        moves = [(verb, words)]
+    with open_store(invocation) as store:
+        edits = [_edit(store, verb, words) for verb, words in moves]
+        text = message or "update-ref"
+
+        def build(refs: RefReader) -> Transaction | None:
+            for edit in edits:
+                if edit.new is None and edit.expected is not None and refs.read(edit.name) is None:
+                    raise RefNotFoundError(f"there is no ref {edit.name}", ref=edit.name)
+            return Transaction((), edits, text) if edits else None
+
+        store.transact(build, author=invocation.environment.author)
+    return 0
+
+
+_COUNTS = {"update": (2, 3), "create": (2, 2), "delete": (1, 2), "verify": (1, 2)}
+
+
+def _parsed(number: int, line: str) -> tuple[str, list[str]]:
+    verb, *words = line.split(" ")
+    low, high = _COUNTS.get(verb, (0, -1))
+    if not low <= len(words) <= high:
+        raise InvalidInputError(f"line {number} of standard input is no move: {line[:80]!r}")
+    return verb, words
+
+
+def _edit(store: Store, verb: str, words: list[str]) -> RefEdit:
+    name = _name(store, words[0])
+    if verb == "verify":
+        expected = _old(store, words[1:], absent=True)
+        return RefEdit(name, expected, expected)
+    if verb == "delete":
+        return RefEdit(name, None, _old(store, words[1:]))
+    new = resolve(store, words[1])
+    if name.startswith(HEADS) and kind_of(store.objects.read(new)) != COMMIT:
+        raise InvalidInputError(f"a branch stands for a commit, and {new.short()} is none")
+    return RefEdit(name, new, None if verb == "create" else _old(store, words[2:]))
+
+
+def _name(store: Store, text: str) -> str:
+    if text == "HEAD":
+        ref = store.refs.head().ref
+        if ref is None:
+            raise DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")
+        return ref
+    check_ref_name(text)
+    return text
+
+
+def _old(store: Store, words: list[str], *, absent: bool = False) -> Any:
+    if not words:
+        return None if absent else ANY
+    return None if words[0] == ABSENT else resolve(store, words[0])

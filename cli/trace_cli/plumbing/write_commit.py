@@ -1,0 +1,104 @@
+"""`trace write-commit`: a commit from its parts.
+
+Reads one JSON object, from standard input or a file, and prints the id of the commit it describes, 64 hex
+characters and a newline. The form is the one that `trace cat-file -p COMMIT` prints, so that the one undoes the
+other:
+
+    author    text; TRACE_AUTHOR or the account when it is not given
+    time      milliseconds since 1970-01-01T00:00:00Z; the present when it is not given
+    parents   a list of commit ids; empty when it is not given
+    ops       a list of [name, fields], as docs/format/objects.md describes them
+    message, meta, links    when there is something to say
+
+An object id is its 64 hex characters. Text that happens to be 64 hex characters is written `{"$text": "…"}`, bytes
+that are no id `{"$bin": "hex"}`, and a map whose only key is `$text`, `$bin` or `$map` as `{"$map": {…}}`.
+
+Everything the commit names must be here. Without `--update` the commit is stored and no ref moves. With it, the
+commit and the move become durable together; the ref must stand at the first parent (or not exist, when there is no
+parent), else the exit code is 11 and nothing is written.
+"""
+
+from __future__ import annotations
+
+from trace_cli.plumbing.support import open_store
+from trace_cli.render.structure import from_json
+from trace_cli.runtime import Invocation
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.errors import CorruptObjectError, ObjectNotFoundError, UnreadableInputError
+from trace_store.ident import check_author
+from trace_store.objects.codec import COMMIT, encode, links
+from trace_store.objects.commit import Commit
+from trace_store.oid import ObjectId, hash_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_store.contracts import RefReader
+    from trace_store.store import Store
+
+
+def run(invocation: Invocation, *, ref: str | None, file: str | None) -> int:
+    """Store the commit, move the ref if one is named, and print the id."""
+    fields = _parsed(invocation.read(file))
+    with open_store(invocation) as store:
+        fields.setdefault("author", invocation.environment.author)
+        fields.setdefault("time", store.clock.now())
+        fields.setdefault("parents", [])
+        fields.setdefault("ops", [])
+        data = encode([COMMIT, fields])
+        commit = _checked(store, data)
+        oid = store.objects.write(data) if ref is None else _update(store, ref, commit, data)
+    invocation.line(str(oid))
+    return 0
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    import json
+
+    try:
+        value = json.loads(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise UnreadableInputError(f"the input is not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise UnreadableInputError(
+            f"the input is not JSON: {error.msg} at line {error.lineno} column {error.colno}",
+            line=error.lineno,
+            column=error.colno,
+        ) from error
+    except RecursionError as error:
+        raise UnreadableInputError(
+            "the input is not JSON that can be read: nested too deep"
+        ) from error
+    if not isinstance(value, dict):
+        raise UnreadableInputError("a commit is described by a JSON object")
+    fields = from_json(value)
+    if not isinstance(fields, dict):
+        raise UnreadableInputError("a commit is described by a JSON object")
+    return fields
+
+
+def _checked(store: Store, data: bytes) -> Commit:
+    try:
+        commit = Commit.decode(data)
+    except CorruptObjectError as error:
+        raise UnreadableInputError(error.message) from error
+    check_author(commit.author)
+    for oid in links(data):
+        if not store.objects.contains(oid):
+            raise ObjectNotFoundError(
+                f"the commit names an object that is not here: {oid}", oid=oid
+            )
+    return commit
+
+
+def _update(store: Store, ref: str, commit: Commit, data: bytes) -> ObjectId:
+    oid = hash_object(data)
+    expected = commit.parents[0] if commit.parents else None
+    subject = commit.message.partition("\n")[0]
+
+    def build(refs: RefReader) -> Transaction:
+        return Transaction([(oid, data)], [RefEdit(ref, oid, expected)], f"write-commit: {subject}")
+
+    store.transact(build, author=commit.author)
+    return oid
