@@ -12,6 +12,8 @@ version does not know is kept when the file is written; a feature it does not kn
 
 from __future__ import annotations
 
+import os
+
 from trace_store.errors import (
     FormatError,
     InvalidInputError,
@@ -19,7 +21,7 @@ from trace_store.errors import (
     UnsupportedFormatError,
 )
 from trace_store.files import read_file, replace_file
-from trace_store.layout import FORMAT_VERSION, KNOWN_REQUIREMENTS
+from trace_store.layout import FORMAT_VERSION, KNOWN_REQUIREMENTS, Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +123,8 @@ class Config:
         if values.get(key) != checked:
             raise FormatError(f"cannot change {key!r} in this configuration", path=self._path)
         if self._disk is not None:
-            replace_file(self._disk, self._path, text.encode())
+            scratch = Layout(os.path.dirname(self._path)).tmp_dir
+            replace_file(self._disk, self._path, text.encode(), scratch=scratch)
         self._text, self._values = text, values
 
     def _check(self) -> None:

@@ -303,11 +303,24 @@ def create_file(disk: Disk, path: str, data: bytes = b"", *, durable: bool = Tru
     return True
 
 
-def replace_file(disk: Disk, path: str, data: bytes, *, durable: bool = True) -> None:
-    """Give a path new content at once: a reader, or a crash, sees the old or the new, never a mixture."""
+def replace_file(
+    disk: Disk, path: str, data: bytes, *, durable: bool = True, scratch: str = ""
+) -> None:
+    """Give a path new content at once: a reader, or a crash, sees the old or the new, never a mixture.
+
+    Args:
+        disk: where.
+        path: the file.
+        data: all of its new content.
+        durable: whether to return only when it would survive a power cut.
+        scratch: a directory of the same file system for the file while it is incomplete; else that of `path`.
+    """
     folder = os.path.dirname(path)
     disk.make_directory(folder)
-    temporary = f"{path}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
+    if scratch:
+        disk.make_directory(scratch)
+    name = f"{os.path.basename(path)}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
+    temporary = os.path.join(scratch or folder, name)
     create_file(disk, temporary, data, durable=durable)
     try:
         disk.rename(temporary, path)

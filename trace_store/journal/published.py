@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trace_store.files import Disk
+    from trace_store.layout import Layout
 
 
 class Published:
@@ -69,11 +70,12 @@ def load(disk: Disk, path: str, known: Published) -> Published:
     return Published(sealed, tips, stamp=stamp)
 
 
-def save(disk: Disk, path: str, sealed: int, tips: Mapping[str, Sequence[ObjectId]]) -> None:
+def save(disk: Disk, layout: Layout, sealed: int, tips: Mapping[str, Sequence[ObjectId]]) -> None:
     """Replace the file, durably."""
     lines = [f"sealed {sealed}\n"]
     lines += [f"{oid} {name}\n" for name in sorted(tips) for oid in tips[name]]
-    replace_file(disk, path, "".join(lines).encode("ascii"))
+    data = "".join(lines).encode("ascii")
+    replace_file(disk, layout.published_file, data, scratch=layout.tmp_dir)
 
 
 def _parse(data: bytes) -> tuple[int, dict[str, tuple[ObjectId, ...]]]:

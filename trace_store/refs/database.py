@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trace_store.contracts import ObjectReader, RefEdit
     from trace_store.files import Disk
     from trace_store.ident import Clock
-    from trace_store.journal import Journal
+    from trace_store.journal import Journal, RefFold
     from trace_store.layout import Layout
 
 ATTEMPTS = 5
@@ -148,7 +148,8 @@ class RefDatabase:
                 old = self.head().oid
             except FormatError:
                 old = None  # setting it heals it
-            replace_file(self._disk, self._layout.head_file, data)
+            scratch = self._layout.tmp_dir
+            replace_file(self._disk, self._layout.head_file, data, scratch=scratch)
             new = self.head().oid
             entry = ReflogEntry(old, new, self._clock.now(), author, message)
             append_log(self._disk, self._layout.log_file(NAME), [entry])
@@ -164,6 +165,16 @@ class RefDatabase:
         entries = join_logs(logged, recent)
         entries.reverse()
         return entries
+
+    def resolve(
+        self,
+        name: str,
+        files: Sequence[ObjectId],
+        published: Sequence[ObjectId],
+        fold: RefFold | None,
+    ) -> tuple[ObjectId, ...]:
+        """Return the tips that follow from these files, published tips and journals; own tip first."""
+        return resolve(name, files, published, fold, self._lineage)
 
     def judge(self, edits: Sequence[RefEdit]) -> list[Move]:
         """Return the moves that make these edits, after checking what they expect; called under the journal's lock.

@@ -47,7 +47,7 @@ def resolve(
 ) -> tuple[ObjectId, ...]:
     """Return the tips, this working copy's own first; none when the ref does not exist."""
     if fold is None:
-        if set(files) == set(published):
+        if set(files) == set(published) and len(published) < 2:
             return tuple(published)  # nobody moved it
         tips = _maximal(name, files, lineage)
         return _own_first(tips, published[0] if published else None, lineage)

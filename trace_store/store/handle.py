@@ -287,6 +287,20 @@ class Store:
                 "the journal is removed again and again", path=self.layout.journal_dir
             )
 
+    def rotate(self) -> int:
+        """Close the live journal and return the number up to which there is something to seal; 0 when there is not.
+
+        For maintenance: whoever holds the lock of sealing calls it.
+        """
+        with self._mutex:
+            self.journal.lock()
+            try:
+                if self.journal.lost:
+                    recover(self.journal, self.refs)
+                return self.journal.rotate()
+            finally:
+                self.journal.unlock()
+
     def sync(self) -> None:
         """Make everything durable that `batch` has only written so far."""
         with self._mutex:

@@ -1,0 +1,1 @@
+"""Housekeeping: sealing the journal into packs, folding packs, checking everything."""

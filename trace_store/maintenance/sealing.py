@@ -1,0 +1,240 @@
+"""Sealing: the journal's content becomes packs and ref files, which git and others can see.
+
+Rule: the steps, each of which may be repeated after an interruption at any point, are: close the live journal;
+write every object of the closed ones into a pack; sync pack and directory; create and remove ref files, synced; write
+the reflogs; replace `local/published`, which says that it is done. Only then are journals that an earlier seal covered
+removed, and packs that were folded into a new one. Writers are not held up after the first step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trace_store.errors import (
+    ConcurrencyError,
+    CorruptJournalError,
+    FormatError,
+    UnsupportedFormatError,
+)
+from trace_store.journal import Fold
+from trace_store.journal.published import save, stamp_of
+from trace_store.maintenance.folding import choose_packs, objects_of, remove_packs
+from trace_store.maintenance.locking import operation_lock
+from trace_store.maintenance.sweeping import sweep
+from trace_store.odb import ObjectDatabase, PackWriter
+from trace_store.odb.checks import check_hash
+from trace_store.refs import RefDatabase, ReflogEntry
+from trace_store.refs.database import entries_of
+from trace_store.refs.reflog import append_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.journal import JournalFile, Published
+    from trace_store.oid import ObjectId
+    from trace_store.store import Store
+
+MOVED_BY_GIT = "moved by git"
+DEFAULT_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SealReport:
+    """What a seal did.
+
+    Attributes:
+        transactions: how many were sealed.
+        objects: how many were written to packs.
+        packs: the names of the new packs.
+        folded: how many packs were folded into the new ones.
+        refs: the names of the refs whose files were brought up to date.
+        accepted: the names of the refs that git had moved.
+    """
+
+    transactions: int = 0
+    objects: int = 0
+    packs: tuple[str, ...] = ()
+    folded: int = 0
+    refs: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
+
+
+def seal(store: Store, *, level: int = DEFAULT_LEVEL) -> SealReport:
+    """Seal what the journals hold, and accept what git has moved; does nothing when there is neither.
+
+    Raises:
+        LockedError: another process has been sealing for a minute.
+        UnsupportedFormatError: the journal holds lasting frames that only a newer version understands.
+        CorruptJournalError: an object in it is damaged, with no other copy.
+        StorageError: the disk refuses; sealing again goes on where this stopped.
+    """
+    if not store.local or not _has_work(store):
+        return SealReport()
+    with operation_lock(store):
+        return _Sealing(store, level).run()
+
+
+def _has_work(store: Store) -> bool:
+    with store.mutex:
+        journal = store.journal
+        journal.refresh()
+        if journal.lost or any(file.has_content() for file in journal.files):
+            return True
+    return _differs(store)
+
+
+def _differs(store: Store) -> bool:
+    """Tell whether ref files are others than this working copy published."""
+    files = {name: set(tips) for name, tips in _files(store)}
+    published = {name: set(tips) for name, tips in store.journal.published.tips.items()}
+    return files != published
+
+
+def _files(store: Store) -> Iterator[tuple[str, tuple[ObjectId, ...]]]:
+    assert isinstance(store.refs, RefDatabase)
+    return store.refs.files.iterate()
+
+
+class _Sealing:
+    """One seal, under the lock."""
+
+    def __init__(self, store: Store, level: int) -> None:
+        assert isinstance(store.refs, RefDatabase)
+        assert isinstance(store.objects, ObjectDatabase)
+        self._store = store
+        self._refs = store.refs
+        self._objects = store.objects
+        self._level = level
+        self._fold = Fold()
+        self._tips: dict[str, tuple[ObjectId, ...]] = {}
+        self._logs: dict[str, list[ReflogEntry]] = {}
+        self._written = 0
+
+    def run(self) -> SealReport:
+        store, journal = self._store, self._store.journal
+        number = store.rotate()
+        with store.mutex:
+            journal.refresh()
+            before = journal.published
+            closed = [file for file in journal.files if file.number <= number]
+        self._refuse_unknown(closed)
+        packs, folded = self._write_packs(closed)
+        for file in closed:
+            self._fold.apply_all(file.frames)
+        self._tips = dict(before.tips)
+        moved = self._publish_moved(before)
+        accepted = self._accept(before, moved)
+        for name, entries in sorted(self._logs.items()):
+            append_log(store.disk, store.layout.log_file(name), entries)
+        if stamp_of(store.disk, store.layout.published_file) != before.stamp:
+            raise ConcurrencyError("another process has sealed at the same time")
+        sealed = max(number, before.sealed)
+        if sealed != before.sealed or self._tips != before.tips or before.stamp is None:
+            save(store.disk, store.layout, sealed, self._tips)
+        self._clean(before, folded)
+        transactions = sum(1 for file in closed for _ in file.transactions())
+        return SealReport(
+            transactions=transactions,
+            objects=self._written,
+            packs=tuple(packs),
+            folded=len(folded),
+            refs=tuple(moved),
+            accepted=tuple(accepted),
+        )
+
+    def _refuse_unknown(self, files: list[JournalFile]) -> None:
+        for file in files:
+            kinds = file.unknown_kinds()
+            if kinds:
+                names = tuple(f"journal frame kind {kind}" for kind in kinds)
+                path = self._store.layout.journal_file(file.number)
+                raise UnsupportedFormatError(
+                    f"journal {file.number} holds frames unknown here", path=path, required=names
+                )
+
+    def _write_packs(self, files: list[JournalFile]) -> tuple[list[str], list[str]]:
+        """Write the journals' objects, with those of the newest small packs, and return (new, folded) names."""
+        objects = self._objects
+        with self._store.mutex:
+            objects.packs.refresh()
+        fresh = [(oid, file, *place) for file in files for oid, place in file.objects.items()]
+        fresh = [entry for entry in fresh if not objects.packs.contains(entry[0])]
+        if not fresh:
+            return [], []
+        size = sum(entry[3] for entry in fresh)
+        fold = choose_packs(self._store, size)
+        writer = PackWriter(self._store.disk, self._store.layout, level=self._level)
+        try:
+            for name in fold:
+                for oid, data in objects_of(self._store, name):
+                    writer.add(oid, data)
+            for new, file, offset, length in fresh:
+                content = self._store.journal.read_from(file, offset, length)
+                self._written += writer.add(new, self._sound(new, content))
+            names = writer.finish()
+        finally:
+            writer.abandon()
+        with self._store.mutex:
+            objects.packs.refresh()
+        return names, [name for name in fold if name not in names]
+
+    def _sound(self, oid: bytes, data: bytes) -> bytes:
+        try:
+            return check_hash(oid, data, "a journal")
+        except FormatError as error:
+            copy = self._objects.loose.read(oid)
+            if copy is None:
+                raise CorruptJournalError(str(error), oid=oid) from error
+            return copy
+
+    def _publish_moved(self, before: Published) -> list[str]:
+        """Write the files of the refs that the closed journals moved."""
+        for name, entries in entries_of(self._fold.frames).items():
+            self._logs.setdefault(name, []).extend(entries)
+        for name, fold in sorted(self._fold.refs.items()):
+            files = self._refs.files.read(name)
+            known = before.tips.get(name, ())
+            tips = self._refs.resolve(name, files, known, fold)
+            self._refs.files.write(name, tips)
+            self._note(name, tips)
+            first = self._logs[name][0]
+            if known and first.old is not None and first.old not in known:
+                entry = ReflogEntry(known[0], first.old, first.time, "git", MOVED_BY_GIT)
+                self._logs[name].insert(0, entry)
+        return sorted(self._fold.refs)
+
+    def _accept(self, before: Published, moved: list[str]) -> list[str]:
+        """Take note of the refs that something else moved, and drop tips that others supersede."""
+        accepted: list[str] = []
+        files = dict(_files(self._store))
+        pending = self._store.journal.fold.refs
+        for name in sorted({*files, *before.tips} - set(moved)):
+            here, known = files.get(name, ()), before.tips.get(name, ())
+            if set(here) == set(known) or (name in pending and name not in self._fold.refs):
+                continue
+            tips = self._refs.resolve(name, here, known, None)
+            if len(tips) < len(here) and all(map(self._objects.contains, here)):
+                self._refs.files.write(name, tips)
+            kept = self._refs.files.read(name)
+            self._note(name, (*tips, *(tip for tip in kept if tip not in tips)))
+            old, new = known[0] if known else None, tips[0] if tips else None
+            if before.stamp is not None and old != new:
+                entry = ReflogEntry(old, new, self._store.clock.now(), "git", MOVED_BY_GIT)
+                self._logs.setdefault(name, []).append(entry)
+            accepted.append(name)
+        return accepted
+
+    def _note(self, name: str, tips: tuple[ObjectId, ...]) -> None:
+        if tips:
+            self._tips[name] = tips
+        else:
+            self._tips.pop(name, None)
+
+    def _clean(self, before: Published, folded: list[str]) -> None:
+        store = self._store
+        remove_packs(store, folded)
+        for name in store.disk.names(store.layout.journal_dir):
+            if name.isdecimal() and int(name) <= before.sealed:
+                store.disk.remove(store.layout.journal_file(int(name)))
+        sweep(store)
