@@ -1,0 +1,80 @@
+"""Checks of the objects themselves: hash, shape, canonical form, links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trace_store.errors import CorruptObjectError, FormatError, InvalidInputError
+from trace_store.maintenance.findings import ERROR, INFO, Finding
+from trace_store.objects.codec import BLOB, COMMIT, LIST, TAG, is_canonical, kind_of, links
+from trace_store.objects.commit import Commit, Tag
+from trace_store.oid import ObjectId, hash_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class ObjectChecks:
+    """Checks each object once, and remembers what it names.
+
+    Attributes:
+        present: the ids of the objects that are sound somewhere.
+    """
+
+    def __init__(self) -> None:
+        self.present: set[ObjectId] = set()
+        self._commits: set[ObjectId] = set()
+        self._links: dict[ObjectId, tuple[ObjectId, ...]] = {}
+
+    def is_commit(self, oid: ObjectId) -> bool:
+        """Tell whether a checked object is a commit."""
+        return oid in self._commits
+
+    def check_named(self, oid: ObjectId, data: bytes, where: str) -> Iterator[Finding]:
+        """Check bytes that stand somewhere under an id."""
+        if hash_object(data) != oid:
+            yield Finding(
+                "object-damaged", ERROR, str(oid), f"its bytes in {where} have another hash"
+            )
+        else:
+            yield from self.check(oid, data, where)
+
+    def check(self, oid: ObjectId, data: bytes, where: str) -> Iterator[Finding]:
+        """Check an object whose hash is right."""
+        if oid in self.present:
+            return
+        self.present.add(oid)
+        try:
+            kind = kind_of(data)
+            if not is_canonical(data):
+                yield Finding("object-not-canonical", ERROR, str(oid), f"a {kind} in {where}")
+            if kind == COMMIT:
+                Commit.decode(data)
+                self._commits.add(oid)
+            elif kind == TAG:
+                Tag.decode(data)
+            elif kind not in (BLOB, LIST):
+                yield Finding("object-unknown-kind", INFO, str(oid), f"kind {kind[:40]!r}")
+            if kind != BLOB:
+                self._links[oid] = tuple(dict.fromkeys(links(data)))
+        except (FormatError, CorruptObjectError, InvalidInputError) as error:
+            yield Finding("object-unreadable", ERROR, str(oid), f"in {where}: {error}")
+
+    def missing(self, roots: Iterable[ObjectId]) -> Iterator[Finding]:
+        """Yield what sound objects name and is not here: an error where a ref leads there."""
+        reachable: set[ObjectId] = set()
+        stack = [root for root in roots if root in self.present]
+        while stack:
+            oid = stack.pop()
+            if oid not in reachable:
+                reachable.add(oid)
+                stack.extend(self._links.get(oid, ()))
+        for oid, names in self._links.items():
+            for name in names:
+                if name in self.present:
+                    continue
+                if oid in reachable:
+                    yield Finding("object-missing", ERROR, str(name), f"named by {oid}")
+                else:
+                    detail = f"named by {oid}, which no ref leads to"
+                    yield Finding("unreachable-object-missing", INFO, str(name), detail)

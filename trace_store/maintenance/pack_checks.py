@@ -1,0 +1,105 @@
+"""Checks of packs and their indexes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trace_store.errors import CorruptIndexError, FormatError, StorageError
+from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
+from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
+from trace_store.odb.pack import Pack, split, walk
+from trace_store.odb.pack_index import PackIndex
+from trace_store.odb.packs import pack_names
+from trace_store.oid import hash_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.maintenance.object_checks import ObjectChecks
+    from trace_store.odb import ObjectDatabase
+    from trace_store.oid import ObjectId
+    from trace_store.store import Store
+
+
+def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -> Iterator[Finding]:
+    """Yield what is wrong with the packs; their objects are checked along the way."""
+    names = set(pack_names(store.disk, store.layout))
+    for file in store.disk.names(store.layout.pack_dir):
+        stem, dot, suffix = file.rpartition(".")
+        if dot + suffix == INDEX_SUFFIX and stem in names:
+            continue
+        if dot + suffix != PACK_SUFFIX or stem not in names:
+            severity = INFO if dot + suffix == INDEX_SUFFIX else WARNING
+            yield Finding("pack-stray-file", severity, f"objects/pack/{file}", "belongs to no pack")
+    for name in sorted(names):
+        what = f"objects/pack/{name}{PACK_SUFFIX}"
+        try:
+            fd = store.disk.open(store.layout.pack_file(name))
+            if fd is None:
+                continue  # folded into another one meanwhile
+            pack = Pack(store.disk, store.layout.pack_file(name), name, fd)
+        except (FormatError, StorageError) as error:
+            yield Finding("pack-damaged", ERROR, what, str(error))
+            continue
+        try:
+            yield from _check_pack(store, pack, what, objects)
+        finally:
+            pack.close()
+
+
+def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> Iterator[Finding]:
+    if not pack.check_name():
+        yield Finding(
+            "pack-damaged", ERROR, what, "its bytes have another hash than its name or trailer"
+        )
+    places: dict[ObjectId, tuple[int, int, int]] = {}
+    count = frames = 0
+    try:
+        for number, _, raw in walk(pack):
+            frames += 1
+            if not isinstance(raw, bytes):
+                yield Finding("pack-frame-damaged", ERROR, what, f"frame {number}: {raw}")
+                continue
+            for offset, length in split(raw):
+                data = raw[offset : offset + length]
+                oid = hash_object(data)
+                places.setdefault(oid, (number, offset, length))
+                count += 1
+                yield from objects.check(oid, data, "a pack")
+    except FormatError as error:
+        yield Finding("pack-damaged", ERROR, what, str(error))
+    if (frames, count) != (pack.frame_count, pack.object_count):
+        detail = f"{count} readable objects in {frames} frames, not {pack.object_count} in {pack.frame_count}"
+        yield Finding("pack-damaged", ERROR, what, detail)
+    yield from _check_index(store, pack, places)
+
+
+def _check_index(
+    store: Store, pack: Pack, places: dict[ObjectId, tuple[int, int, int]]
+) -> Iterator[Finding]:
+    path = store.layout.pack_index_file(pack.name)
+    what = f"objects/pack/{pack.name}{INDEX_SUFFIX}"
+    try:
+        fd = store.disk.open(path)
+    except StorageError as error:
+        yield Finding("pack-index-damaged", WARNING, what, str(error))
+        return
+    if fd is None:
+        return  # made again when it is needed
+    try:
+        index = PackIndex(
+            lambda at, size: store.disk.read_at(fd, at, size), store.disk.size(fd), pack
+        )
+        if not index.verify():
+            yield Finding("pack-index-damaged", WARNING, what, "its checksum is wrong")
+        elif any(index.find(oid) != place for oid, place in places.items()):
+            yield Finding("pack-index-damaged", WARNING, what, "it does not lead to every object")
+        else:
+            for oid in index.iterate():
+                if oid not in places:
+                    detail = f"its bytes in pack {pack.name[:12]} cannot be read"
+                    yield Finding("object-damaged", ERROR, str(oid), detail)
+    except CorruptIndexError as error:
+        yield Finding("pack-index-damaged", WARNING, what, str(error))
+    finally:
+        store.disk.close(fd)
