@@ -52,6 +52,11 @@ class Journal:
         self.generation = 0
         """Counts the changes of the set of journals."""
 
+    @property
+    def locked(self) -> bool:
+        """Whether this view holds the lock, under which it is up to date."""
+        return self._locked is not None
+
     def refresh(self) -> None:
         """Bring the view up to date: what is sealed, which journals there are, and their new frames."""
         if self._process != os.getpid():
@@ -283,7 +288,8 @@ class Journal:
         for file in self.files:
             if file.number not in kept:
                 file.scan(self._disk)
-                if file.number > self._highest_sealed and file.has_content():
+                unsealed = file.number > self._highest_sealed and file.has_content()
+                if unsealed or file is self._locked:
                     self.lost.append(file)
                 else:
                     self._disk.close(file.fd)

@@ -208,12 +208,14 @@ class RefDatabase:
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
         for attempt in range(ATTEMPTS):
-            self._journal.refresh()
+            if not self._journal.locked:
+                self._journal.refresh()
             generation, published = self._journal.generation, self._journal.published
             files = self.files.read(name)
             before = published.tips.get(name, ())
             fold = self._journal.fold.refs.get(name)
-            if not unexplained(files, before, fold) or attempt == ATTEMPTS - 1:
+            settled = self._journal.locked or attempt == ATTEMPTS - 1
+            if settled or not unexplained(files, before, fold):
                 return resolve(name, files, before, fold, self._lineage)
             self._journal.refresh()
             if self._journal.generation == generation and self._journal.published is published:

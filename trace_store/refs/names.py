@@ -19,6 +19,8 @@ MAXIMUM_COMPONENT_BYTES = 100
 MAXIMUM_NAME_BYTES = 400
 _FORBIDDEN = frozenset('<>:"|?*\\~^ ')
 _HEX = frozenset("0123456789abcdef")
+_ACCEPTED_NAMES = 1024
+_accepted: set[str] = set()
 _DEVICES = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$"]
     + [f"{name}{digit}" for name in ("com", "lpt") for digit in range(10)]
@@ -31,9 +33,13 @@ def check_ref_name(name: str) -> str:
     Raises:
         InvalidRefNameError: it is not; the message says why.
     """
+    if name in _accepted:
+        return name
     problem = _problem(name)
     if problem:
         raise InvalidRefNameError(f"not a ref name: {name[:200]!r} {problem}", name=name)
+    if len(_accepted) < _ACCEPTED_NAMES:
+        _accepted.add(name)
     return name
 
 
