@@ -184,17 +184,20 @@ def _finish(messages: list[Wire], drafts: list[Draft], repairs: Repairs) -> None
 def _passing(drafts: list[Draft], repairs: Repairs) -> int:
     """Return how many messages at the end will look otherwise when the context grows.
 
-    An assistant message whose calls still wait will show them, and one that was cut of its trailing
-    white space will have it.
+    A message whose calls still wait will show them, and one that was cut of its trailing white space will
+    have it. Before the last assistant message nothing waits any more.
     """
-    back = next((n for n, (role, _) in enumerate(reversed(drafts)) if role == "assistant"), None)
-    if back is None:
-        return 0
-    first = drafts[-1 - back][1][0][1]
-    waits = any(
-        repair.code in (ORPHAN_CALL, TRAILING_SPACE)
-        and repair.at is not None
-        and repair.at >= first
+    spoken = [content[0][1] for role, content in drafts if role == "assistant"]
+    passing = [
+        repair.at
         for repair in repairs.found
-    )
-    return back + 1 if waits else 0
+        if repair.code in (ORPHAN_CALL, TRAILING_SPACE)
+        and repair.at is not None
+        and repair.at >= (spoken[-1] if spoken else 0)
+    ]
+    if not passing:
+        return 0
+    settled = 0
+    while settled < len(drafts) and all(at < min(passing) for _, at in drafts[settled][1]):
+        settled += 1
+    return len(drafts) - settled

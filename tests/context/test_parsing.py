@@ -1,0 +1,251 @@
+"""Messages typed as JSON: every shape, and where the bad ones are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from trace_store.context.parsing import parse_messages
+from trace_store.context.render import render, to_bytes
+from trace_store.errors import InvalidInputError, InvalidMessageError, UnreadableInputError
+from trace_store.objects.message import Message
+from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+
+CHAT: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "name": "ada", "content": [{"type": "text", "text": "Weather?"}]},
+    {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "Hm.",
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "wx", "arguments": '{"q": 1}'}},
+            {"id": "b", "type": "custom", "custom": {"name": "patch", "input": "***"}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "a", "content": "4C"},
+]
+CHAT_MESSAGES = [
+    Message("system", "Be brief."),
+    Message("user", "Weather?", name="ada"),
+    Message(
+        "assistant",
+        [
+            Reasoning("Hm."),
+            ToolCall("a", "wx", '{"q": 1}'),
+            ToolCall("b", "patch", "***", "text"),
+        ],
+    ),
+    Message("tool", [ToolResult("a", "4C")]),
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(CHAT),
+        json.dumps(CHAT, indent=2),
+        json.dumps({"messages": CHAT, "model": "gpt-5"}),
+        "\n".join(json.dumps(each) for each in CHAT),
+        "\r\n".join(json.dumps(each) for each in CHAT) + "\r\n\r\n",
+        f"\ufeff{json.dumps(CHAT)}",
+        json.dumps(CHAT[:2]) + "\n" + json.dumps({"messages": CHAT[2:]}) + "\n",
+    ],
+    ids=["list", "indented", "object", "lines", "windows lines", "byte order mark", "mixed"],
+)
+def test_every_framing_gives_the_same_messages(text: str) -> None:
+    assert parse_messages(text) == CHAT_MESSAGES
+
+
+def test_one_message() -> None:
+    assert parse_messages('{"role": "user", "content": "hi"}') == [Message("user", "hi")]
+
+
+def test_line_separators_inside_a_text_end_no_line() -> None:
+    lines = '{"role":"user","content":"a\u2028b"}\n{"role":"user","content":"c\x85d"}'
+    assert [message.text for message in parse_messages(lines)] == ["a\u2028b", "c\x85d"]
+
+
+def test_anthropic_blocks() -> None:
+    document = {"type": "document", "source": {"type": "text", "data": "é"}}
+    request = {
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "image",
+                        "source": {"type": "base64", "media_type": "image/png", "data": "AA=="},
+                    },
+                    {"type": "image", "source": {"type": "url", "url": "https://example.org"}},
+                    {"type": "image", "source": {"type": "file", "file_id": "f"}},
+                    {**document, "cache_control": {"type": "ephemeral"}},
+                ],
+            },
+            {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "model": "claude-opus-4-6",
+                "stop_reason": "tool_use",
+                "usage": {"input_tokens": 1},
+                "content": [
+                    {"type": "thinking", "thinking": "Hm.", "signature": "Eos"},
+                    {"type": "tool_use", "id": "t", "name": "wx", "input": {"b": 1, "a": "é"}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "t",
+                        "is_error": True,
+                        "content": [{"type": "text", "text": "no"}],
+                    },
+                    {"type": "tool_result", "tool_use_id": "u"},
+                ],
+            },
+        ],
+    }
+    assert parse_messages(json.dumps(request)) == [
+        Message("system", "Be brief."),
+        Message(
+            "user",
+            [
+                Image("image/png", b"\x00"),
+                Image(url="https://example.org"),
+                Opaque("anthropic", b'{"type":"image","source":{"type":"file","file_id":"f"}}'),
+                Opaque(
+                    "anthropic",
+                    '{"type":"document","source":{"type":"text","data":"é"}}'.encode(),
+                ),
+            ],
+        ),
+        Message(
+            "assistant",
+            [Reasoning("Hm.", "Eos"), ToolCall("t", "wx", '{"b":1,"a":"é"}')],
+            model="claude-opus-4-6",
+            id="msg_1",
+        ),
+        Message("user", [ToolResult("t", "no", is_error=True), ToolResult("u", [])]),
+    ]
+
+
+def test_openai_blocks() -> None:
+    audio = {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}}
+    content = [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+        {"type": "image_url", "image_url": {"url": "https://example.org"}},
+        audio,
+    ]
+    lines = [
+        {"role": "user", "content": content},
+        {"role": "assistant", "content": None, "refusal": "No."},
+    ]
+    found = parse_messages(json.dumps(lines))
+    assert found == [
+        Message(
+            "user",
+            [
+                Image("image/png", b"\x00"),
+                Image(url="https://example.org"),
+                Opaque("openai", json.dumps(audio, separators=(",", ":")).encode()),
+            ],
+        ),
+        Message("assistant", [Opaque("openai", b'{"type":"refusal","refusal":"No."}')]),
+    ]
+
+
+@pytest.mark.parametrize("renderer", ["openai", "anthropic", "json"])
+def test_what_is_rendered_can_be_read_again(renderer: str) -> None:
+    request = to_bytes(render(renderer, CHAT_MESSAGES[:2]).request).decode()
+    names = {"anthropic": ""}
+    expected = [
+        Message("system", "Be brief."),
+        Message("user", "Weather?", name=names.get(renderer, "ada")),
+    ]
+    assert parse_messages(request) == expected
+
+
+def test_lone_surrogates_are_kept() -> None:
+    [message] = parse_messages('{"role": "user", "content": "a\\ud83d"}')
+    assert message.parts == (Text("a\ud83d"),)
+    [other] = parse_messages('{"role":"user","content":[{"type":"new","text":"\\ud83d"}]}')
+    assert other.parts == (Opaque("anthropic", b'{"type":"new","text":"\\ud83d"}'),)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ("", 1, 1, "the input is empty"),
+        (" \n\n", 1, 1, "the input is empty"),
+        ("[]", 1, 1, "the input holds no message"),
+        ("hello", 1, 1, "line 1, column 1: not JSON: expecting value"),
+        ('{"role": "user",\n "content": }', 2, 13, "line 2, column 13: not JSON: expecting value"),
+        (
+            '{"role": "user", "content": "a"}\n\n{"role": "user", "content" "b"}\n',
+            3,
+            28,
+            "line 3, column 28: not JSON: expecting ':' delimiter",
+        ),
+        ('{"role": "user", "content": "a"} x', 1, 34, "line 1, column 34: not JSON: extra data"),
+        ('{"role": "user", "content": NaN}', 1, 1, "line 1: not JSON that can be kept: NaN"),
+        ("[" * 300 + "]" * 300, 1, 1, "nested too deeply"),
+        ("[" * 100_000, 1, 1, "nested too deeply"),
+    ],
+)
+def test_what_is_not_json_names_line_and_column(
+    text: str, line: int, column: int, message: str
+) -> None:
+    with pytest.raises(UnreadableInputError) as refused:
+        parse_messages(text)
+    assert message in str(refused.value)
+    assert (refused.value.line, refused.value.column) == (line, column)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1, "message 1: a message must be an object"),
+        ([{"role": "user", "content": "a"}, "b"], "message 2: a message must be an object"),
+        ({"content": "a"}, "message 1: a message needs a role"),
+        ({"role": "bot", "content": "a"}, "message 1: unknown role 'bot'"),
+        ({"role": "user"}, "message 1: a message needs content"),
+        ({"role": "user", "content": 1}, "message 1: content: must be text or a list"),
+        ({"role": "user", "content": [1]}, "message 1: content[0]: a block must be"),
+        ({"role": "user", "content": "a", "name": 1}, "message 1: name must be text"),
+        ({"role": "user", "content": [{"type": "text"}]}, "content[0]: text must be text"),
+        ({"role": "user", "content": [{"type": "image"}]}, "an image needs a source"),
+        (
+            {"role": "user", "content": [{"type": "image_url", "image_url": "data:a;base64,?"}]},
+            "the image is not base64",
+        ),
+        ({"role": "tool", "content": "4C"}, "message 1: a tool message needs a tool_call_id"),
+        ({"role": "assistant", "tool_calls": {}}, "tool_calls must be a list"),
+        ({"role": "assistant", "tool_calls": [{}]}, "tool_calls[0]: a call needs a function"),
+        (
+            {"role": "assistant", "tool_calls": [{"function": {"name": "x"}}]},
+            "tool_calls[0]: id must be text",
+        ),
+        ({"messages": 1}, "messages must be a list"),
+        ({"role": "user", "parts": []}, None),
+    ],
+)
+def test_what_is_no_message_is_refused_with_its_place(value: object, message: str | None) -> None:
+    if message is None:
+        assert parse_messages(json.dumps(value)) == [Message("user", [])]
+        return
+    with pytest.raises(InvalidMessageError) as refused:
+        parse_messages(json.dumps(value))
+    assert message in str(refused.value)
+
+
+def test_a_damaged_lossless_document_names_the_place() -> None:
+    with pytest.raises(InvalidInputError, match=r"^messages\[0\].parts: expected a list"):
+        parse_messages('{"format": "trace/1", "messages": [{"role": "user"}]}')
+    with pytest.raises(InvalidInputError, match=r"^message 1.parts\[0\].text: expected text"):
+        parse_messages('{"role": "user", "parts": [{"type": "text"}]}')

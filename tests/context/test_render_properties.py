@@ -1,0 +1,85 @@
+"""Any context, however broken, gives requests that providers take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.message_strategies import contexts, tools
+from tests.support.valid_requests import assert_valid_requests
+from trace_store.context.render import FAULTS, prefix_digests, render
+from trace_store.errors import RenderError
+from trace_store.objects.message import Message
+from trace_store.objects.parts import Text, ToolCall, ToolResult
+
+options = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from([None, "claude-opus-4-6", "gpt-5"]),
+        "reasoning": st.booleans(),
+        "cache": st.sampled_from(["none", "stable"]),
+    }
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(contexts, tools, options)
+def test_every_context_gives_valid_requests(
+    messages: list[Message], schemas: list[dict[str, Any]], chosen: dict[str, Any]
+) -> None:
+    assert_valid_requests(messages, schemas, **chosen)
+
+
+@settings(max_examples=500, deadline=None)
+@given(contexts)
+def test_strict_refuses_exactly_what_is_a_fault(messages: list[Message]) -> None:
+    for name in ("openai", "anthropic"):
+        faults = [r for r in render(name, messages).repairs if r.code in FAULTS]
+        if not faults:
+            render(name, messages, strict=True)
+            continue
+        with pytest.raises(RenderError) as refused:
+            render(name, messages, strict=True)
+        assert refused.value.at == faults[0].at
+
+
+@settings(max_examples=500, deadline=None)
+@given(contexts)
+def test_pairs_stay_together_and_nothing_sound_is_lost(messages: list[Message]) -> None:
+    """Both providers show the same calls, and each call has the result of its own id."""
+    rendered = assert_valid_requests(messages)
+    openai = [
+        call["id"]
+        for message in rendered["openai"].request["messages"]
+        for call in message.get("tool_calls", [])
+    ]
+    anthropic = [
+        block["id"]
+        for message in rendered["anthropic"].request["messages"]
+        for block in message["content"]
+        if block["type"] == "tool_use"
+    ]
+    assert len(openai) == len(anthropic)
+    calls = sum(isinstance(p, ToolCall) for m in messages for p in m.parts)
+    results = sum(isinstance(p, ToolResult) for m in messages for p in m.parts)
+    for each in rendered.values():
+        codes = [repair.code for repair in each.repairs]
+        dropped_calls = codes.count("orphan-call") + codes.count("misplaced-call")
+        dropped_results = codes.count("orphan-result") + codes.count("duplicate-result")
+        assert calls - dropped_calls == len(openai) == results - dropped_results
+
+
+@settings(max_examples=300, deadline=None)
+@given(contexts, st.integers(min_value=1, max_value=4))
+def test_a_growing_context_keeps_its_prefix(messages: list[Message], more: int) -> None:
+    """Once a user has spoken after the answers, later messages change nothing before."""
+    settled = [*messages, Message("user", "Go on.")]
+    # A later result may answer a call that waits, and a model's name settles whose thinking is shown.
+    grown = [*settled, *(Message("user", [Text(f"more {n}")]) for n in range(more))]
+    for name in ("openai", "anthropic"):
+        before = prefix_digests(render(name, settled))
+        after = prefix_digests(render(name, grown))
+        keep = len(before) if name == "openai" else len(before) - 1
+        assert before[:keep] == after[:keep]
