@@ -23,7 +23,8 @@ from trace_store.history.draft import Content, Draft, Target
 from trace_store.history.status import Status, status
 from trace_store.history.writing import CommitResult
 from trace_store.ident import Clock
-from trace_store.maintenance.sealing import SealReport, seal, seal_if_due
+from trace_store.maintenance.schedule import SealSchedule
+from trace_store.maintenance.sealing import SealReport, seal
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
 from trace_store.store import Store, find
@@ -44,6 +45,7 @@ class Repo:
         self.store = store
         self.author = author
         self.contexts = ContextCompiler(store, tokenizer=tokenizer)
+        self._schedule = SealSchedule(store)
         self._closed = False
 
     @classmethod
@@ -128,7 +130,7 @@ class Repo:
     def commit(self, messages: Sequence[Message], *, message: str = "") -> CommitResult:
         """Append messages as one commit; raises as `append`."""
         result = writing.commit(self.store, messages, author=self.author, message=message)
-        seal_if_due(self.store)
+        self._schedule.seal_if_due()
         return result
 
     @contextmanager
@@ -140,7 +142,7 @@ class Repo:
         """
         with writing.batch(self.store, author=self.author, message=message) as gathered:
             yield gathered.draft
-        seal_if_due(self.store)
+        self._schedule.seal_if_due()
 
     def edit(self, target: Target, content: Content) -> CommitResult:
         """Replace what a message says; earlier wordings stay readable.
@@ -253,7 +255,7 @@ class Repo:
         draft = writing.new_draft(self.store)
         add(draft)
         result = writing.write(self.store, draft, author=self.author)
-        seal_if_due(self.store)
+        self._schedule.seal_if_due()
         return result
 
 

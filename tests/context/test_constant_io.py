@@ -1,0 +1,74 @@
+"""An append and a compile cost the same at any length of history: counted in calls, files and bytes, never in time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from trace_store import FixedClock, Message, Store
+from trace_store.context.compiling import ContextCompiler
+from trace_store.history import writing
+from trace_store.maintenance.sealing import seal
+from trace_store.testing.recording import RecordingDisk
+
+SHORT, LONG = 100, 20_000
+
+
+def grow(store: Store, count: int) -> None:
+    """Append until the branch has so many messages, many to a commit except the last hundred."""
+    messages = [Message("user", f"message {i}") for i in range(count - 100)]
+    for start in range(0, len(messages), 1000):
+        writing.commit(store, messages[start : start + 1000], author="ada")
+    for i in range(100):
+        writing.commit(store, [Message("assistant", f"turn {i}")], author="ada")
+
+
+def cost_of_a_turn(folder: Path, count: int, *, sealed: bool, cold: bool) -> Counter[str]:
+    """Return calls, files and bytes of one append, one compile, its token total and its last message."""
+    disk = RecordingDisk()
+    store = Store.init(str(folder), clock=FixedClock(), durability="fast", disk=disk)
+    grow(store, count)
+    contexts = ContextCompiler(store)
+    assert len(contexts.compile()) == count
+    assert contexts.compile().token_count > count
+    if sealed:
+        seal(store)
+        seal(store)
+    if cold:
+        store.close()
+        store = Store.open(store.layout.root, clock=FixedClock(), durability="fast", disk=disk)
+        contexts = ContextCompiler(store)
+    elif sealed:
+        writing.commit(store, [Message("user", "first after the seal")], author="ada")
+        contexts.compile().token_count  # noqa: B018
+        count += 1
+    disk.reset()
+    result = writing.commit(store, [Message("user", "one more turn")], author="ada")
+    context = contexts.compile()
+    assert len(context) == count + 1
+    assert context.commit == result.oid
+    assert context.token_count > count
+    assert context.messages[-1].text == "one more turn"
+    return disk.totals()
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_turn_touches_as_much_at_20000_messages_as_at_100(tmp_path: Path, sealed: bool) -> None:
+    short = cost_of_a_turn(tmp_path / "short", SHORT, sealed=sealed, cold=False)
+    long = cost_of_a_turn(tmp_path / "long", LONG, sealed=sealed, cold=False)
+    assert long == short
+    assert short["bytes_written"] < 2048
+    assert short["bytes_read"] < 2048
+    assert short["files_opened"] <= 2
+
+
+def test_a_turn_in_a_new_process_reads_no_more_of_a_longer_history(tmp_path: Path) -> None:
+    """The store is opened anew, as a hook does; packs are looked up, never read through."""
+    short = cost_of_a_turn(tmp_path / "short", SHORT, sealed=True, cold=True)
+    long = cost_of_a_turn(tmp_path / "long", LONG, sealed=True, cold=True)
+    # The table of a pack is searched by halving, so it may take a few more looks.
+    assert long["files_opened"] <= short["files_opened"] + 2
+    assert long["bytes_written"] == short["bytes_written"]
+    assert long["bytes_read"] <= short["bytes_read"] + 64 * 1024
