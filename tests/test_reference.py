@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-from trace_cli import commands, failures
+from trace_cli import failures
 from trace_store import errors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,21 +108,3 @@ def test_errors_travel_between_processes() -> None:
     error = errors.RefChangedError("the ref moved", ref="refs/heads/main", expected=None)
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.ref) == (type(error), str(error), "refs/heads/main")
-
-
-@pytest.mark.parametrize("row", commands.COMMANDS, ids=lambda row: row.name)
-def test_every_command_names_the_library_function_it_calls(row: commands.Command) -> None:
-    found: Any = None
-    words = row.function.split(".")
-    for length in range(len(words), 0, -1):
-        name = ".".join(words[:length])
-        try:
-            found = importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not name.startswith(error.name):
-                raise
-            continue
-        for word in words[length:]:
-            found = getattr(found, word)
-        break
-    assert found is not None
