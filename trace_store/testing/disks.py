@@ -1,0 +1,149 @@
+"""Disks for tests: one counts what is done, one fails at a chosen call.
+
+Both are real disks otherwise, so what passes with them has touched real files.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trace_store.errors import StorageError
+from trace_store.files import CREATE, READ, Disk
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+
+class RecordingDisk(Disk):
+    """Counts the files opened, the bytes read and written, the syncs, and all calls that reach the disk."""
+
+    __slots__ = ("calls", "opened", "read_bytes", "synced", "written_bytes")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin counting anew."""
+        self.calls = 0
+        self.opened = 0
+        self.read_bytes = 0
+        self.written_bytes = 0
+        self.synced = 0
+
+    def counts(self) -> dict[str, int]:
+        """Return all counts by name."""
+        return {
+            "calls": self.calls,
+            "opened": self.opened,
+            "read_bytes": self.read_bytes,
+            "written_bytes": self.written_bytes,
+            "synced": self.synced,
+        }
+
+    def open(self, path: str, mode: str = READ) -> int | None:
+        self.calls += 1
+        self.opened += 1
+        return super().open(path, mode)
+
+    def read_at(self, fd: int, offset: int, size: int) -> bytes:
+        data = super().read_at(fd, offset, size)
+        self.calls += 1
+        self.read_bytes += len(data)
+        return data
+
+    def write(self, fd: int, data: bytes) -> int:
+        written = super().write(fd, data)
+        self.calls += 1
+        self.written_bytes += written
+        return written
+
+    def sync(self, fd: int) -> None:
+        self.calls += 1
+        self.synced += 1
+        super().sync(fd)
+
+    def sync_directory(self, path: str) -> None:
+        self.calls += 1
+        self.synced += 1
+        super().sync_directory(path)
+
+    def stat(self, path: str) -> os.stat_result | None:
+        self.calls += 1
+        return super().stat(path)
+
+    def names(self, path: str) -> list[str]:
+        self.calls += 1
+        return super().names(path)
+
+    def scan(self, path: str) -> tuple[list[str], list[str]]:
+        self.calls += 1
+        return super().scan(path)
+
+
+class FailingDisk(Disk):
+    """Calls `fail` at the n-th call that changes the disk; before that it is a disk like any other.
+
+    Args:
+        at: the number of the call, from 1; 0 never fails.
+        fail: raises, or ends the process; by default it raises a StorageError. When it returns, the call is made.
+        partly: whether the failing call, when it is a write, still puts half of its bytes there.
+    """
+
+    __slots__ = ("_at", "_fail", "_partly", "count")
+
+    def __init__(
+        self, at: int = 0, fail: Callable[[str], None] | None = None, *, partly: bool = False
+    ) -> None:
+        self._at = at
+        self._fail = fail or _refuse
+        self._partly = partly
+        self.count = 0
+
+    def open(self, path: str, mode: str = READ) -> int | None:
+        if mode == CREATE:
+            self._count("open")
+        return super().open(path, mode)
+
+    def write(self, fd: int, data: bytes) -> int:
+        if self._partly and self.count + 1 == self._at:
+            super().write(fd, data[: len(data) // 2])
+        self._count("write")
+        return super().write(fd, data)
+
+    def sync(self, fd: int) -> None:
+        self._count("sync")
+        super().sync(fd)
+
+    def sync_directory(self, path: str) -> None:
+        self._count("sync_directory")
+        super().sync_directory(path)
+
+    def make_directory(self, path: str) -> None:
+        self._count("make_directory")
+        super().make_directory(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._count("rename")
+        super().rename(source, target)
+
+    def link(self, source: str, target: str) -> bool:
+        self._count("link")
+        return super().link(source, target)
+
+    def remove(self, path: str) -> bool:
+        self._count("remove")
+        return super().remove(path)
+
+    def remove_directory(self, path: str) -> bool:
+        self._count("remove_directory")
+        return super().remove_directory(path)
+
+    def _count(self, call: str) -> None:
+        self.count += 1
+        if self.count == self._at:
+            self._fail(call)
+
+
+def _refuse(call: str) -> None:
+    raise StorageError(f"the test's disk refuses {call}", errno=5)
