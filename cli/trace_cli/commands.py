@@ -114,7 +114,7 @@ COMMANDS = (
     ),
     _porcelain("status", "history:status", "repo.Repo.status", "Show where things stand"),
     _porcelain("log", "history:log", "repo.Repo.log", "List commits, newest first"),
-    _porcelain("show", "history:show", "history.walk", "Show a commit, a message or a blob"),
+    _porcelain("show", "showing:show", "history.walk", "Show a commit, a message or a blob"),
     _porcelain("commit", "writing:commit", "repo.Repo.commit", "Record messages as one commit"),
     _porcelain(
         "compile", "compiling:compile_", "repo.Repo.compile", "Print the context to send to a model"
@@ -248,6 +248,7 @@ COMMANDS = (
         "ls-context",
         "context.compiling.compile",
         "List the messages of a revision's context",
+        Option("--tokens", "tokens", "Count the tokens of each message"),
         Option("-z", "zero", "End entries with a zero byte instead of a newline"),
         Argument("REVISION", "revision", "The revision; HEAD when not given", OPTIONAL),
     ),

@@ -17,6 +17,7 @@ from trace_store.errors import (
     NotFoundError,
     RenderError,
     RepositoryNotFoundError,
+    RevisionNotFoundError,
     StateError,
     StorageError,
     TraceError,
@@ -100,6 +101,8 @@ def hint(error: TraceError) -> str:
             shown = ", ".join(candidate[:16] for candidate in candidates[:5])
             more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
             return f"it may be {shown}{more}"
+    if isinstance(error, RevisionNotFoundError) and error.data.get("revision") in ("HEAD", "@"):
+        return HINTS[ErrorCode.UNBORN_BRANCH]
     given = error.data.get("hint")
     return given if isinstance(given, str) else HINTS.get(error.code, "")
 

@@ -87,7 +87,9 @@ class Invocation:
         try:
             return os.getcwd()
         except OSError as error:
-            raise usage_error("the current folder is not there any more", "go to another") from error
+            raise usage_error(
+                "the current folder is not there any more", "go to another"
+            ) from error
 
     def write(self, data: bytes) -> None:
         """Write data to standard output.

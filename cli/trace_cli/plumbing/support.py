@@ -20,7 +20,9 @@ def open_store(invocation: Invocation) -> Store:
         RepositoryNotFoundError: there is none here.
         UnsupportedFormatError: a newer version wrote it.
     """
-    return Store.open(find(invocation.folder, invocation.environment, explicit=invocation.directory))
+    return Store.open(
+        find(invocation.folder, invocation.environment, explicit=invocation.directory)
+    )
 
 
 def reach(store: Store, text: str) -> tuple[list[ObjectId], list[ObjectId]]:

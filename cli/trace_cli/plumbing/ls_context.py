@@ -1,0 +1,33 @@
+"""`trace ls-context`: the messages of a revision's context.
+
+One entry for each message that compiles, in their order, fields separated by single spaces:
+
+    <address> <role> <kind> <tokens> <id>...
+
+The address is `<commit id>.<n>`. Tokens are those of the message under the repository's encoding, and `-` without
+`--tokens`. The ids are those of the message's content, in the order of its parts; the placeholder of a removed message
+has none. Entries end with a newline, with `-z` with a zero byte. A branch without a commit has no entries.
+"""
+
+from __future__ import annotations
+
+from trace_cli.plumbing.support import open_store
+from trace_cli.runtime import Invocation
+from trace_store.context.compiling import ContextCompiler
+from trace_store.objects.message import part_blobs
+
+
+def run(invocation: Invocation, *, zero: bool, tokens: bool, revision: str | None) -> int:
+    """Print the entries."""
+    end = b"\0" if zero else b"\n"
+    with open_store(invocation) as store:
+        context = ContextCompiler(store).compile(revision or "HEAD")
+        counts = [str(count) for count, _ in context.message_tokens()] if tokens else None
+        for position, message in enumerate(context.messages):
+            commit, number = message.address
+            fields = [f"{commit}.{number}", message.role, message.kind]
+            fields.append(counts[position] if counts else "-")
+            if not message.ghost:
+                fields += [oid.hex() for oid in part_blobs(message.stored["parts"])]
+            invocation.write(" ".join(fields).encode("ascii") + end)
+    return 0

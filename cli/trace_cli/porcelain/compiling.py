@@ -1,0 +1,219 @@
+"""`trace compile`: the context to send to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
+from trace_cli.porcelain.opening import Json, opened
+from trace_cli.render.escape import one_line
+from trace_cli.render.records import address_text, short_address, write_data, write_record
+from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table
+from trace_cli.runtime import Invocation
+from trace_store.context.compiled import CompiledContext
+from trace_store.context.plain import PlainContext
+from trace_store.context.render import RENDERERS, Rendered, to_bytes
+from trace_store.errors import StorageError
+from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.repo import Repo
+
+FORMATS = tuple(sorted(RENDERERS))
+Context = CompiledContext | PlainContext
+
+
+def compile_(
+    ctx: typer.Context,
+    revision: Annotated[
+        str, typer.Argument(metavar="REVISION", help="The commit to compile.")
+    ] = "HEAD",
+    form: Annotated[
+        str,
+        typer.Option("-f", "--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
+    ] = "text",
+    as_table: Annotated[
+        bool, typer.Option("--table", help="List the messages with their tokens and addresses.")
+    ] = False,
+    at: Annotated[
+        str,
+        typer.Option(
+            "--at", metavar="WHEN", help="A revision, or a time: the context as it was then."
+        ),
+    ] = "",
+    strategy: Annotated[
+        str,
+        typer.Option(
+            "--strategy", metavar="NAME", help="full, or messages: one line for each commit."
+        ),
+    ] = "full",
+    reasoning: Annotated[
+        bool, typer.Option("--reasoning/--no-reasoning", help="Show the model its own reasoning.")
+    ] = True,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a context that would have to be repaired.")
+    ] = False,
+    cache: Annotated[
+        bool, typer.Option("--cache", help="Set cache breakpoints where the format has them.")
+    ] = False,
+    model: Annotated[
+        str, typer.Option("--model", metavar="MODEL", help="The model to count and write for.")
+    ] = "",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare the cached context with a fresh one first.")
+    ] = False,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Print the context to send to a model.
+
+    The formats are `openai` and `anthropic`, a request as the provider takes it; `text`, for reading; and `json`,
+    Trace's own, which loses nothing and can be committed again with `trace commit --json`. What had to be repaired or
+    left out for the provider is said on standard error.
+
+    With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages; with both, the
+    list is in the JSON.
+    """
+    invocation: Invocation = ctx.obj
+    if form not in FORMATS:
+        raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
+    with opened(ctx) as repo:
+        if verify and not _verified(invocation, repo, at or revision):
+            return EXIT_DAMAGED
+        context = repo.compile(revision, at=at, strategy=strategy, reasoning=reasoning, model=model)
+        options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
+        if as_json:
+            rendered = context.render(form, **options)
+            write_record(invocation, _summary(context, rendered, as_table=as_table))
+        elif as_table:
+            for line in _table(invocation, repo, context):
+                invocation.line(line)
+        else:
+            rendered = context.render(form, **options)
+            _tell_repairs(invocation, rendered)
+            data = to_bytes(rendered.request)
+            _write(invocation, data if data.endswith(b"\n") or not data else data + b"\n", output)
+    return EXIT_OK
+
+
+def _verified(invocation: Invocation, repo: Repo, revision: str) -> bool:
+    found = repo.contexts.verify(revision)
+    if found.matches:
+        invocation.note(f"verified: {counted(found.message_count, 'message')}, cached as fresh")
+        return True
+    position = "the end" if found.first_difference is None else f"message {found.first_difference}"
+    invocation.note(f"trace: error: the cached context differs from a fresh one at {position}")
+    invocation.note(
+        "hint: `trace compile-index --rebuild` writes the index anew; please report this"
+    )
+    return False
+
+
+def _write(invocation: Invocation, data: bytes, output: str | None) -> None:
+    if output is None or output == "-":
+        write_data(invocation, data)
+        return
+    try:
+        with open(output, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise StorageError(f"cannot write {output!r}: {error.strerror}", path=output) from error
+
+
+def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
+    for repair in rendered.repairs:
+        invocation.note(f"note: {one_line(repair.where)}: {one_line(repair.detail)}")
+
+
+def _summary(context: Context, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:
+    summary: dict[str, Any] = {
+        "commit": str(context.commit) if context.commit else None,
+        "message_count": len(context.messages),
+        "token_count": context.token_count,
+        "token_source": context.token_source,
+        "prefix_hash": context.prefix_hash.hex() if isinstance(context, CompiledContext) else None,
+        "tool_count": len(context.tools),
+        "format": rendered.renderer,
+        "format_version": rendered.version,
+        "repairs": [
+            {"code": each.code, "where": each.where, "detail": each.detail}
+            for each in rendered.repairs
+        ],
+    }
+    if as_table:
+        summary["messages"] = _message_records(context)
+    return summary
+
+
+def _message_records(context: Context) -> list[dict[str, Any]]:
+    if not isinstance(context, CompiledContext):
+        return [{"role": message.role, "kind": message.kind} for message in context.messages]
+    return [
+        {
+            "address": address_text(message.address),
+            "role": message.role,
+            "kind": message.kind,
+            "priority": message.priority,
+            "labels": sorted(message.labels),
+            "ghost": message.ghost,
+            "token_count": tokens,
+            "exact": exact,
+        }
+        for message, (tokens, exact) in zip(context.messages, context.message_tokens(), strict=True)
+    ]
+
+
+def _table(invocation: Invocation, repo: Repo, context: Context) -> list[str]:
+    if not isinstance(context, CompiledContext):
+        raise usage_error("--table goes with the strategy full")
+    counts = context.message_tokens()
+    budget = repo.store.config.budget
+    whole = budget or context.token_count
+    rows, styles = [], []
+    for message, (tokens, exact) in zip(context.messages, counts, strict=True):
+        marks = [message.priority] if message.priority != "normal" else []
+        marks += ["ghost"] if message.ghost else []
+        marks += [f"#{one_line(label, 40)}" for label in sorted(message.labels)]
+        rows.append(
+            (
+                short_address(message.address),
+                message.role,
+                message.kind,
+                ("" if exact else "~") + number(tokens),
+                share(tokens, whole),
+                " ".join(marks),
+                _beginning(message.parts),
+            )
+        )
+        styles.append(("yellow", ROLE_STYLES.get(message.role, ""), "dim", "", "dim", "cyan", ""))
+    header = ("address", "role", "kind", "tokens", "budget" if budget else "share", "marks", "text")
+    lines = table(invocation, header, rows, LEFT * 3 + RIGHT * 2 + LEFT * 2, styles)
+    total = f"{counted(len(rows), 'message')}, {counted(context.token_count, 'token')}"
+    lines.append(f"{total} ({one_line(context.token_source)})" + _of_budget(context, budget))
+    return lines
+
+
+def _of_budget(context: CompiledContext, budget: int | None) -> str:
+    if not budget:
+        return ""
+    return f", {share(context.token_count, budget)} of the budget of {number(budget)}"
+
+
+def _beginning(parts: Sequence[object], width: int = 120) -> str:
+    """Return the beginning of what a message says, on one line."""
+    said: list[str] = []
+    for part in parts:
+        if isinstance(part, Text | Reasoning):
+            said.append(one_line(part.text, width))
+        elif isinstance(part, ToolCall):
+            said.append(f"[{one_line(part.name, 40)}] {one_line(part.arguments, width)}")
+        elif isinstance(part, ToolResult):
+            said.append("-> " + _beginning(part.content, width))
+        elif isinstance(part, Image | Opaque):
+            said.append(f"[{part.type}]")
+        if sum(map(len, said)) > width:
+            break
+    return one_line(" ".join(said), width)

@@ -1,0 +1,249 @@
+"""`trace status` and `trace log`: where things stand, and how they came to be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from trace_cli.porcelain.opening import Json, opened
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import address_text, write_record
+from trace_cli.render.tables import (
+    LEFT,
+    RIGHT,
+    counted,
+    moment,
+    number,
+    paint,
+    share,
+    size,
+    table,
+)
+from trace_cli.runtime import Invocation
+from trace_store.history.status import Status
+from trace_store.history.walk import LogEntry, TokenGrowth, summary, token_growth
+from trace_store.ident import format_time
+from trace_store.repo import Repo
+
+SUMMARY_WIDTH = 300
+DEFAULT_LIMIT = 1000
+"""How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
+
+
+def status(
+    ctx: typer.Context,
+    model: Annotated[
+        str, typer.Option("--model", metavar="MODEL", help="Count tokens as for this model.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Show where things stand: branch, size of the context, budget, and what needs attention."""
+    invocation: Invocation = ctx.obj
+    with opened(ctx) as repo:
+        found = repo.status(model=model)
+        if as_json:
+            write_record(invocation, _status_record(found))
+            return
+        for line in _status_lines(invocation, repo, found):
+            invocation.line(line)
+
+
+def log(
+    ctx: typer.Context,
+    revision: Annotated[
+        str, typer.Argument(metavar="REVISION", help="Where to start, or a range A..B.")
+    ] = "HEAD",
+    limit: Annotated[
+        int | None,
+        typer.Option("-n", "--max-count", metavar="N", min=0, help="At most so many commits."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show author, message and operations of each commit.")
+    ] = False,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Show the tokens each commit added, and the total.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List commits, newest first, one on a line."""
+    invocation: Invocation = ctx.obj
+    with opened(ctx) as repo:
+        names = names_by_commit(repo)
+        block: list[LogEntry] = []
+        for entry in repo.log(revision, limit=limit):
+            block.append(entry)
+            if len(block) == DEFAULT_LIMIT:
+                _show_block(invocation, repo, block, names, full, tokens, as_json)
+                block = []
+        _show_block(invocation, repo, block, names, full, tokens, as_json)
+
+
+def _show_block(
+    invocation: Invocation,
+    repo: Repo,
+    entries: list[LogEntry],
+    names: dict[bytes, list[str]],
+    full: bool,
+    tokens: bool,
+    as_json: bool,
+) -> None:
+    growth = token_growth(repo.contexts, entries) if tokens else {}
+    if as_json:
+        for entry in entries:
+            write_record(invocation, log_record(repo, entry, names, growth.get(entry.oid)))
+    elif full:
+        for entry in entries:
+            for line in commit_lines(invocation, repo, entry, names, growth.get(entry.oid)):
+                invocation.line(line)
+    else:
+        rows = [_log_row(repo, entry, names, growth.get(entry.oid)) for entry in entries]
+        align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if tokens else "") + LEFT
+        style = ["yellow", "dim", "", *(["", ""] if tokens else []), ""]
+        for line in table(invocation, (), rows, align, [style] * len(rows)):
+            invocation.line(line)
+
+
+def names_by_commit(repo: Repo) -> dict[bytes, list[str]]:
+    """Return the short names of the refs that end in each commit, HEAD's branch first."""
+    head = repo.store.refs.head()
+    names: dict[bytes, list[str]] = {}
+    if head.oid is not None:
+        at = "HEAD" if head.ref is None else f"HEAD -> {head.ref.removeprefix('refs/heads/')}"
+        names[head.oid] = [at]
+    for name, oid in repo.store.refs.iterate("refs/"):
+        if name != head.ref:
+            names.setdefault(oid, []).append(name.removeprefix("refs/").removeprefix("heads/"))
+    return names
+
+
+def _log_row(
+    repo: Repo, entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
+) -> tuple[str, ...]:
+    decoration = f"({', '.join(names[entry.oid])}) " if entry.oid in names else ""
+    text = safe(decoration) + one_line(summary(repo.store, entry.commit), SUMMARY_WIDTH)
+    time = moment(format_time(entry.commit.time))[:16]
+    counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
+    return entry.oid.short(), time, f"+{entry.message_count}", *counts, text
+
+
+def commit_lines(
+    invocation: Invocation,
+    repo: Repo,
+    entry: LogEntry,
+    names: dict[bytes, list[str]],
+    growth: TokenGrowth | None,
+) -> list[str]:
+    """Return the lines that describe a commit without its messages."""
+    commit = entry.commit
+    decoration = f" ({', '.join(map(safe, names[entry.oid]))})" if entry.oid in names else ""
+    lines = [paint(invocation, f"commit {entry.oid}", "yellow") + decoration]
+    if len(commit.parents) > 1:
+        lines.append("Merge:    " + " ".join(parent.short() for parent in commit.parents))
+    lines.append(f"Author:   {one_line(commit.author, 200)}")
+    lines.append(f"Date:     {format_time(commit.time)}")
+    if growth is not None:
+        lines.append(f"Tokens:   {growth.added:+,}, in all {growth.total:,} ({growth.source})")
+    lines.append("")
+    if commit.message:
+        lines += [f"    {line}" for line in safe(commit.message).split("\n")] + [""]
+    said = ", ".join(_operation(each.name, each.fields) for each in commit.operations)
+    lines.append(f"    [{said}]")
+    lines.append(f"    {one_line(summary(repo.store, commit), SUMMARY_WIDTH)}")
+    lines.append("")
+    return lines
+
+
+def _operation(name: str, fields: dict[str, Any]) -> str:
+    """Return an operation's name and how many messages it is about."""
+    counts = [len(fields[key]) for key in ("targets", "messages", "schemas") if key in fields]
+    return f"{one_line(name, 40)} {' -> '.join(map(str, counts))}".strip()
+
+
+def log_record(
+    repo: Repo, entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
+) -> dict[str, Any]:
+    """Return a commit as the JSON of `trace log`."""
+    commit = entry.commit
+    record: dict[str, Any] = {
+        "commit": str(entry.oid),
+        "parents": [str(parent) for parent in commit.parents],
+        "author": commit.author,
+        "time": format_time(commit.time),
+        "message": commit.message,
+        "summary": summary(repo.store, commit),
+        "operations": [operation.name for operation in commit.operations],
+        "message_count": entry.message_count,
+        "addresses": [address_text((entry.oid, n)) for n in range(entry.message_count)],
+        "refs": names.get(entry.oid, []),
+    }
+    if growth is not None:
+        record["tokens_added"] = growth.added
+        record["token_count"] = growth.total
+        record["token_source"] = growth.source
+    return record
+
+
+def _status_record(found: Status) -> dict[str, Any]:
+    return {
+        "branch": found.branch,
+        "ref": found.ref,
+        "detached": found.ref is None,
+        "commit": str(found.oid) if found.oid else None,
+        "message_count": found.message_count,
+        "token_count": found.token_count,
+        "token_source": found.token_source,
+        "budget": found.budget,
+        "share": found.share,
+        "diverged": {name: [str(tip) for tip in tips] for name, tips in found.diverged.items()},
+        "incomplete": list(found.incomplete),
+        "unsealed_transactions": found.unsealed_transactions,
+        "unsealed_bytes": found.unsealed_bytes,
+    }
+
+
+def _status_lines(invocation: Invocation, repo: Repo, found: Status) -> list[str]:
+    if found.branch is not None:
+        head = f"on branch {paint(invocation, safe(found.branch), 'green')}"
+    else:
+        head = paint(invocation, "HEAD detached", "red")
+    if found.oid is None:
+        return [f"{head}, which has no commit yet", *_attention(invocation, found)]
+    entry = next(repo.log(str(found.oid), limit=1))
+    when = moment(format_time(entry.commit.time))
+    latest = one_line(summary(repo.store, entry.commit), 72)
+    lines = [
+        f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when} UTC",
+        f"    {latest}",
+        f"context: {counted(found.message_count, 'message')}, {_tokens(found)}",
+    ]
+    if found.budget is not None:
+        part = share(found.token_count or 0, found.budget)
+        over = (found.token_count or 0) > found.budget
+        text = f"budget:  {part} of {counted(found.budget, 'token')}"
+        lines.append(paint(invocation, text, "red") if over else text)
+    return lines + _attention(invocation, found)
+
+
+def _tokens(found: Status) -> str:
+    if found.token_count is None:
+        return "tokens not counted"
+    return f"{counted(found.token_count, 'token')} ({one_line(found.token_source)})"
+
+
+def _attention(invocation: Invocation, found: Status) -> list[str]:
+    """Return lines about what a person may want to do something about."""
+    lines: list[str] = []
+    for name, tips in found.diverged.items():
+        ends = ", ".join(tip.short() for tip in tips)
+        lines.append(
+            paint(invocation, f"diverged: {safe(name)} has {len(tips)} tips: {ends}", "red")
+        )
+    lines += [
+        paint(invocation, f"incomplete: the commit of {safe(name)} is not here", "red")
+        for name in found.incomplete
+    ]
+    if found.unsealed_transactions:
+        what = f"{counted(found.unsealed_transactions, 'change')}, {size(found.unsealed_bytes)}"
+        lines.append(f"unsealed: {what}, which git does not see yet; `trace seal` makes it visible")
+    return lines

@@ -1,0 +1,88 @@
+"""Input that people and scripts hand over: text, JSON and JSON lines.
+
+Rule: a mistake is told with the place where it is: file, line and column.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from trace_cli.runtime import Invocation
+from trace_store.context.parsing import parse_messages
+from trace_store.errors import UnreadableInputError
+from trace_store.objects.message import Message
+
+
+def text_from(invocation: Invocation, path: str) -> str:
+    """Return the text of a file, or of standard input for "-"; one newline at its end does not count.
+
+    Raises:
+        UnreadableInputError: it cannot be read, is empty, or is not UTF-8 text.
+    """
+    data = invocation.read(path)
+    name = _name(path)
+    if not data:
+        raise UnreadableInputError(f"{name} is empty", path=path)
+    text = _decoded(data, name)
+    if "\0" in text:
+        raise UnreadableInputError(
+            f"{name} is not text: it holds a zero byte at {text.index(chr(0))}", path=path
+        )
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def parsed_json(data: bytes, name: str, first_line: int = 1) -> Any:
+    """Return the value of a JSON text.
+
+    Args:
+        data: the text.
+        name: what it is called in an error.
+        first_line: the line of the input that the text begins on.
+
+    Raises:
+        UnreadableInputError: it is not JSON; `line` and `column` say where.
+    """
+    text = _decoded(data, name)
+    if not text.strip():
+        raise UnreadableInputError(f"{name} is empty")
+    try:
+        return json.loads(text, parse_constant=_refused)
+    except json.JSONDecodeError as error:
+        line = error.lineno + first_line - 1
+        raise UnreadableInputError(
+            f"{name} is not JSON: {error.msg} at line {line} column {error.colno}",
+            line=line,
+            column=error.colno,
+        ) from error
+    except (ValueError, RecursionError) as error:
+        what = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise UnreadableInputError(f"{name} is not JSON that can be used: {what}") from error
+
+
+def messages_from(invocation: Invocation, path: str) -> list[Message]:
+    """Return the messages of a JSON or JSONL file, or of standard input for "-".
+
+    Raises:
+        UnreadableInputError: it is not JSON; the message names line and column.
+        InvalidMessageError: a message is of no known shape, or its role is unknown.
+    """
+    return parse_messages(_decoded(invocation.read(path), _name(path)))
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else repr(path)
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UnreadableInputError(
+            f"{name} is not text: no UTF-8 at byte {error.start}, line {line}", line=line
+        ) from error
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON number")

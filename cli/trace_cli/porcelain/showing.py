@@ -1,0 +1,287 @@
+"""`trace show`: a commit, a message or content, in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.history import commit_lines, log_record, names_by_commit
+from trace_cli.porcelain.opening import Json, opened
+from trace_cli.render.escape import bounded, one_line, safe
+from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.structure import to_json
+from trace_cli.render.tables import ROLE_STYLES, paint, size
+from trace_cli.runtime import Invocation
+from trace_store.context.folding import Entry
+from trace_store.context.render import render
+from trace_store.context.wording import created_messages
+from trace_store.errors import MessageNotFoundError, NotFoundError
+from trace_store.history.walk import LogEntry
+from trace_store.objects.codec import BLOB, COMMIT, decode, kind_of
+from trace_store.objects.commit import Commit
+from trace_store.objects.content import bytes_of, read_content
+from trace_store.objects.message import Message, load_message, load_parts
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.oid import ObjectId
+from trace_store.repo import Repo
+from trace_store.revision import created_by, resolve, resolve_address
+
+Address = tuple[ObjectId, int]
+
+
+def show(
+    ctx: typer.Context,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT", help="A revision, the address of a message, or an object id."
+        ),
+    ] = "HEAD",
+    versions: Annotated[
+        bool, typer.Option("--versions", help="Show every wording a message had.")
+    ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print the text alone, as it is; not to a terminal.")
+    ] = False,
+    within: Annotated[
+        str, typer.Option("--in", metavar="REVISION", help="Show a message as this context has it.")
+    ] = "HEAD",
+    as_json: Json = False,
+) -> None:
+    """Show a commit, a message or a blob.
+
+    A message is shown with the state it has in the context of HEAD, or of the revision that --in names; a commit with
+    the messages it created, as it created them.
+
+        trace show                  the latest commit
+        trace show HEAD~2.0         the first message of the commit before the last but one
+        trace show --versions ab12cd.0
+    """
+    invocation: Invocation = ctx.obj
+    if raw and invocation.terminal:
+        raise usage_error(
+            "raw text is not for a terminal", "send the output to a file or a program"
+        )
+    with opened(ctx) as repo:
+        address = _address(repo, what)
+        if address is not None:
+            _show_message(
+                invocation, repo, address, within, versions=versions, raw=raw, as_json=as_json
+            )
+            return
+        if versions:
+            raise usage_error("--versions goes with the address of a message, such as HEAD.0")
+        oid = resolve(repo.store, what)
+        data = repo.store.objects.read(oid)
+        if kind_of(data) == COMMIT and not raw:
+            _show_commit(invocation, repo, oid, Commit.decode(data), as_json=as_json)
+        else:
+            _show_object(invocation, repo, oid, data, raw=raw, as_json=as_json)
+
+
+def _address(repo: Repo, what: str) -> Address | None:
+    head, point, tail = what.rpartition(".")
+    if not (head and point and tail.isascii() and tail.isdigit()):
+        return None
+    try:
+        return resolve_address(repo.store, what)
+    except MessageNotFoundError:
+        raise
+    except NotFoundError:
+        return None  # a branch may be called v1.0
+
+
+def _show_commit(
+    invocation: Invocation, repo: Repo, oid: ObjectId, commit: Commit, *, as_json: bool
+) -> None:
+    entry = LogEntry(oid, commit, created_by(commit))
+    read = repo.store.objects.read
+    messages = [load_message(stored, read) for stored in created_messages(commit)]
+    names = names_by_commit(repo)
+    if as_json:
+        record = log_record(repo, entry, names, None)
+        record["meta"] = {key: _plain(value) for key, value in commit.meta.items()}
+        record["links"] = [[relation, _plain(target)] for relation, target in commit.links]
+        record["messages"] = _lossless(messages)
+        write_record(invocation, record)
+        return
+    for line in commit_lines(invocation, repo, entry, names, None):
+        invocation.line(line)
+    for key, value in commit.meta.items():
+        invocation.line(f"    {one_line(key)}: {one_line(str(_plain(value)), 200)}")
+    if commit.meta:
+        invocation.line()
+    for number, message in enumerate(messages):
+        invocation.line(_title(invocation, (oid, number), message.role, message.kind))
+        for line in _lines(message.parts):
+            invocation.line(line)
+        invocation.line()
+
+
+def _show_message(
+    invocation: Invocation,
+    repo: Repo,
+    address: Address,
+    within: str,
+    *,
+    versions: bool,
+    raw: bool,
+    as_json: bool,
+) -> None:
+    entry = _entry(repo, address, within)
+    read = repo.store.objects.read
+    shown = entry.versions if versions else [entry.versions[entry.current]]
+    wordings = [load_parts(version.parts, read) for version in shown]
+    if raw:
+        for parts in wordings:
+            for part in parts:
+                invocation.write(_raw(part))
+        return
+    message = load_message({**entry.message, "parts": entry.parts}, read)
+    state = _state(entry)
+    if as_json:
+        record = {"address": address_text(address), **_lossless([message])[0], **state}
+        if versions:
+            record["wordings"] = [
+                _lossless([Message(message.role, p)])[0]["parts"] for p in wordings
+            ]
+        write_record(invocation, record)
+        return
+    title = _title(invocation, address, message.role, message.kind)
+    marks = [text for text in (message.name, message.model, *_marks(entry)) if text]
+    invocation.line("  ".join([title, *map(safe, marks)]))
+    for number, parts in enumerate(wordings):
+        if versions:
+            current = ", the one that counts" if number == entry.current else ""
+            invocation.line(paint(invocation, f"-- wording {number}{current}", "dim"))
+        for line in _lines(parts):
+            invocation.line(line)
+
+
+def _entry(repo: Repo, address: Address, within: str) -> Entry:
+    """Return a message's state in a context, or at its own commit when that context never had it."""
+    head = repo.store.refs.head().oid if within == "HEAD" else resolve(repo.store, within)
+    if head is not None:
+        try:
+            return repo.contexts.fold(head).entry(address)
+        except MessageNotFoundError:
+            if within != "HEAD":
+                raise
+    return repo.contexts.fold(address[0]).entry(address)
+
+
+def _state(entry: Entry) -> dict[str, Any]:
+    return {
+        "priority": entry.priority,
+        "labels": sorted(entry.labels),
+        "hidden": entry.hidden or None,
+        "ghost": entry.is_ghost,
+        "version": entry.current,
+        "version_count": len(entry.versions),
+    }
+
+
+def _marks(entry: Entry) -> Iterator[str]:
+    if entry.priority != "normal":
+        yield entry.priority
+    if entry.hidden:
+        yield entry.hidden + (", leaving a ghost" if entry.is_ghost else "")
+    if len(entry.versions) > 1:
+        yield f"wording {entry.current} of {len(entry.versions)}"
+    yield from (f"#{label}" for label in sorted(entry.labels))
+
+
+def _show_object(
+    invocation: Invocation, repo: Repo, oid: ObjectId, data: bytes, *, raw: bool, as_json: bool
+) -> None:
+    kind = kind_of(data)
+    content = _content(repo, oid, data)
+    if as_json:
+        record: dict[str, Any] = {"object": str(oid), "kind": kind}
+        if content is not None:
+            record["size"] = len(content)
+            record["text"] = content.decode("utf-8", "backslashreplace")
+        write_record(invocation, record)
+    elif content is None:
+        invocation.line(to_json(decode(data)[1:]))
+    elif raw:
+        invocation.write(content)
+    else:
+        invocation.write(bounded(content).encode("utf-8"))
+        if not content.endswith(b"\n"):
+            invocation.line()
+
+
+def _content(repo: Repo, oid: ObjectId, data: bytes) -> bytes | None:
+    """Return the content that an object stands for; None when it is structure."""
+    read: Callable[[bytes], bytes] = repo.store.objects.read
+    if kind_of(data) == BLOB:
+        return read_content(oid, read)
+    fields = decode(data)[1:2]
+    chunks = bool(fields) and isinstance(fields[0], dict) and fields[0].get("type") == "chunks"
+    return read_content(oid, read) if chunks else None
+
+
+def _title(invocation: Invocation, address: Address, role: str, kind: str) -> str:
+    where = paint(invocation, short_address(address), "yellow")
+    return f"{where}  {paint(invocation, role, ROLE_STYLES.get(role, ''))}  {kind}"
+
+
+def _lines(parts: Sequence[Part], indent: str = "    ") -> Iterator[str]:
+    """Yield what parts say as lines that are safe to show."""
+    for part in parts:
+        head, text = _said(part)
+        if head:
+            yield indent + head
+        if text:
+            for line in safe(text).rstrip("\n").split("\n"):
+                yield indent + line
+        if isinstance(part, ToolResult):
+            yield from _lines(part.content, indent + "  ")
+
+
+def _said(part: Part) -> tuple[str, str]:
+    """Return a part's heading, which is safe to show, and its text, which is not."""
+    if isinstance(part, Text):
+        return "", part.text
+    if isinstance(part, ToolCall):
+        return f"[tool call {one_line(part.name, 80)} {one_line(part.id, 80)}]", part.arguments
+    if isinstance(part, ToolResult):
+        failed = ", failed" if part.is_error else ""
+        return f"[tool result {one_line(part.call_id, 80)}{failed}]", ""
+    if isinstance(part, Reasoning):
+        return "[reasoning]", part.text
+    if isinstance(part, Image):
+        if part.url is not None:
+            return f"[image {one_line(part.url, 120)}]", ""
+        return f"[image {one_line(part.media_type, 40)}, {size(len(part.data or b''))}]", ""
+    if isinstance(part, Opaque):
+        return f"[{one_line(part.provider, 40)} data, {size(len(part.data))}]", ""
+    return f"[{one_line(part.type, 40)}]", ""
+
+
+def _raw(part: Part) -> bytes:
+    if isinstance(part, Text | Reasoning):
+        return bytes_of(part.text)
+    if isinstance(part, ToolCall):
+        return bytes_of(part.arguments)
+    if isinstance(part, ToolResult):
+        return b"".join(map(_raw, part.content))
+    return (part.data or b"") if isinstance(part, Image | Opaque) else b""
+
+
+def _lossless(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = render("json", messages).request["messages"]
+    return found
+
+
+def _plain(value: object) -> object:
+    """Return a stored value as JSON can carry it: ids and bytes as hex."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return {k: _plain(v) for k, v in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,138 @@
+"""`trace usage`: what providers reported about the contexts they were sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.opening import Json, Message, Quiet, opened, recorded
+from trace_cli.porcelain.reading import parsed_json
+from trace_cli.render.escape import one_line
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import LEFT, RIGHT, number, table
+from trace_cli.runtime import Invocation
+from trace_store.errors import UnreadableInputError
+from trace_store.history.draft import Draft
+from trace_store.objects.operations import USAGE
+from trace_store.repo import Repo
+from trace_store.revision import resolve_commit
+
+HELP = """Record or show what providers reported.
+
+Without a subcommand the latest reports are listed."""
+COUNTS = ("input_total", "cache_read", "cache_write", "output_total", "reasoning")
+
+app = typer.Typer(
+    help=HELP, invoke_without_command=True, rich_markup_mode=None, add_completion=False
+)
+
+
+@app.callback()
+def usage(ctx: typer.Context) -> None:
+    """List the latest reports when no subcommand is given."""
+    if ctx.invoked_subcommand is None:
+        _show(ctx, "HEAD", 20, as_json=False)
+
+
+@app.command("record")
+def record(
+    ctx: typer.Context,
+    report: Annotated[
+        str | None,
+        typer.Argument(metavar="JSON", help="The report; - or nothing reads standard input."),
+    ] = None,
+    model: Annotated[
+        str, typer.Option("--model", metavar="MODEL", help="The model that answered.")
+    ] = "",
+    about: Annotated[
+        str,
+        typer.Option(
+            "--about",
+            metavar="REVISION",
+            help="The commit whose context was sent; HEAD's if not given.",
+        ),
+    ] = "",
+    message: Message = "",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Record a report: the usage dictionary of a response, or the response itself.
+
+    The shapes of OpenAI, Anthropic and Gemini are known, and brought to one normal form.
+    """
+    invocation: Invocation = ctx.obj
+    if report in (None, "-") and invocation.waits_for_keyboard:
+        raise usage_error("there is no report to record", "give JSON, or pipe it in")
+    name = "standard input" if report in (None, "-") else "the report"
+    data = (
+        invocation.read("-")
+        if report is None or report == "-"
+        else report.encode("utf-8", "replace")
+    )
+    fields = parsed_json(data, name)
+    if not isinstance(fields, dict):
+        raise UnreadableInputError(f"{name} is not a JSON object")
+
+    def add(repo: Repo, draft: Draft) -> None:
+        sent = resolve_commit(repo.store, about) if about else None
+        draft.record_usage(fields, model=model, about=sent)
+
+    recorded(ctx, add, message=message, as_json=as_json, quiet=quiet)
+
+
+@app.command("show")
+def show(
+    ctx: typer.Context,
+    revision: Annotated[
+        str, typer.Argument(metavar="REVISION", help="Start from this commit.")
+    ] = "HEAD",
+    limit: Annotated[
+        int, typer.Option("-n", "--max-count", metavar="N", min=0, help="At most so many reports.")
+    ] = 20,
+    as_json: Json = False,
+) -> None:
+    """List reports, newest first, in the normal form, in tokens."""
+    _show(ctx, revision, limit, as_json=as_json)
+
+
+def _show(ctx: typer.Context, revision: str, limit: int, *, as_json: bool) -> None:
+    invocation: Invocation = ctx.obj
+    rows: list[tuple[str, ...]] = []
+    with opened(ctx) as repo:
+        for entry in repo.log(revision):
+            for operation in entry.commit.operations:
+                if operation.name != USAGE or len(rows) >= limit:
+                    continue
+                record = _record(entry.oid.hex(), entry.commit.parents, operation.fields)
+                if as_json:
+                    write_record(invocation, record)
+                rows.append(_row(record))
+            if len(rows) >= limit:
+                break
+    if as_json:
+        return
+    if not rows:
+        invocation.note("no usage is recorded")
+        return
+    header = ("commit", "about", "model", "input", "cached", "written", "output", "reasoning")
+    for line in table(invocation, header, rows, LEFT * 3 + RIGHT * 5):
+        invocation.line(line)
+
+
+def _record(oid: str, parents: tuple[bytes, ...], fields: Mapping[str, Any]) -> dict[str, Any]:
+    about = fields.get("about") or (parents[0] if parents else None)
+    record: dict[str, Any] = {"commit": oid, "about": about.hex() if about else None}
+    for name in sorted(fields):
+        value = fields[name]
+        if name != "about" and isinstance(value, int | str):
+            record[name] = value
+    return record
+
+
+def _row(record: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = (number(value) if isinstance(value := record.get(n), int) else "-" for n in COUNTS)
+    model = one_line(str(record.get("model") or record.get("source") or ""), 40)
+    return record["commit"][:12], (record["about"] or "-")[:12], model, *counts
