@@ -214,7 +214,7 @@ def test_tools_in_every_form() -> None:
         {"type": "custom", "custom": {"name": "patch"}},
     ]
     assert [repair.detail for repair in found.repairs] == [
-        "tool 'web_search' is another provider's; left out"
+        "tool 'web_search' has no form here; left out"
     ]
 
 

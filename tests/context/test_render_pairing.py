@@ -194,6 +194,25 @@ def test_an_empty_context_says_so(renderer: str) -> None:
         render(renderer, [], strict=True)
 
 
+class Ghost(Message):
+    """The placeholder of a removed message, as a compiled context gives it."""
+
+    __slots__ = ()
+    ghost = True
+
+
+def test_a_ghost_is_no_fault() -> None:
+    ghost = Ghost("tool", "[taken out]")
+    messages = [user(), asked("a", "b"), ghost, answered("b")]
+    assert outline(messages) == [
+        "user Go on.",
+        "assistant +b",
+        "tool out of b =b",
+        "user [taken out]",
+    ]
+    assert codes(messages) == ["orphan-call"]
+
+
 class Addressed(Message):
     """A message as a compiled context gives it."""
 

@@ -12,10 +12,12 @@ position. What is repaired is listed; what a provider alone forbids is that prov
     moved-result       something stands between a call and its result,  the result is moved up to its call
                        or the result comes first
     tool-without-call  a tool message has content but answers no call   it is shown as user text
+                       and is no ghost
     empty-message      a message says nothing                           it is left out
 
 A result belongs to the newest earlier message that has an unanswered call of its id, and there to the first
-such call; only when there is none, to the first later one. So a provider that uses ids again, and a call
+such call; only when there is none, to the first later one. A ghost between a call and its result is no fault:
+it stands behind them. So a provider that uses ids again, and a call
 that was interrupted and made again, are both understood. A call whose id was already used, or is not one
 that the provider takes, gets another (`call-id-changed`).
 
@@ -80,6 +82,7 @@ class Turn:
     places: list[Place] = field(default_factory=list)
     waits: bool = False
     answered: bool = False
+    ghost: bool = False
 
 
 def arrange(
@@ -208,18 +211,20 @@ class _Turns:
                 pieces.append(Piece(part, at))
         if not pieces:
             return
-        if message.role == "tool" and not results:
+        ghost = bool(getattr(message, "ghost", False))
+        if message.role == "tool" and not results and not ghost:
             detail = "a tool message answers no call; shown as user text"
             self._repairs.add(TOOL_WITHOUT_CALL, at, detail)
         role = "user" if message.role == "tool" else message.role
-        self._turns.append(Turn(role, at, pieces))
+        self._turns.append(Turn(role, at, pieces, ghost=ghost))
 
     def _meet(self, result: Place) -> None:
         call = self._call_of.get(result)
         if call is None:
             return
         turn = self._turn_of.get(call)
-        if turn is not None and turn is self._turns[-1]:
+        last = next((turn for turn in reversed(self._turns) if not turn.ghost), None)
+        if turn is not None and turn is last:
             turn.answered = True
             return
         found = "before" if turn is None else "apart from"

@@ -21,7 +21,7 @@ _TEXT_INPUT = {
     "required": ["input"],
 }
 # What both forms call by the same name.
-_SHARED = ("description", "strict")
+_SHARED = {"description": str, "strict": bool}
 # What only Anthropic's own form of a tool knows.
 _ANTHROPIC_KEYS = (
     *("allowed_callers", "defer_loading", "eager_input_streaming", "input_examples", "type"),
@@ -38,44 +38,39 @@ def anthropic_tools(tools: Sequence[dict[str, Any]], repairs: Repairs) -> list[d
     return [found for tool in tools if (found := _anthropic_tool(tool, repairs)) is not None]
 
 
-def _openai_tool(tool: dict[str, Any], repairs: Repairs) -> dict[str, Any] | None:
-    custom = tool.get("custom")
-    if tool.get("type") == "custom" and isinstance(custom, dict) and "name" in custom:
-        return {"type": "custom", "custom": _named(custom, OPENAI_NAME_LIMIT, repairs)}
+def _openai_tool(tool: Any, repairs: Repairs) -> dict[str, Any] | None:
     known = _function(tool)
+    if known is not None and known["schema"] is _TEXT_INPUT:
+        return {"type": "custom", "custom": _named(tool["custom"], OPENAI_NAME_LIMIT, repairs)}
     if known is None:
         _leave_out(tool, repairs)
         return None
     function = {"name": known["name"]}
-    function |= {key: known[key] for key in _SHARED if known.get(key) is not None}
+    function |= _shared(known)
     if known["schema"] is not None:
         function["parameters"] = known["schema"]
     return {"type": "function", "function": _named(function, OPENAI_NAME_LIMIT, repairs)}
 
 
-def _anthropic_tool(tool: dict[str, Any], repairs: Repairs) -> dict[str, Any] | None:
-    kind = tool.get("type")
+def _anthropic_tool(tool: Any, repairs: Repairs) -> dict[str, Any] | None:
+    kind = tool.get("type") if isinstance(tool, dict) else None
     if isinstance(kind, str) and kind not in ("function", "custom") and "name" in tool:
         return {key: value for key, value in tool.items() if key != "cache_control"}
     known = _function(tool)
     if known is None:
         _leave_out(tool, repairs)
         return None
-    schema = known["schema"]
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        schema = {"type": "object", **(schema if isinstance(schema, dict) else {})} | {
-            "type": "object"
-        }
-    form = {"name": known["name"]}
-    form |= {key: known[key] for key in _SHARED if known.get(key) is not None}
-    form["input_schema"] = schema
+    form = {"name": known["name"], **_shared(known)}
+    form["input_schema"] = {**(known["schema"] or {}), "type": "object"}
     if "input_schema" in tool:
         form |= {key: tool[key] for key in _ANTHROPIC_KEYS if tool.get(key) is not None}
     return _named(form, ANTHROPIC_NAME_LIMIT, repairs)
 
 
-def _function(tool: dict[str, Any]) -> dict[str, Any] | None:
-    """Return name, description, strict and schema of a tool that the caller runs, else None."""
+def _function(tool: Any) -> dict[str, Any] | None:
+    """Return name, description, strict and schema (or None) of a tool that the caller runs, else None."""
+    if not isinstance(tool, dict):
+        return None
     custom = tool.get("custom")
     if tool.get("type") == "custom" and isinstance(custom, dict):
         return {**custom, "schema": _TEXT_INPUT} if isinstance(custom.get("name"), str) else None
@@ -85,7 +80,12 @@ def _function(tool: dict[str, Any]) -> dict[str, Any] | None:
         return None
     if form.get("type") not in (None, "function", "custom"):
         return None
-    return {**form, "schema": form.get("parameters", form.get("input_schema"))}
+    schema = form.get("parameters", form.get("input_schema"))
+    return {**form, "schema": schema if isinstance(schema, dict) else None}
+
+
+def _shared(known: dict[str, Any]) -> dict[str, Any]:
+    return {key: known[key] for key, type_ in _SHARED.items() if isinstance(known.get(key), type_)}
 
 
 def _named(form: dict[str, Any], limit: int, repairs: Repairs) -> dict[str, Any]:
@@ -100,6 +100,8 @@ def tool_name(name: str, limit: int, at: int | None, repairs: Repairs) -> str:
     return taken
 
 
-def _leave_out(tool: dict[str, Any], repairs: Repairs) -> None:
-    name = tool.get("name") or tool.get("type") or "without a name"
-    repairs.add(TOOL_LEFT_OUT, None, f"tool {name!r} is another provider's; left out")
+def _leave_out(tool: Any, repairs: Repairs) -> None:
+    name = (tool.get("name") or tool.get("type")) if isinstance(tool, dict) else None
+    repairs.add(
+        TOOL_LEFT_OUT, None, f"tool {name or 'without a name'!r} has no form here; left out"
+    )
