@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from trace_store import revision as revisions
 from trace_store.context.compiled import CompiledContext
@@ -140,8 +140,8 @@ class Repo:
         Raises:
             InvalidOperationError: an operation names what the context does not hold.
         """
-        with writing.batch(self.store, author=self.author, message=message) as gathered:
-            yield gathered.draft
+        with writing.batch(self.store, author=self.author, message=message) as draft:
+            yield draft
         self._schedule.seal_if_due()
 
     def edit(self, target: Target, content: Content) -> CommitResult:
@@ -188,6 +188,26 @@ class Repo:
         """
         return self._one(lambda draft: draft.record_usage(usage, **request))
 
+    @overload
+    def compile(
+        self,
+        revision: str | ObjectId = ...,
+        *,
+        at: str = ...,
+        reasoning: bool = ...,
+        model: str = ...,
+    ) -> CompiledContext: ...
+    @overload
+    def compile(
+        self,
+        revision: str | ObjectId = ...,
+        *,
+        at: str = ...,
+        strategy: str = ...,
+        reasoning: bool = ...,
+        model: str = ...,
+        compiler: Compiler | None = ...,
+    ) -> CompiledContext | PlainContext: ...
     def compile(
         self,
         revision: str | ObjectId = "HEAD",

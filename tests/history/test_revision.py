@@ -40,9 +40,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 def line(store: Store) -> list[ObjectId]:
     """Four commits on main, oldest first; the second creates two messages."""
     return [
-        writing.commit(
-            store, [Message("user", f"m{i}")] * (2 if i == 1 else 1), author="ada"
-        ).oid
+        writing.commit(store, [Message("user", f"m{i}")] * (2 if i == 1 else 1), author="ada").oid
         for i in range(4)
     ]
 

@@ -1,5 +1,6 @@
-"""Random operations, branch switches, seals, a second writer and reopening: after each step the cached context, the cold
-one and a simple model say the same.
+"""Random operations, branch switches, seals, a second writer and reopening.
+
+After each step the cached context, the cold one and a simple model say the same.
 """
 
 from __future__ import annotations
@@ -71,13 +72,10 @@ class Contexts(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def _open(self) -> Store:
-        return Store.open(
-            os.path.join(self.folder, ".trace"), durability="fast", clock=self.clock
-        )
+        return Store.open(os.path.join(self.folder, ".trace"), durability="fast", clock=self.clock)
 
     def _tip(self) -> ObjectId | None:
-        oid = self.first.refs.head().oid
-        return oid
+        return self.first.refs.head().oid
 
     def _model(self) -> Model:
         tip = self._tip()

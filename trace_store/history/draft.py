@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from trace_store.context.usage import Usage, normalise_usage
@@ -25,10 +26,36 @@ Target = str | Address
 Content = str | Sequence[Part]
 
 
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """A commit that was written.
+
+    Attributes:
+        oid: its id.
+        ref: the branch that now ends in it; None when HEAD is detached.
+        message_count: messages it creates.
+        parents: ids of its parents.
+    """
+
+    oid: ObjectId
+    ref: str | None
+    message_count: int
+    parents: tuple[ObjectId, ...] = ()
+
+    @property
+    def addresses(self) -> list[tuple[ObjectId, int]]:
+        """Addresses of the messages it creates."""
+        return [(self.oid, n) for n in range(self.message_count)]
+
+
 class Draft:
     """Operations of one commit. Each method adds one; addresses it returns may be used by later ones.
 
     A target is the text of an address (`ab12cd.0`) or an address itself.
+
+    Attributes:
+        operations: what was added so far.
+        result: the commit, once the draft of a batch was written.
     """
 
     def __init__(self, resolve: Callable[[str], Address]) -> None:
@@ -36,6 +63,7 @@ class Draft:
         self._gathering = Gathering()
         self._created = 0
         self.operations: list[Operation] = []
+        self.result: CommitResult | None = None
 
     @property
     def objects(self) -> list[tuple[ObjectId, bytes]]:

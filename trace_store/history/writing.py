@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from trace_store import revision as revisions
 from trace_store.context.folding import Fold, fold, is_append_only
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidOperationError, RefNotFoundError
-from trace_store.history.draft import Address, Draft
+from trace_store.history.draft import Address, CommitResult, Draft
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
@@ -27,41 +26,6 @@ from trace_store.store import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.contracts import RefReader
-
-
-@dataclass(frozen=True, slots=True)
-class CommitResult:
-    """A commit that was written.
-
-    Attributes:
-        oid: its id.
-        ref: the branch that now ends in it; None when HEAD is detached.
-        message_count: messages it creates.
-        parents: ids of its parents.
-    """
-
-    oid: ObjectId
-    ref: str | None
-    message_count: int
-    parents: tuple[ObjectId, ...] = ()
-
-    @property
-    def addresses(self) -> list[tuple[ObjectId, int]]:
-        """Addresses of the messages it creates."""
-        return [(self.oid, n) for n in range(self.message_count)]
-
-
-@dataclass(slots=True)
-class Batch:
-    """One commit in the making, and once the block has ended what was written.
-
-    Attributes:
-        draft: takes the operations.
-        result: the commit; None before the end, and when there was nothing to write.
-    """
-
-    draft: Draft
-    result: CommitResult | None = None
 
 
 def new_draft(store: Store) -> Draft:
@@ -120,20 +84,19 @@ def write(
 @contextmanager
 def batch(
     store: Store, *, author: str, message: str = "", branch: str | None = None
-) -> Iterator[Batch]:
+) -> Iterator[Draft]:
     """Gather operations into one commit, written when the block ends; nothing is written when it raises.
 
-    `draft.savepoint()` inside takes back a part. An empty batch writes nothing.
+    `draft.savepoint()` inside takes back a part. After the block `draft.result` is the commit; an empty batch writes
+    nothing and has none.
 
     Raises:
         As `write`.
     """
-    gathered = Batch(new_draft(store))
-    yield gathered
-    if gathered.draft.operations:
-        gathered.result = write(
-            store, gathered.draft, author=author, message=message, branch=branch
-        )
+    draft = new_draft(store)
+    yield draft
+    if draft.operations:
+        draft.result = write(store, draft, author=author, message=message, branch=branch)
 
 
 def commit(
@@ -244,7 +207,6 @@ class _Writer:
 
 __all__ = [
     "Address",
-    "Batch",
     "CommitResult",
     "batch",
     "branch_ref",
