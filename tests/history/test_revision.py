@@ -67,13 +67,16 @@ def test_ids_and_prefixes(store: Store, line: list[ObjectId]) -> None:
 def test_an_ambiguous_prefix_lists_its_candidates(store: Store) -> None:
     # Two blobs whose ids begin alike, found by trying.
     seen: dict[str, bytes] = {}
-    for i in range(100_000):
-        data = b"\x92\xa4blob\xc4\x04" + i.to_bytes(4, "big")
+    pair: list[bytes] = []
+    numbers = iter(range(100_000))
+    while not pair:
+        data = b"\x92\xa4blob\xc4\x04" + next(numbers).to_bytes(4, "big")
         prefix = str(hash_object(data))[:4]
         if prefix in seen:
-            break
+            pair = [seen[prefix], data]
         seen[prefix] = data
-    ids = {store.objects.write(seen[prefix]), store.objects.write(data)}
+    prefix = str(hash_object(pair[0]))[:4]
+    ids = {store.objects.write(data) for data in pair}
     with pytest.raises(AmbiguousRevisionError) as caught:
         resolve(store, prefix)
     assert set(caught.value.candidates) == ids  # type: ignore[call-overload]

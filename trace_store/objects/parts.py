@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Part:
     """What a message is made of. Two parts are equal when they say the same."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
     type = ""
 
     def _values(self) -> tuple[object, ...]:
