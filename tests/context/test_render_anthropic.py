@@ -259,12 +259,14 @@ def test_a_failed_result_is_text_and_something() -> None:
     [result] = empty.request["messages"][2]["content"]
     assert result["content"] == "[no output]"
     assert codes(empty) == ["error-without-text"]
-    mixed = rendered(*exchange(ToolCall("a", "Bash", "{}"), Text("no"), PNG, is_error=True))
+    reference = opaque({"type": "tool_reference", "tool_name": "x"})
+    call = ToolCall("a", "Bash", "{}")
+    mixed = rendered(*exchange(call, Text("no"), PNG, reference, is_error=True))
     assert mixed.request["messages"][2]["content"] == [
         {"type": "tool_result", "tool_use_id": "a", "is_error": True, "content": "no"},
         PNG_BLOCK,
     ]
-    assert codes(mixed) == ["image-moved"]
+    assert codes(mixed) == ["image-moved", "opaque-left-out"]
 
 
 @pytest.mark.parametrize(

@@ -131,11 +131,7 @@ class Blocks:
             content = self._result_content(answer.part, answer.at)
             result: Wire = {"type": "tool_result", "tool_use_id": answer.part.call_id}
             if answer.part.is_error:
-                moved = [block for block in content if block["type"] != "text"]
-                if moved:
-                    detail = "a failed result holds text only; the rest follows the results"
-                    self._repairs.add(IMAGE_MOVED, answer.at, detail)
-                    after += [(block, answer.at) for block in moved if block["type"] in USER_ONLY]
+                after += self._moved_out(content, answer.at)
                 content = [block for block in content if block["type"] == "text"]
                 if not any(block["text"].strip() for block in content):
                     self._repairs.add(ERROR_WITHOUT_TEXT, answer.at, "a failed result has no text")
@@ -147,6 +143,19 @@ class Blocks:
                 result["content"] = content
             results.append((result, answer.at))
         return results + after
+
+    def _moved_out(self, content: Sequence[Wire], at: int) -> Placed:
+        """Return the blocks of a failed result that follow the results: it holds text only."""
+        moved: Placed = []
+        for block in content:
+            if block["type"] in USER_ONLY:
+                detail = f"a failed result holds text only; its {block['type']} follows the results"
+                self._repairs.add(IMAGE_MOVED, at, detail)
+                moved.append((block, at))
+            elif block["type"] != "text":
+                detail = f"a failed result holds text only; its {block['type']} block is not sent"
+                self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
+        return moved
 
     def _result_content(self, result: ToolResult, at: int) -> list[Wire]:
         if len(result.content) == 1 and isinstance(result.content[0], Text):
