@@ -7,6 +7,7 @@ which says how many of its bytes count. Reading takes no lock.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from trace_store.errors import ConcurrencyError, StorageError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
     from trace_store.oid import ObjectId
 
-MAXIMUM_ATTEMPTS = 1000
+MAXIMUM_ATTEMPTS = 100
 
 
 class Journal:
@@ -235,8 +236,16 @@ class Journal:
     def _create(self, number: int) -> None:
         """Make a journal that says, from its first byte on, where its predecessor ends.
 
-        It is written aside and linked into place, so no process ever sees it without that.
+        It is written aside and linked into place, so no process ever sees it without that. When somebody removes
+        the directory meanwhile nothing is made; whoever asked looks again and asks again.
         """
+        try:
+            self._link_new(number)
+        except StorageError as error:
+            if error.errno != errno.ENOENT:
+                raise
+
+    def _link_new(self, number: int) -> None:
         closes = [(self.files[-1].number, self.files[-1].end)] if self.files else []
         path = self._layout.journal_file(number)
         self._disk.make_directory(self._layout.journal_dir)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 EXPECTED_RATIO = 4
 """How much smaller than their raw content packs usually are; only used to guess a size."""
+ALWAYS_FOLD_BYTES = 32 * 1024
+"""Packs up to this size are folded whatever comes to them: writing them again costs next to nothing."""
 MAXIMUM_GIT_INDEX_BYTES = 256 * 1024 * 1024
 _NAME_TAIL = 32
 """How many characters of a pack's name are looked for: git's index may leave out what names share in front."""
@@ -38,7 +40,7 @@ def choose_packs(store: Store, raw_bytes: int) -> list[str]:
         found = store.disk.stat(store.layout.pack_file(name))
         if found is not None:
             sizes.append((found.st_size, found.st_mtime_ns, name))
-    total = raw_bytes // EXPECTED_RATIO + 1
+    total = max(raw_bytes // EXPECTED_RATIO, ALWAYS_FOLD_BYTES)
     chosen: list[tuple[int, str]] = []
     for size, changed, name in sorted(sizes):
         if size > total or total + size > MAXIMUM_PACK_BYTES // 2:

@@ -20,11 +20,11 @@ WAIT_SECONDS = 60.0
 
 
 @contextmanager
-def operation_lock(store: Store, *, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+def operation_lock(store: Store) -> Iterator[None]:
     """Hold the lock that seal and pack share.
 
     Raises:
-        LockedError: another process holds it for longer than `wait_seconds`.
+        LockedError: another process holds it for longer than `WAIT_SECONDS`.
     """
     # Its import takes several times as long as an append; only who seals pays for it.
     from filelock import FileLock, Timeout
@@ -33,7 +33,7 @@ def operation_lock(store: Store, *, wait_seconds: float = WAIT_SECONDS) -> Itera
     path = store.layout.lock_file("maintenance")
     lock = FileLock(
         path,
-        timeout=wait_seconds,
+        timeout=WAIT_SECONDS,
         poll_interval=0.01,
         fallback_to_soft=False,
         preserve_lock_file=True,

@@ -26,6 +26,7 @@ from trace_store.layout import (
 from trace_store.odb import LooseObjects, MemoryObjects, ObjectDatabase, Packs
 from trace_store.refs import BRANCHES, MemoryRefs, RefDatabase, is_ref_name
 from trace_store.store.recovery import recover
+from trace_store.store.unsealed import Unsealed, unsealed_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,27 +48,6 @@ BATCH_FRAMES = 64
 WORTH_LOOKING_UP_BYTES = 4096
 """Smaller objects are not looked for in packs before an append; sealing drops what is there already."""
 MAXIMUM_ATTEMPTS = 100
-
-
-class Unsealed:
-    """What a seal would write.
-
-    Attributes:
-        transactions, objects, bytes: how many of each the journals hold.
-        refs: the names of the refs that were moved.
-        since: when the oldest transaction was made, in milliseconds; None when there is none.
-    """
-
-    __slots__ = ("bytes", "objects", "refs", "since", "transactions")
-
-    def __init__(
-        self, transactions: int, objects: int, size: int, refs: tuple[str, ...], since: int | None
-    ) -> None:
-        self.transactions = transactions
-        self.objects = objects
-        self.bytes = size
-        self.refs = refs
-        self.since = since
 
 
 class Store:
@@ -272,8 +252,8 @@ class Store:
             for _ in range(MAXIMUM_ATTEMPTS):
                 self._journal.lock()
                 try:
-                    if self._journal.lost:
-                        recover(self._journal, self.refs)
+                    if self._journal.lost and not recover(self._journal, self.refs):
+                        continue
                     transaction = build(self.refs)
                     if transaction is None:
                         return None
@@ -293,13 +273,16 @@ class Store:
         For maintenance: whoever holds the lock of sealing calls it.
         """
         with self._mutex:
-            self.journal.lock()
-            try:
-                if self.journal.lost:
-                    recover(self.journal, self.refs)
-                return self.journal.rotate()
-            finally:
-                self.journal.unlock()
+            for _ in range(MAXIMUM_ATTEMPTS):
+                self.journal.lock()
+                try:
+                    if not self.journal.lost or recover(self.journal, self.refs):
+                        return self.journal.rotate()
+                finally:
+                    self.journal.unlock()
+            raise StorageError(
+                "the journal is removed again and again", path=self.layout.journal_dir
+            )
 
     def sync(self) -> None:
         """Make everything durable that `batch` has only written so far."""
@@ -314,13 +297,7 @@ class Store:
             return Unsealed(0, 0, 0, (), None)
         with self._mutex:
             self._journal.refresh()
-            files = self._journal.files
-            frames = [frame for file in files for frame in file.transactions()]
-            objects = sum(len(file.objects) for file in files)
-            size = sum(size for file in files for _, size in file.objects.values())
-            refs = tuple(sorted(self._journal.fold.refs))
-            since = min((frame.time for frame in frames), default=None)
-            return Unsealed(len(frames), objects, size, refs, since)
+            return unsealed_of(self._journal)
 
     def close(self) -> None:
         """Close all files; a transaction afterwards raises ClosedError. Closing twice is harmless."""

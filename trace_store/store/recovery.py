@@ -7,7 +7,6 @@ stays where it is; the value it would have lost is kept under `refs/trash/recove
 
 from __future__ import annotations
 
-from trace_store.errors import StorageError
 from trace_store.journal import Frame, Move, encode_transaction
 from trace_store.oid import hash_object
 from trace_store.refs import TRASH
@@ -21,11 +20,14 @@ if TYPE_CHECKING:
 RECOVERED = TRASH + "recovered/"
 
 
-def recover(journal: Journal, refs: RefReader) -> None:
+def recover(journal: Journal, refs: RefReader) -> bool:
     """Write the transactions of lost journals into the live one; called under its lock.
 
+    Returns:
+        False when the live one is removed meanwhile, so that it has to be done once more.
+
     Raises:
-        StorageError: the disk refuses, or the journal is removed again.
+        StorageError: the disk refuses.
     """
     held = {oid for file in journal.files for oid in file.objects}
     while journal.lost:
@@ -50,9 +52,10 @@ def recover(journal: Journal, refs: RefReader) -> None:
                 head=frame.head,
             )
             if not journal.append(data, again, objects, sync=True):
-                raise StorageError("the journal is removed again and again")
+                return False
             held.update(oid for oid, _ in objects)
         journal.forget(file)
+    return True
 
 
 def _objects(journal: Journal, file: JournalFile, frame: Frame) -> list[tuple[ObjectId, bytes]]:

@@ -1,0 +1,183 @@
+"""Journals that are removed from under the processes that hold them, as `git clean -fdx` does."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.store.support.histories import (
+    MAIN,
+    OTHER,
+    append,
+    errors,
+    journal_path,
+    journals,
+    main_line,
+    new_store,
+    reopen,
+)
+from trace_store.errors import ConcurrencyError
+from trace_store.files import Disk
+from trace_store.maintenance.sealing import seal
+
+
+def wipe(folder: Path) -> None:
+    """Remove what git does not track."""
+    for name in ("journal", "local", "logs", "tmp", "locks", "index", "cache"):
+        shutil.rmtree(folder / ".trace" / name, ignore_errors=True)
+
+
+def test_a_living_writer_brings_a_lost_journal_back(tmp_path: Path) -> None:
+    """A lost journal is noticed and rewritten by a living writer."""
+    store = new_store(tmp_path)
+    for number in range(5):
+        append(store, str(number))
+    wipe(tmp_path)
+    assert main_line(reopen(tmp_path)) == []
+    append(store, "after")
+    assert main_line(reopen(tmp_path)) == ["0", "1", "2", "3", "4", "after"]
+    assert errors(reopen(tmp_path)) == []
+
+
+def test_a_reader_that_holds_a_lost_journal_still_reads_its_objects(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    tip = append(store, "one")
+    wipe(tmp_path)
+    assert store.refs.read(MAIN) is None
+    assert store.objects.read(tip)
+
+
+def test_a_seal_brings_a_lost_journal_back_too(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    append(store, "one")
+    wipe(tmp_path)
+    seal(store)
+    assert main_line(reopen(tmp_path)) == ["one"]
+
+
+def test_two_writers_bring_the_same_journal_back_once(tmp_path: Path) -> None:
+    one, two = new_store(tmp_path), reopen(tmp_path)
+    append(one, "one")
+    append(two, "two")
+    one.refs.read(MAIN)
+    wipe(tmp_path)
+    append(two, "three")
+    append(one, "four")
+    append(two, "five")
+    again = reopen(tmp_path)
+    assert main_line(again) == ["one", "two", "three", "four", "five"]
+    assert [name for name, _ in again.refs.iterate()] == [MAIN]
+    assert errors(again) == []
+
+
+def test_what_a_ref_would_lose_is_kept_in_the_trash(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    append(store, "shared")
+    seal(store)
+    lost = append(store, "lost")
+    append(store, "elsewhere", OTHER)
+    wipe(tmp_path)
+    newcomer = reopen(tmp_path)
+    append(newcomer, "newer")
+    append(store, "last")
+    again = reopen(tmp_path)
+    assert main_line(again) == ["shared", "newer", "last"]
+    assert again.refs.read("refs/trash/recovered/heads/main") == lost
+    assert again.refs.read(OTHER) is not None
+    assert errors(again) == []
+
+
+def test_a_sealed_journal_that_goes_is_not_brought_back(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    append(store, "one")
+    seal(store)
+    append(store, "two")
+    seal(store)
+    seal(store)
+    append(store, "three")
+    assert main_line(reopen(tmp_path)) == ["one", "two", "three"]
+    assert not list(store.refs.iterate("refs/trash/"))
+
+
+def test_a_journal_that_goes_during_the_append_is_written_anew(tmp_path: Path) -> None:
+    """After the sync the writer checks the inode again before it acknowledges."""
+    new_store(tmp_path).close()
+
+    class Wiping(Disk):
+        armed = 0
+
+        def sync(self, fd: int) -> None:
+            super().sync(fd)
+            if self.armed:
+                self.armed -= 1
+                wipe(tmp_path)
+
+    for times in (1, 2, 5):
+        disk = Wiping()
+        store = reopen(tmp_path, disk=disk)
+        before = main_line(store)
+        append(store, "first", durability="durable")
+        disk.armed = times
+        append(store, "second", durability="durable")
+        again = reopen(tmp_path)
+        assert main_line(again) == [*before, "first", "second"]
+        assert errors(again) == []
+        assert not list(again.refs.iterate("refs/trash/"))
+        store.close()
+
+
+def test_a_journal_that_always_goes_is_an_error(tmp_path: Path) -> None:
+    new_store(tmp_path).close()
+
+    class Hostile(Disk):
+        def sync(self, fd: int) -> None:
+            super().sync(fd)
+            shutil.rmtree(tmp_path / ".trace" / "journal", ignore_errors=True)
+
+    store = reopen(tmp_path, disk=Hostile())
+    with pytest.raises(ConcurrencyError):
+        append(store, "never", durability="durable")
+
+
+def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
+    """After locking, the writer checks that the path still names the inode that it locked."""
+    one = new_store(tmp_path)
+    append(one, "one")
+    path = journal_path(tmp_path)
+    copy = path.read_bytes()
+    path.unlink()
+    path.write_bytes(copy)  # the same content in another file, as a restored backup
+    append(one, "two")
+    assert main_line(reopen(tmp_path)) == ["one", "two"]
+    assert len(journal_path(tmp_path).read_bytes()) > len(copy)
+
+
+def test_numbers_go_on_after_a_loss(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    for number in range(3):
+        append(store, str(number))
+        seal(store)
+    wipe(tmp_path)
+    append(store, "after")
+    assert journals(tmp_path)[-1] > 3
+    assert main_line(reopen(tmp_path)) == ["0", "1", "2", "after"]
+
+
+def test_only_local_state_is_lost(tmp_path: Path) -> None:
+    """A missing HEAD, journal or log is made again; sealed work needs none of them."""
+    store = new_store(tmp_path)
+    append(store, "one")
+    store.refs.set_head(OTHER)
+    seal(store)
+    store.close()
+    wipe(tmp_path)
+    (tmp_path / ".trace" / "HEAD").unlink()
+    again = reopen(tmp_path)
+    assert again.refs.head().ref == MAIN
+    assert main_line(again) == ["one"]
+    append(again, "two")
+    seal(again)
+    assert main_line(reopen(tmp_path)) == ["one", "two"]
+    assert errors(again) == []

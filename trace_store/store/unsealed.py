@@ -1,0 +1,40 @@
+"""What the journals hold that git does not see yet."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.journal import Journal
+
+
+class Unsealed:
+    """What a seal would write.
+
+    Attributes:
+        transactions, objects, bytes: how many of each the journals hold.
+        refs: the names of the refs that were moved.
+        since: when the oldest transaction was made, in milliseconds; None when there is none.
+    """
+
+    __slots__ = ("bytes", "objects", "refs", "since", "transactions")
+
+    def __init__(
+        self, transactions: int, objects: int, size: int, refs: tuple[str, ...], since: int | None
+    ) -> None:
+        self.transactions = transactions
+        self.objects = objects
+        self.bytes = size
+        self.refs = refs
+        self.since = since
+
+
+def unsealed_of(journal: Journal) -> Unsealed:
+    """Return what a seal of this view would write."""
+    frames = [frame for file in journal.files for frame in file.transactions()]
+    return Unsealed(
+        transactions=len(frames),
+        objects=sum(len(file.objects) for file in journal.files),
+        size=sum(size for file in journal.files for _, size in file.objects.values()),
+        refs=tuple(sorted(journal.fold.refs)),
+        since=min((frame.time for frame in frames), default=None),
+    )
