@@ -207,6 +207,9 @@ def test_calls_of_the_providers_own_tools_do_not_stand_alone() -> None:
     answer = opaque({"type": "web_search_tool_result", "tool_use_id": "t", "content": []})
     alone = Message("assistant", [call, answer, Text("So.")])
     assert sent(user(), alone, user())[1]["content"] == [text("So.")]
+    early = opaque({"type": "web_search_tool_result", "tool_use_id": "s", "content": []})
+    turned = Message("assistant", [early, call, Text("So.")])
+    assert sent(user(), turned, user())[1]["content"] == [text("So.")]
     paused = sent(user(), Message("assistant", [Text("So."), call]))
     assert paused[1]["content"][1]["type"] == "server_tool_use"
 

@@ -208,7 +208,6 @@ def anthropic_assistant(
     content: list[Any], used: set[str], where: str, last: bool
 ) -> Iterator[str]:
     called: set[Any] = set()
-    answered = {b.get("tool_use_id") for b in content}
     for index, block in enumerate(content):
         place, type_ = f"{where}.content[{index}]", block.get("type")
         if type_ == "text":
@@ -228,6 +227,7 @@ def anthropic_assistant(
             yield f"{place}: thinking needs its signature"
         elif type_ == "server_tool_use":
             called.add(block.get("id"))
+            answered = {b.get("tool_use_id") for b in content[index:]}
             if block.get("id") not in answered and not last:
                 yield f"{place}: a server's tool call is not answered"
         elif (

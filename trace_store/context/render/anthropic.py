@@ -123,21 +123,23 @@ def _paired_server_calls(
     content: list[tuple[Wire, int]], is_last: bool, repairs: Repairs
 ) -> list[tuple[Wire, int]]:
     """Return the content without calls and answers of Anthropic's own tools that stand alone."""
-    answered = {block.get("tool_use_id") for block, _ in content if is_server_result(block["type"])}
-    called: set[Any] = set()
-    kept: list[tuple[Wire, int]] = []
-    for block, at in content:
-        alone = False
+    waiting: dict[str, int] = {}
+    alone: set[int] = set()
+    for index, (block, _) in enumerate(content):
         if block["type"] in SERVER_CALLS:
-            alone = block.get("id") not in answered and not is_last
-            called.add(block.get("id"))
+            id_ = str(block.get("id"))
+            if id_ in waiting:
+                alone.add(waiting[id_])
+            waiting[id_] = index
         elif is_server_result(block["type"]):
-            alone = block.get("tool_use_id") not in called
-        if alone:
-            repairs.add(OPAQUE_LEFT_OUT, at, f"a {block['type']} block stands alone; left out")
-        else:
-            kept.append((block, at))
-    return kept
+            call = waiting.pop(str(block.get("tool_use_id")), None)
+            alone |= {index} if call is None else set()
+    if not is_last:
+        alone |= set(waiting.values())
+    for index in sorted(alone):
+        block, at = content[index]
+        repairs.add(OPAQUE_LEFT_OUT, at, f"a {block['type']} block stands alone; left out")
+    return [placed for index, placed in enumerate(content) if index not in alone]
 
 
 def _merge(drafts: list[Draft]) -> list[Draft]:
