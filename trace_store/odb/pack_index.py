@@ -207,5 +207,6 @@ def build_index(pack: Pack) -> tuple[bytes, bool]:
                 whole = False
     except CorruptPackError:
         whole = False
+    whole = whole and len(places) == pack.frame_count
     listed = [(oid, *row) for oid, row in rows.items()]
     return encode_index(listed, places, pack.size, pack.check), whole

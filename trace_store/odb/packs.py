@@ -55,7 +55,7 @@ class Packs:
         self._frames: dict[tuple[str, int], bytes] = {}
         self._frame_bytes = 0
         self.damaged: dict[str, CorruptPackError] = {}
-        """Why a pack cannot be read, by its name."""
+        """Why a pack, or a part of it, cannot be read, by its name."""
 
     def read(self, oid: bytes) -> bytes | None:
         """Return an object's bytes, hash-checked, or None when no pack has it.
@@ -194,6 +194,9 @@ class Packs:
         index.verified = True
         if whole:
             self._save_index(pack.name, data)
+        else:
+            what = f"pack {pack.name[:12]} is damaged: not all of it can be read"
+            self.damaged[pack.name] = CorruptPackError(what, path=pack.path)
         return IndexedPack(pack, index, None)
 
     def _save_index(self, name: str, data: bytes) -> None:
