@@ -1,0 +1,190 @@
+"""Blocks of Claude Code's records as parts of messages.
+
+Rule: pure. A block of an unknown shape is kept whole as an opaque part, so that nothing a model saw is lost; what a
+record holds beside its content is not looked at here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, TypeGuard
+
+from trace_store.context.usage import normalise_usage
+from trace_store.errors import InvalidInputError
+from trace_store.ident import check_author
+from trace_store.importers.json_records import compact
+from trace_store.objects.content import bytes_of
+from trace_store.objects.message import MAXIMUM_NAME_BYTES
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+PROVIDER = "anthropic"
+AUTHOR = "claude-code"
+SYNTHETIC_MODEL = "<synthetic>"
+"""What Claude Code puts in place of a model when it made a message itself."""
+
+CLEARED_TEXT = "[Old tool result content cleared]"
+"""What a model is shown in place of a result that a microcompaction cleared."""
+
+HARNESS_MARKUP = (
+    *("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-stderr>"),
+    *("<local-command-caveat>", "<bash-input>", "<bash-stdout>", "<bash-stderr>"),
+    *("<task-notification>", "[Request interrupted by user"),
+)
+"""How text of a user record begins that nobody typed as prose."""
+
+_MODEL_SEES_HOOK = ("SessionStart", "UserPromptSubmit")
+
+
+def content_parts(content: Any) -> tuple[Part, ...]:
+    """Return the parts of a message's content: text, or a list of blocks. Other shapes have none."""
+    if isinstance(content, str):
+        return (Text(content),)
+    if isinstance(content, list):
+        return tuple(_part(block) for block in content)
+    return ()
+
+
+def user_parts(message: Any) -> tuple[Part, ...]:
+    """Return the parts of a user record's `message`, which damaged records may hold as bare text."""
+    return content_parts(message.get("content") if isinstance(message, dict) else message)
+
+
+def attachment_parts(attachment: Mapping[str, Any]) -> tuple[Part, ...]:
+    """Return what the model is shown of an attachment; nothing for those that only the user sees."""
+    kind = attachment.get("type")
+    if kind == "hook_success":
+        if attachment.get("hookEvent") not in _MODEL_SEES_HOOK:
+            return ()
+        return _texts(attachment.get("content"))
+    if kind in ("hook_additional_context", "skill_listing"):
+        return _texts(attachment.get("content"))
+    if kind == "queued_command":
+        return content_parts(attachment.get("prompt"))
+    if kind in ("deferred_tools_delta", "agent_listing_delta", "mcp_instructions_delta"):
+        lines = attachment.get("addedLines") or attachment.get("addedBlocks")
+        return _texts("\n".join(lines)) if lines and _is_text_list(lines) else ()
+    if kind == "edited_text_file":
+        return _texts([attachment.get("filename"), attachment.get("snippet")])
+    if kind == "date_change":
+        return _texts(attachment.get("newDate"))
+    if kind == "task_reminder":
+        return _json(attachment.get("content"))
+    if kind == "diagnostics":
+        return _json(attachment.get("files"))
+    return ()
+
+
+def observed_usage(message: Mapping[str, Any], *, final: bool) -> dict[str, int | str]:
+    """Return the normal form of a message's usage, or nothing.
+
+    Args:
+        message: the provider's message.
+        final: whether its stop reason is known. While it is not, the number of output tokens is that of the first
+            moment of streaming, so it is left out.
+    """
+    usage = message.get("usage")
+    model = message.get("model")
+    if not isinstance(usage, dict) or not isinstance(model, str) or model == SYNTHETIC_MODEL:
+        return {}
+    try:
+        counts = normalise_usage(usage).as_map()
+    except InvalidInputError:
+        return {}
+    if not final:
+        del counts["output_total"], counts["reasoning"]
+    if storable_name(model):
+        counts["model"] = model
+    return counts
+
+
+def author_of(who: str) -> str:
+    """Return the author of a commit: `claude-code/user`, `claude-code/<model>` or `claude-code`."""
+    if not who:
+        return AUTHOR
+    try:
+        return check_author(f"{AUTHOR}/{who}")
+    except InvalidInputError:
+        return AUTHOR
+
+
+def storable_name(value: object) -> str:
+    """Return a name or id as it may stand in a commit; empty when it may not."""
+    if not isinstance(value, str):
+        return ""
+    try:
+        return value if len(value.encode()) <= MAXIMUM_NAME_BYTES else ""
+    except UnicodeEncodeError:
+        return ""
+
+
+def is_harness_text(parts: tuple[Part, ...]) -> bool:
+    """Tell whether a user record's text is Claude Code's own markup."""
+    first = parts[0] if parts else None
+    return isinstance(first, Text) and first.text.startswith(HARNESS_MARKUP)
+
+
+def _part(block: Any) -> Part:
+    if isinstance(block, str):
+        return Text(block)
+    part = _known_part(block) if isinstance(block, dict) else None
+    return Opaque(PROVIDER, bytes_of(compact(block))) if part is None else part
+
+
+def _known_part(block: dict[str, Any]) -> Part | None:
+    kind = block.get("type")
+    if kind == "text":
+        text = block.get("text")
+        return Text(text) if isinstance(text, str) else None
+    if kind == "thinking":
+        text, signature = block.get("thinking"), block.get("signature")
+        if isinstance(text, str) and (signature is None or isinstance(signature, str)):
+            return Reasoning(text, signature)
+        return None
+    if kind == "tool_use":
+        call_id, name = storable_name(block.get("id")), storable_name(block.get("name"))
+        if call_id and name and "input" in block:
+            return ToolCall(call_id, name, compact(block["input"]))
+        return None
+    if kind == "tool_result":
+        call_id = storable_name(block.get("tool_use_id"))
+        return _result(call_id, block) if call_id else None
+    if kind == "image":
+        return _image(block.get("source"))
+    return None
+
+
+def _result(call_id: str, block: dict[str, Any]) -> ToolResult:
+    content = block.get("content")
+    parts = () if content == "" else content_parts(content)
+    if not parts and content not in (None, "", []):
+        parts = (Opaque(PROVIDER, bytes_of(compact(content))),)
+    return ToolResult(call_id, parts, block.get("is_error") is True)
+
+
+def _image(source: Any) -> Image | None:
+    if not isinstance(source, dict):
+        return None
+    if source.get("type") == "url" and isinstance(source.get("url"), str):
+        return Image(url=source["url"])
+    data, media = source.get("data"), storable_name(source.get("media_type"))
+    if source.get("type") != "base64" or not isinstance(data, str) or not media:
+        return None
+    try:
+        return Image(media, base64.b64decode(data, validate=True))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _texts(content: Any) -> tuple[Part, ...]:
+    items = content if isinstance(content, list) else [content]
+    return tuple(Text(item) for item in items if isinstance(item, str) and item)
+
+
+def _is_text_list(value: Any) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _json(value: Any) -> tuple[Part, ...]:
+    return (Text(compact(value)),) if value else ()

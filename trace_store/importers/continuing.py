@@ -1,0 +1,221 @@
+"""Go on at the end of a branch that is not the import's alone.
+
+Somebody edited or appended to a session's branch, or the caller named a branch of their own. Then commits of the plan
+are found by their keys; those that are missing are added at the end, and those that have grown since are completed by a
+commit that edits their messages. Nothing that stands on the branch is moved.
+
+Rule: decides what one planned commit becomes; `writing` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from trace_store.importers.contract import Place, PlannedCommit
+from trace_store.importers.known import chain, key_of, read_commit
+from trace_store.importers.making import (
+    Address,
+    StoredParts,
+    earlier_operations,
+    make_commit,
+    messages_of,
+    own_operations,
+    put_source,
+    stored_message,
+)
+from trace_store.importers.sources import record_count
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.content import Gathering
+from trace_store.oid import ObjectId
+from trace_store.store import Store
+
+GROWN = "+"
+"""Behind a key, with the number of records so far: the commit that completes one that grew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A commit that goes at the end of the branch."""
+
+    oid: ObjectId
+    data: bytes
+    message_count: int
+
+
+@dataclass(slots=True)
+class _Present:
+    """What a branch holds of one planned commit: its commit, and those that completed it, oldest first."""
+
+    commits: list[ObjectId] = field(default_factory=list)
+
+
+class Continuation:
+    """The end of a branch, and what it holds of the plan.
+
+    Attributes:
+        tip: where the branch is, with what was made so far.
+        places: where messages of the plan are that are not where their commit is.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        tip: ObjectId | None,
+        stop: Container[bytes] = frozenset(),
+        *,
+        saved: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Look at a branch.
+
+        Args:
+            store: where it is.
+            tip: its value.
+            stop: commits at which to stop looking, since what lies behind them is not planned again.
+            saved: what `save` returned at the end of the last import.
+        """
+        self._store = store
+        self.tip = tip
+        self.places: dict[Place, Address] = {}
+        self._present: dict[str, _Present] = {}
+        self._last: int | None = None
+        self._rows: dict[int, tuple[int | None, int]] = {}
+        if saved is not None:
+            self._last = saved["last"]
+            self._rows = {number: (parent, count) for number, parent, count in saved["rows"]}
+            self.places = {
+                (number, index): (ObjectId.parse(oid), n)
+                for number, index, oid, n in saved["places"]
+            }
+        for oid, commit in chain(store, tip):
+            if oid in stop:
+                break
+            key = key_of(commit)
+            if key:
+                self._present.setdefault(_base_key(key), _Present()).commits.insert(0, oid)
+
+    def save(self) -> dict[str, Any]:
+        """Return what must be remembered to go on later, as values that JSON knows."""
+        return {
+            "last": self._last,
+            "rows": [[number, *row] for number, row in self._rows.items()],
+            "places": [[*place, bytes(oid).hex(), n] for place, (oid, n) in self.places.items()],
+        }
+
+    def make(
+        self,
+        planned: PlannedCommit,
+        gathering: Gathering,
+        address: Callable[[Place], Address],
+        stored_parts: StoredParts,
+        *,
+        source: bool,
+    ) -> tuple[ObjectId | None, Made | None]:
+        """Return the commit that stands for a planned one, and what has to be written for it, if anything."""
+        abandoned = self._abandoned(planned)
+        self._rows[planned.number] = (planned.parent, len(planned.messages))
+        self._last = planned.number
+        present = self._present.get(planned.key)
+        if present is not None:
+            first = present.commits[0]
+            made = self._complete(planned, present, gathering, source=source)
+            return first, made
+        whole = replace(planned, removes=(*abandoned, *planned.removes))
+        operations = [
+            *earlier_operations(whole, gathering.put, address, stored_parts),
+            *own_operations(whole, gathering.put, address),
+        ]
+        kept = put_source(planned, gathering.put) if source else None
+        if not operations and kept is None:
+            return self.tip, None
+        made = self._made(planned, operations, kept, len(planned.messages), gathering)
+        return made.oid, made
+
+    def _complete(
+        self, planned: PlannedCommit, present: _Present, gathering: Gathering, *, source: bool
+    ) -> Made | None:
+        """Return the commit that brings what a planned commit has gained, or None when it has gained nothing."""
+        commits = [read_commit(self._store, oid) for oid in present.commits]
+        wording, where = _wording(present.commits, commits)
+        for index, address in enumerate(where):
+            if address != (present.commits[0], index):
+                self.places[planned.number, index] = address
+        records = sum(record_count(commit, self._store.objects.read) for commit in commits)
+        fresh = planned.records[records:] if source and records else ()
+        stored = [stored_message(message, gathering.put) for message in planned.messages]
+        operations: list[Operation] = [
+            ops.edit(where[index], message["parts"])
+            for index, message in enumerate(stored[: len(where)])
+            if message["parts"] != wording[index]
+        ]
+        more = stored[len(where) :]
+        if more:
+            operations.append(ops.append(more))
+        if not operations and not fresh:
+            return None
+        if planned.usage and operations:
+            first = commits[0]
+            operations.append(
+                ops.usage(planned.usage, about=first.parents[0] if first.parents else None)
+            )
+        rest = replace(
+            planned,
+            key=f"{planned.key}{GROWN}{len(planned.records)}",
+            messages=planned.messages[len(where) :],
+            records=tuple(fresh),
+            meta={},
+        )
+        kept = put_source(rest, gathering.put) if source else None
+        made = self._made(rest, operations, kept, len(more), gathering)
+        for index in range(len(more)):
+            self.places[planned.number, len(where) + index] = (made.oid, index)
+        present.commits.append(made.oid)
+        return made
+
+    def _made(
+        self,
+        planned: PlannedCommit,
+        operations: list[Operation],
+        source: ObjectId | None,
+        message_count: int,
+        gathering: Gathering,
+    ) -> Made:
+        parents = () if self.tip is None else (self.tip,)
+        data = make_commit(planned, operations, parents, source).encode()
+        self.tip = gathering.put_object(data)
+        return Made(self.tip, data, message_count)
+
+    def _abandoned(self, planned: PlannedCommit) -> tuple[Place, ...]:
+        """Return the messages that a rewind went back behind; a branch of one's own is never moved back."""
+        if self._last is None or planned.parent == self._last:
+            return ()
+        found: list[Place] = []
+        number: int | None = self._last
+        while number is not None and number != planned.parent and number in self._rows:
+            parent, count = self._rows[number]
+            found += [(number, index) for index in range(count)]
+            number = parent
+        return tuple(sorted(found))
+
+
+def _base_key(key: str) -> str:
+    base, plus, count = key.rpartition(GROWN)
+    return base if plus and count.isdigit() else key
+
+
+def _wording(oids: list[ObjectId], commits: list[Commit]) -> tuple[list[Any], list[Address]]:
+    """Return the parts of the messages as last completed, and the address of each."""
+    wording: list[Any] = []
+    where: list[Address] = []
+    for oid, commit in zip(oids, commits, strict=True):
+        for operation in commit.operations:
+            if operation.name == ops.EDIT and commit is not commits[0]:
+                target = (operation.fields["target"][0], operation.fields["target"][1])
+                if target in where:
+                    wording[where.index(target)] = operation.fields["parts"]
+        for index, message in enumerate(messages_of(commit)):
+            wording.append(message["parts"])
+            where.append((oid, index))
+    return wording, where

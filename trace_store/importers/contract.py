@@ -1,0 +1,186 @@
+"""What an importer makes of a file: planned commits, as values that know nothing of a store.
+
+Rule: pure values and protocols. A plan is a function of the file alone, so two people who import the same file get the
+same commits. `writing` puts a plan into a store; whoever reads a new format writes a module with the functions of
+`Format` and a row in the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from trace_store.importers.lines import Line, ReadAt
+from trace_store.objects.parts import Part
+
+Place = tuple[int, int]
+"""A message of the plan: the number of its planned commit, and which of its messages."""
+
+AGENTS_KEY = "agents"
+"""In a commit's metadata: ids of subagents whose answers it holds, which it called in the commit before."""
+
+MESSAGE = "message"
+SOURCE = "source"
+DUPLICATE = "duplicate"
+UNREADABLE = "unreadable"
+NO_MESSAGES = "no-messages"
+"""A record of a file in which nobody says anything, so that there is no commit to keep it with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Something in the file that does not become part of the repository, and why.
+
+    Attributes:
+        line: its number in the file.
+        reason: a stable word, such as `not-json`.
+        detail: more of it, for people.
+    """
+
+    line: int
+    reason: str
+    detail: str
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """One JSON object of a file.
+
+    Attributes:
+        line: the number of its line.
+        offset, length: where its bytes are in the file.
+        raw: its bytes as they are kept.
+        data: the object.
+        parts: what it added to a message, filled while a plan is made.
+    """
+
+    line: int
+    offset: int
+    length: int
+    raw: bytes
+    data: dict[str, Any]
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMessage:
+    """A message to be stored: what `objects.message.Message` takes, with its content at hand."""
+
+    role: str
+    parts: tuple[Part, ...]
+    kind: str = ""
+    model: str = ""
+    id: str = ""
+    labels: tuple[str, ...] = ()
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCommit:
+    """One commit of a plan.
+
+    Attributes:
+        number: by which later commits and places name it.
+        key: the id that the transcript gives it; unique in the plan.
+        thread: the line of work it continues; see `PlannedThread`.
+        parent: the number of the commit whose context it continues; None for a beginning.
+        author: plain text.
+        time: milliseconds since the epoch.
+        removes: messages that it takes out of the context first.
+        replaces: messages that its own stand in for; with `reason`.
+        clears: calls whose results' content is put aside, by the message that holds them.
+        placeholder: what the model is shown in place of that content.
+        messages: what it adds at the end (or in place of what it replaces).
+        after: the neighbour its messages move behind; None leaves them at the end.
+        usage: what the provider reported, or nothing.
+        meta: small facts, in storable form.
+        records: the raw records it is made from, with those that have no place of their own.
+    """
+
+    number: int
+    key: str
+    thread: int
+    parent: int | None
+    author: str
+    time: int
+    removes: tuple[Place, ...] = ()
+    replaces: tuple[Place, ...] | None = None
+    reason: str = ""
+    clears: tuple[tuple[Place, tuple[str, ...]], ...] = ()
+    placeholder: str = ""
+    messages: tuple[PlannedMessage, ...] = ()
+    after: Place | None = None
+    usage: Mapping[str, int | str] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    records: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedThread:
+    """A line of work gets a name: `` for the session itself, `agents/<id>` or `rewinds/<id>` for its branches."""
+
+    thread: int
+    name: str
+
+
+Planned = PlannedCommit | PlannedThread
+Count = tuple[str, str]
+"""A record's type and what became of it: MESSAGE, SOURCE, or the reason of a skip."""
+
+
+class Plan(Protocol):
+    """Makes planned commits from the lines of one file; holds what is unfinished, and no more."""
+
+    @property
+    def session(self) -> str:
+        """The id of the session, fit for a ref; known once a commit was planned."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """The id of the subagent whose own file this is; empty for the session's file."""
+        ...
+
+    def feed(self, line: Line) -> Iterator[Planned]:
+        """Take the next line and yield what became final."""
+        ...
+
+    def finish(self) -> Iterator[Planned]:
+        """Yield what the unfinished end of the file makes. The plan takes no more lines."""
+        ...
+
+    def save(self) -> Any:
+        """Return what is remembered as values that JSON knows, to go on from when the file has grown."""
+        ...
+
+    def counts(self) -> Mapping[Count, int]:
+        """Return how many records became what."""
+        ...
+
+    def skips(self) -> Sequence[Skip]:
+        """Return what was skipped, in the order of the file."""
+        ...
+
+
+class Format(Protocol):
+    """What a module that reads a format has."""
+
+    NAME: str
+
+    def sniff(self, head: bytes) -> bool:
+        """Tell from the first bytes of a file whether it is of this format."""
+        ...
+
+    def plan(self, name: str, read_at: ReadAt) -> Plan:
+        """Begin the plan of a file, given its name without the ending."""
+        ...
+
+    def resume(self, name: str, read_at: ReadAt, saved: Any) -> Plan:
+        """Go on with a saved plan.
+
+        Raises:
+            StateError: the file no longer holds what was unfinished.
+            KeyError, TypeError, ValueError: it was not saved by this version.
+        """
+        ...

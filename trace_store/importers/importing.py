@@ -1,0 +1,329 @@
+"""Import transcripts: files and folders in, branches out.
+
+Rule: the verb. What a format means is in its own package, what a plan becomes in `writing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from trace_store.errors import (
+    InvalidInputError,
+    RefChangedError,
+    StateError,
+    UnreadableInputError,
+)
+from trace_store.files import Disk
+from trace_store.importers.continuing import Continuation
+from trace_store.importers.contract import Format, Plan, Planned
+from trace_store.importers.json_records import UNFINISHED
+from trace_store.importers.known import Known, caller_of, look_back, session_refs
+from trace_store.importers.lines import read_lines
+from trace_store.importers.reading import HEAD_BYTES, InputFile, files_in, is_folder
+from trace_store.importers.registry import FORMATS, format_of
+from trace_store.importers.remembering import Memory, edges, memory_key, recall, remember
+from trace_store.importers.report import (
+    MAXIMUM_NAMED_SKIPS,
+    BranchReport,
+    FileReport,
+    ImportReport,
+    counted,
+)
+from trace_store.importers.writing import PlanWriter, Written
+from trace_store.oid import ObjectId
+from trace_store.refs import BRANCHES, check_ref_name
+from trace_store.store import Store
+
+SESSIONS = BRANCHES + "sessions/"
+UNCHANGED = "unchanged"
+EMPTY = "empty"
+UNKNOWN_FORMAT = "unknown-format"
+MAXIMUM_ATTEMPTS = 5
+"""How often a file is taken up anew when others move its branch meanwhile."""
+
+Progress = Callable[[str, int, int], None]
+"""Told the path, the bytes done, and the bytes of the file."""
+
+
+def import_paths(
+    store: Store,
+    paths: Sequence[str],
+    *,
+    format: str | None = None,
+    onto: str | None = None,
+    source: bool = True,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Import transcripts; each session becomes a branch, `sessions/<format>/<id>`.
+
+    Importing again adds what is new. A session that was imported before its subagents, or with them, is their branches'
+    beginning.
+
+    Args:
+        store: where to.
+        paths: files, and folders whose `.jsonl` files are taken, those in folders below too.
+        format: the name of a format; None looks at each file.
+        onto: a branch to whose end sessions are added instead of becoming branches.
+        source: whether raw records are kept beside their commits, without what is in messages already.
+        progress: told how far it is.
+
+    Raises:
+        InvalidInputError: there is no such format.
+        UnreadableInputError: a named file is not there, is empty, or is of no known format; nothing was written.
+        InvalidRefNameError: `onto` cannot be a branch.
+        RefChangedError: others keep moving a branch of the session.
+        StorageError: the disk refused.
+    """
+    if format is not None and format not in FORMATS:
+        raise InvalidInputError(f"unknown format {format[:40]!r}: one of {', '.join(FORMATS)}")
+    target = None
+    if onto is not None:
+        target = check_ref_name(onto if onto.startswith(BRANCHES) else BRANCHES + onto)
+    disk = store.disk if store.local else Disk()
+    chosen = _choose(disk, paths, format)
+    reports = []
+    for path, reader, reason in chosen:
+        if reader is None:
+            reports.append(FileReport(path, skipped=reason))
+            continue
+        reports.append(_import_file(store, disk, path, reader, target, source, progress))
+    return ImportReport(tuple(reports))
+
+
+def _choose(
+    disk: Disk, paths: Sequence[str], name: str | None
+) -> list[tuple[str, Format | None, str]]:
+    """Return the files with their formats; those of subagents last, since they begin in a session.
+
+    Raises:
+        UnreadableInputError: a file that was named cannot be imported.
+    """
+    chosen: dict[str, tuple[str, Format | None, str]] = {}
+    for path in paths:
+        named = not is_folder(path)
+        for file in [path] if named else files_in(path, disk):
+            if file in chosen:
+                continue
+            reader, reason = _look_at(disk, file, name)
+            if named and reader is None:
+                raise UnreadableInputError(f"{_REASONS[reason]}: {path}", path=path, reason=reason)
+            chosen[file] = (file, reader, reason)
+    return sorted(chosen.values(), key=lambda found: "/agent-" in "/" + found[0].replace("\\", "/"))
+
+
+def _look_at(disk: Disk, path: str, name: str | None) -> tuple[Format | None, str]:
+    with InputFile(disk, path) as file:
+        if file.size == 0:
+            return None, EMPTY
+        if name is not None:
+            return FORMATS[name], ""
+        reader = format_of(file.read_at(0, HEAD_BYTES))
+    return reader, "" if reader is not None else UNKNOWN_FORMAT
+
+
+_REASONS = {EMPTY: "the file is empty", UNKNOWN_FORMAT: "not a transcript of a known format"}
+
+
+def _import_file(
+    store: Store,
+    disk: Disk,
+    path: str,
+    reader: Format,
+    onto: str | None,
+    source: bool,
+    progress: Progress | None,
+) -> FileReport:
+    for attempt in range(1, MAXIMUM_ATTEMPTS + 1):
+        with InputFile(disk, path) as file:
+            run = _Run(store, file, reader, onto, source, progress)
+            try:
+                return run.report()
+            except RefChangedError:
+                if attempt == MAXIMUM_ATTEMPTS:
+                    raise
+    raise StateError("unreachable")
+
+
+class _Run:
+    """One import of one file."""
+
+    def __init__(
+        self,
+        store: Store,
+        file: InputFile,
+        reader: Format,
+        onto: str | None,
+        source: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._store = store
+        self._file = file
+        self._format = reader
+        self._onto = onto
+        self._source = source
+        self._progress = progress
+        self._key = memory_key(file.path, reader.NAME, onto or "", source=source)
+        self._writer: PlanWriter | None = None
+        self._continuation: Continuation | None = None
+
+    def report(self) -> FileReport:
+        memory = recall(self._store, self._key, self._file)
+        plan = None if memory is None else self._resume(memory)
+        if memory is None or plan is None:
+            plan = self._format.plan(self._file.name, self._file.read_at)
+            offset, number = 0, 1
+        else:
+            offset, number = memory.offset, memory.line
+            if offset == self._file.size:
+                return self._unchanged(memory, plan)
+        offset, number = self._feed(plan, offset, number)
+        self._finish(plan, offset, number)
+        written = Written() if self._writer is None else self._writer.finish()
+        self._attach_head(plan)
+        return self._made(plan, written)
+
+    def _feed(self, plan: Plan, offset: int, number: int) -> tuple[int, int]:
+        """Read the file and return how far it was understood: behind the last line, or before one that is cut."""
+        file = self._file
+        for line in read_lines(file.read_at, file.size, offset=offset, number=number):
+            skipped = len(plan.skips())
+            self._take(plan, plan.feed(line))
+            last = plan.skips()[-1] if len(plan.skips()) > skipped else None
+            if line.ended:
+                offset, number = line.offset + line.length + 1, line.number + 1
+            elif last is None or last.reason != UNFINISHED:
+                offset, number = line.offset + line.length, line.number
+            if self._progress is not None:
+                self._progress(file.path, line.offset + line.length, file.size)
+        return offset, number
+
+    def _take(self, plan: Plan, pieces: Iterable[Planned]) -> None:
+        for piece in pieces:
+            if self._writer is None:
+                self._writer = self._begin(plan)
+            self._writer.take(piece)
+
+    def _finish(self, plan: Plan, offset: int, number: int) -> None:
+        """Write the unfinished end of the file too, and remember where to take it up when it has grown."""
+        saved = plan.save()
+        oids = {} if self._writer is None else dict(self._writer.oids)
+        names = {} if self._writer is None else dict(self._writer.names)
+        continuation = None if self._continuation is None else self._continuation.save()
+        self._take(plan, plan.finish())
+        if self._writer is None:
+            return
+        self._writer.flush()
+        head, tail = edges(self._file, offset)
+        remember(
+            self._store,
+            self._key,
+            Memory(
+                ref=self._ref(plan),
+                offset=offset,
+                line=number,
+                head=head,
+                tail=tail,
+                plan=saved,
+                oids=[(n, "" if oid is None else str(oid)) for n, oid in oids.items()],
+                names=list(names.items()),
+                continuation=continuation,
+            ),
+        )
+
+    def _ref(self, plan: Plan) -> str:
+        if self._onto is not None:
+            return self._onto
+        return self._session_ref(plan) + (f"/agents/{plan.agent}" if plan.agent else "")
+
+    def _session_ref(self, plan: Plan) -> str:
+        return f"{SESSIONS}{self._format.NAME}/{plan.session}"
+
+    def _begin(self, plan: Plan) -> PlanWriter:
+        """Return the writer for a file that is read from its beginning."""
+        store, ref = self._store, self._ref(plan)
+        known = Known()
+        for _, value in session_refs(store, ref):
+            known.add(store, value)
+        tip = store.refs.read(ref)
+        if self._onto is not None or look_back(store, tip, ())[1]:
+            self._continuation = Continuation(store, tip)
+        base = None
+        if plan.agent and self._onto is None:
+            base = caller_of(store, self._session_ref(plan), plan.agent)
+        return PlanWriter(
+            store,
+            ref,
+            source=self._source,
+            known=known,
+            oids={},
+            continuation=self._continuation,
+            base=base,
+            adopt=self._onto is None and not plan.agent,
+        )
+
+    def _resume(self, memory: Memory) -> Plan | None:
+        """Return the plan that goes on, with the writer ready; None when that cannot be done."""
+        store = self._store
+        try:
+            plan = self._format.resume(self._file.name, self._file.read_at, memory.plan)
+            oids = {n: ObjectId.parse(oid) if oid else None for n, oid in memory.oids}
+        except (StateError, InvalidInputError, KeyError, TypeError, ValueError, AttributeError):
+            return None
+        made = frozenset(oid for oid in oids.values() if oid is not None)
+        tip = store.refs.read(memory.ref)
+        if tip is None or self._ref(plan) != memory.ref:
+            return None
+        comes_from, others = look_back(store, tip, made)
+        if made and not comes_from:
+            return None
+        known = Known()
+        for _, value in session_refs(store, memory.ref):
+            known.add(store, value, made)
+        if self._onto is not None or others or memory.continuation is not None:
+            self._continuation = Continuation(store, tip, made, saved=memory.continuation)
+        self._writer = PlanWriter(
+            store,
+            memory.ref,
+            source=self._source,
+            known=known,
+            oids=oids,
+            continuation=self._continuation,
+        )
+        self._writer.resume(dict(memory.names))
+        return plan
+
+    def _attach_head(self, plan: Plan) -> None:
+        head = self._store.refs.head()
+        if self._writer is None or self._onto is not None or plan.agent or not head.unborn:
+            return
+        ref = self._ref(plan)
+        if self._store.refs.read(ref) is not None:
+            self._store.refs.set_head(ref, message="import")
+
+    def _unchanged(self, memory: Memory, plan: Plan) -> FileReport:
+        return FileReport(
+            self._file.path,
+            format=self._format.NAME,
+            skipped=UNCHANGED,
+            session=plan.session,
+            branches=tuple(
+                BranchReport(ref, oid) for ref, oid in session_refs(self._store, memory.ref)
+            ),
+            bytes_read=self._file.bytes_read,
+        )
+
+    def _made(self, plan: Plan, written: Written) -> FileReport:
+        return FileReport(
+            self._file.path,
+            format=self._format.NAME,
+            session=plan.session,
+            branches=tuple(BranchReport(ref, oid) for ref, oid in sorted(written.branches.items())),
+            trashed=tuple(written.trashed),
+            bytes_read=self._file.bytes_read,
+            commits=written.commits,
+            commits_present=written.present,
+            commits_shared=written.shared,
+            messages=written.messages,
+            records=counted(plan.counts(), source=self._source),
+            skips=tuple(plan.skips()[:MAXIMUM_NAMED_SKIPS]),
+        )

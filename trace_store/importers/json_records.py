@@ -1,0 +1,140 @@
+"""JSON objects, several a file, from lines that may hold one, two, or none that can be read.
+
+Rule: what cannot be read is a Skip with its line and a reason, never an exception. Every text of what can be read has
+passed the filter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from trace_store.importers.contract import Record, Skip
+from trace_store.importers.lines import Line
+from trace_store.objects.content import bytes_of
+from trace_store.secrets import filter_text
+
+MAXIMUM_NESTING = 200
+"""Levels of lists and maps that a record may have."""
+
+TOO_LONG = "line-too-long"
+NOT_JSON = "not-json"
+NOT_UTF8 = "not-utf8"
+NOT_A_RECORD = "not-a-record"
+TOO_DEEP = "nested-too-deep"
+UNFINISHED = "unfinished-line"
+
+_BLANK = " \t\r\n"
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_scan = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+def compact(value: Any) -> str:
+    """Return a value as JSON without blanks, as JavaScript writes it."""
+    text = _compact(value)
+    if not text.isascii():
+        text = text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def records_of(line: Line) -> Iterator[Record | Skip]:
+    """Yield what a line holds. A writer that loses a newline puts two records on one line."""
+    if line.data is None:
+        yield Skip(line.number, TOO_LONG, f"{line.length} bytes")
+        return
+    try:
+        text = line.data.decode()
+    except UnicodeDecodeError:
+        try:
+            text = line.data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            yield Skip(line.number, NOT_UTF8, f"byte {error.start}")
+            return
+    position, size = _blanks(text, 0), len(text)
+    while position < size:
+        found = _read_one(line, text, position)
+        if isinstance(found, Skip):
+            yield found
+            return
+        end, record = found
+        yield record
+        position = _blanks(text, end)
+
+
+def _read_one(line: Line, text: str, position: int) -> tuple[int, Record | Skip] | Skip:
+    """Return one value and where it ends; a Skip alone when the rest of the line cannot be read."""
+    try:
+        value, end = _scan(text, position)
+        kept = _filtered(value, 0)
+    except RecursionError:
+        return Skip(line.number, TOO_DEEP, "")
+    except ValueError as error:
+        if not line.ended:
+            return Skip(line.number, UNFINISHED, f"{line.length} bytes")
+        place = getattr(error, "pos", position)
+        return Skip(
+            line.number, NOT_JSON, f"column {place + 1}: {getattr(error, 'msg', error)}"[:200]
+        )
+    if not isinstance(kept, dict):
+        if not line.ended and end == len(text):
+            return Skip(line.number, UNFINISHED, f"{line.length} bytes")
+        return end, Skip(line.number, NOT_A_RECORD, type(kept).__name__)
+    data = line.data or b""
+    if position == 0 and end == len(text):
+        offset, raw = line.offset, data
+    elif len(text) == len(data):  # all ASCII
+        offset, raw = line.offset + position, data[position:end]
+    else:
+        offset, raw = line.offset + len(bytes_of(text[:position])), bytes_of(text[position:end])
+    length = len(raw)
+    if kept is not value:
+        raw = bytes_of(compact(kept))
+    return end, Record(line.number, offset, length, raw, kept)
+
+
+def _blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _BLANK:
+        position += 1
+    return position
+
+
+def _filtered(value: Any, depth: int) -> Any:
+    """Return the value with every text filtered; the very same object when nothing changed.
+
+    Raises:
+        RecursionError: it nests deeper than the bound.
+    """
+    kind = type(value)
+    if kind is str:
+        return filter_text(value)
+    if kind is dict:
+        if depth > MAXIMUM_NESTING:
+            raise RecursionError
+        changed: dict[str, Any] | None = None
+        for key, item in value.items():
+            kept = (
+                item
+                if item is None or item is True or item is False
+                else _filtered(item, depth + 1)
+            )
+            name = filter_text(key)
+            if changed is None and (kept is not item or name is not key):
+                changed = dict(value)
+            if changed is not None:
+                if name is not key:
+                    changed.pop(key, None)
+                changed[name] = kept
+        return value if changed is None else changed
+    if kind is list:
+        if depth > MAXIMUM_NESTING:
+            raise RecursionError
+        items = [_filtered(item, depth + 1) for item in value]
+        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
+    return value

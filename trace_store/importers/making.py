@@ -1,0 +1,140 @@
+"""Planned commits as commits.
+
+Rule: a function of the plan and of the ids that its earlier commits got; what comes out holds nothing of this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage
+from trace_store.importers.sources import SOURCE_KEY, encode_source
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.content import bytes_of
+from trace_store.objects.message import Message, store_message
+from trace_store.objects.parts import Part
+from trace_store.oid import ObjectId
+
+RECORD_KEY = "record"
+"""In a commit's metadata: the transcript's own id of what it was made from. Commits of an import have it."""
+
+Put = Callable[[bytes], ObjectId]
+Address = tuple[bytes, int]
+StoredMessage = dict[str, Any]
+StoredParts = Callable[[Address], Sequence[Mapping[str, Any]]]
+
+
+def own_operations(
+    planned: PlannedCommit, put: Put, address: Callable[[Place], Address]
+) -> list[Operation]:
+    """Return the operations that bring a planned commit's own messages, and its usage.
+
+    Args:
+        planned: the commit.
+        put: stores a content and returns its id.
+        address: where an earlier message of the plan is.
+    """
+    operations: list[Operation] = []
+    stored = [stored_message(message, put) for message in planned.messages]
+    if planned.replaces is not None:
+        targets = [address(place) for place in planned.replaces]
+        operations.append(ops.replace(targets, stored, reason=planned.reason))
+    elif stored:
+        operations.append(ops.append(stored))
+    if planned.after is not None:
+        here = [(ops.HERE, n) for n in range(len(stored))]
+        operations.append(ops.move(here, after=address(planned.after)))
+    for number, message in enumerate(planned.messages):
+        if message.skipped or message.labels:
+            operations.append(
+                ops.annotate(
+                    [(ops.HERE, number)],
+                    priority=ops.SKIP if message.skipped else None,
+                    labels=message.labels,
+                )
+            )
+    if planned.usage:
+        operations.append(ops.usage(planned.usage))
+    return operations
+
+
+def earlier_operations(
+    planned: PlannedCommit, put: Put, address: Callable[[Place], Address], stored_parts: StoredParts
+) -> list[Operation]:
+    """Return the operations on messages before a planned commit: what it takes out, and which results it clears."""
+    operations: list[Operation] = []
+    if planned.removes:
+        operations.append(ops.remove([address(place) for place in planned.removes]))
+    for place, calls in planned.clears:
+        target = address(place)
+        shown = [{"blob": put(bytes_of(planned.placeholder)), "type": "text"}]
+        parts = [
+            {**part, "parts": shown}
+            if part.get("type") == "tool_result" and part.get("id") in calls
+            else dict(part)
+            for part in stored_parts(target)
+        ]
+        operations.append(ops.edit(target, parts))
+    return operations
+
+
+def make_commit(
+    planned: PlannedCommit,
+    operations: Sequence[Operation],
+    parents: Sequence[ObjectId],
+    source: ObjectId | None,
+) -> Commit:
+    """Return the commit of a planned one."""
+    meta: dict[str, Any] = {RECORD_KEY: planned.key, **planned.meta}
+    if source is not None:
+        meta[SOURCE_KEY] = source
+    return Commit(parents, planned.author, planned.time, operations, meta=meta)
+
+
+def put_source(planned: PlannedCommit, put: Put) -> ObjectId | None:
+    """Store the raw records of a planned commit and return the id to read them by; None when it has none."""
+    if not planned.records:
+        return None
+    parts: list[Part] = [part for message in planned.messages for part in message.parts]
+    return put(encode_source(planned.records, parts))
+
+
+def stored_message(message: PlannedMessage, put: Put) -> StoredMessage:
+    """Return the stored form of a planned message."""
+    return store_message(
+        Message(
+            message.role,
+            message.parts,
+            kind=message.kind,
+            model=message.model,
+            id=message.id,
+        ),
+        put,
+    )
+
+
+def messages_of(commit: Commit) -> list[StoredMessage]:
+    """Return the messages that a commit creates, in stored form, by their number."""
+    return [
+        message
+        for operation in commit.operations
+        if operation.name in ops.CREATES_MESSAGES
+        for message in operation.fields["messages"]
+    ]
+
+
+def differs_in_source_only(one: Commit, other: Commit) -> bool:
+    """Tell whether two commits are equal but for the raw records kept with them."""
+    return (
+        one.parents == other.parents
+        and one.author == other.author
+        and one.time == other.time
+        and list(one.operations) == list(other.operations)
+        and _facts(one) == _facts(other)
+    )
+
+
+def _facts(commit: Commit) -> dict[str, Any]:
+    return {key: value for key, value in commit.meta.items() if key != SOURCE_KEY}

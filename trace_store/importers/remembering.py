@@ -1,0 +1,102 @@
+"""What this working copy remembers of files that it imported, so that only what is new is read.
+
+Rule: local, derived, and safe to delete: without it a file is read whole, and what is in the store already is found
+there. Whatever looks wrong in it counts as absent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from trace_store.errors import StorageError
+from trace_store.files import read_file, replace_file
+from trace_store.importers.reading import InputFile
+from trace_store.objects.content import bytes_of
+from trace_store.oid import digest
+from trace_store.store import Store
+
+VERSION = 1
+EDGE_BYTES = 4096
+"""How much of the beginning, and of the end of what was read, must be as it was."""
+
+_FOLDER = "imports"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Where an import of a file ended.
+
+    Attributes:
+        ref: the session's branch, or the one it was put onto.
+        offset: how far the file was read.
+        line: the number of the line there.
+        head, tail: hashes of the edges of what was read.
+        plan: what the plan saved.
+        oids: commits by their number in the plan, in hex; "" for one that there was no reason to make.
+        names: names of the plan's threads.
+        continuation: what the continuation saved, or None.
+    """
+
+    ref: str
+    offset: int
+    line: int
+    head: str
+    tail: str
+    plan: Any
+    oids: list[tuple[int, str]]
+    names: list[tuple[int, str]]
+    continuation: Any
+
+
+def recall(store: Store, key: str, file: InputFile) -> Memory | None:
+    """Return where the last import of a file ended, when the file has only grown since."""
+    if not store.local:
+        return None
+    try:
+        data = read_file(store.disk, _path(store, key))
+    except StorageError:
+        return None
+    checksum, _, body = (data or b"").partition(b"\n")
+    if not body or checksum != digest(body).hex().encode():
+        return None
+    try:
+        saved = json.loads(body)
+        if saved.pop("version") != VERSION:
+            return None
+        memory = Memory(**saved)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if memory.offset > file.size or edges(file, memory.offset) != (memory.head, memory.tail):
+        return None
+    return memory
+
+
+def remember(store: Store, key: str, memory: Memory) -> None:
+    """Keep where an import ended. That it cannot be kept does not matter: then a file is read whole next time."""
+    if not store.local:
+        return
+    body = json.dumps({"version": VERSION, **asdict(memory)}, separators=(",", ":")).encode()
+    data = digest(body).hex().encode() + b"\n" + body
+    try:
+        replace_file(store.disk, _path(store, key), data, durable=False)
+    except StorageError:
+        return
+
+
+def memory_key(path: str, format_name: str, onto: str, *, source: bool) -> str:
+    """Return by what an import of a file is remembered."""
+    parts = (os.path.realpath(path), format_name, onto, "source" if source else "")
+    return digest(bytes_of("\0".join(parts))).hex()[:32]
+
+
+def edges(file: InputFile, offset: int) -> tuple[str, str]:
+    """Return the hashes of the first bytes of a file, and of the last before an offset."""
+    size = min(EDGE_BYTES, offset)
+    return digest(file.read_at(0, size)).hex(), digest(file.read_at(offset - size, size)).hex()
+
+
+def _path(store: Store, key: str) -> str:
+    return os.path.join(store.layout.local_dir, _FOLDER, key)

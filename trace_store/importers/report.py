@@ -1,0 +1,142 @@
+"""What an import did, for people and programs.
+
+Rule: every record that was read is counted once: as part of a message, as kept beside a commit, or as skipped for a
+named reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trace_store.importers.contract import MESSAGE, SOURCE, Count, Skip
+from trace_store.oid import ObjectId
+
+NOT_KEPT = "not-kept"
+"""A record without a place in the context, of an import that was told to keep no raw records."""
+MAXIMUM_NAMED_SKIPS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BranchReport:
+    """A branch of the session and its value after the import."""
+
+    ref: str
+    oid: ObjectId
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What became of one file.
+
+    Attributes:
+        path: as it was given or found.
+        format: the importer that read it; empty when it was left alone.
+        skipped: why it was left alone, or empty.
+        session: the session's id.
+        branches: where the session is now.
+        trashed: refs that keep what a branch was moved over.
+        bytes_read: bytes that were read of it, the unfinished end of the last time included.
+        commits: new commits.
+        commits_present: commits of the plan that were here already.
+        commits_shared: of these, commits of the session that this one was copied from.
+        messages: new messages.
+        records: how many records of a type became what: (type, what) to number.
+        skips: what was skipped, at most the first thousand.
+    """
+
+    path: str
+    format: str = ""
+    skipped: str = ""
+    session: str = ""
+    branches: tuple[BranchReport, ...] = ()
+    trashed: tuple[str, ...] = ()
+    bytes_read: int = 0
+    commits: int = 0
+    commits_present: int = 0
+    commits_shared: int = 0
+    messages: int = 0
+    records: Mapping[Count, int] = field(default_factory=dict)
+    skips: Sequence[Skip] = ()
+
+    @property
+    def record_count(self) -> int:
+        """How many records were read."""
+        return sum(self.records.values())
+
+    def as_map(self) -> dict[str, Any]:
+        """Return it as values that JSON knows."""
+        records: dict[str, dict[str, int]] = {}
+        for (kind, outcome), count in sorted(self.records.items()):
+            records.setdefault(kind, {})[outcome] = count
+        return {
+            "path": self.path,
+            "format": self.format,
+            "skipped": self.skipped,
+            "session": self.session,
+            "branches": {branch.ref: str(branch.oid) for branch in self.branches},
+            "trashed": list(self.trashed),
+            "bytes_read": self.bytes_read,
+            "commits": self.commits,
+            "commits_present": self.commits_present,
+            "commits_shared": self.commits_shared,
+            "messages": self.messages,
+            "records": records,
+            "skips": [[skip.line, skip.reason, skip.detail] for skip in self.skips],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did, file by file."""
+
+    files: tuple[FileReport, ...]
+
+    @property
+    def commits(self) -> int:
+        """How many commits are new."""
+        return sum(file.commits for file in self.files)
+
+    @property
+    def messages(self) -> int:
+        """How many messages are new."""
+        return sum(file.messages for file in self.files)
+
+    def outcomes(self) -> dict[str, int]:
+        """Return how many records became what, over all files and types."""
+        found: dict[str, int] = {}
+        for file in self.files:
+            for (_, outcome), count in file.records.items():
+                found[outcome] = found.get(outcome, 0) + count
+        return dict(sorted(found.items()))
+
+    def as_map(self) -> dict[str, Any]:
+        """Return it as values that JSON knows."""
+        return {
+            "commits": self.commits,
+            "messages": self.messages,
+            "outcomes": self.outcomes(),
+            "files": [file.as_map() for file in self.files],
+        }
+
+
+def counted(counts: Mapping[Count, int], *, source: bool) -> dict[Count, int]:
+    """Return the counts of a plan as they are when raw records are kept, or not."""
+    found: dict[Count, int] = {}
+    for (kind, outcome), count in counts.items():
+        key = (kind, NOT_KEPT if outcome == SOURCE and not source else outcome)
+        found[key] = found.get(key, 0) + count
+    return found
+
+
+__all__ = [
+    "MAXIMUM_NAMED_SKIPS",
+    "MESSAGE",
+    "NOT_KEPT",
+    "SOURCE",
+    "BranchReport",
+    "FileReport",
+    "ImportReport",
+    "counted",
+]

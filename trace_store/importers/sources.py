@@ -1,0 +1,134 @@
+"""Sources: raw records beside the commit that was made from them, without what its messages hold already.
+
+Rule: what comes back is equal to what went in, byte for byte. A source is the raw records, one a line. Where a record
+spells a content of the commit's own messages, NUL, the content's place, a letter for the spelling, and NUL stand for
+it; the contents are numbered in the order of `objects.message.part_blobs`. JSON has no bare NUL, so nothing else
+looks like that. The letters:
+
+    j   the content as a JSON string, spelled as JavaScript spells it
+    a   the same in ASCII, spelled as Python spells it
+    b   the content in base64, as a JSON string
+    r   the content as it is
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring, encode_basestring_ascii
+
+from trace_store.errors import CorruptObjectError
+from trace_store.importers.contract import Record
+from trace_store.objects.commit import Commit
+from trace_store.objects.content import bytes_of, read_content, text_of
+from trace_store.objects.message import part_blobs
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+SOURCE_KEY = "source"
+MINIMUM_BYTES = 40
+"""Shorter spellings stay where they are; what stands for them would be hardly shorter."""
+
+Read = Callable[[bytes], bytes]
+Content = str | bytes
+
+_HOLE = b"\x00"
+
+
+def encode_source(records: Sequence[Record], parts: Sequence[Part]) -> bytes:
+    """Return the source of a commit.
+
+    Args:
+        records: with the parts that each of them added.
+        parts: all parts of the commit's messages, in the order in which they are stored.
+    """
+    numbers: dict[int, int] = {}
+    count = 0
+    for part in parts:
+        numbers[id(part)] = count
+        count += sum(1 for _ in _contents(part))
+    return b"\n".join(_without_contents(record, numbers) for record in records)
+
+
+def source_records(commit: Commit, read: Read) -> list[bytes]:
+    """Return the raw records that a commit was made from; none when they were not kept.
+
+    Raises:
+        ObjectNotFoundError: the source, or a content that it names, is not here.
+        CorruptObjectError: it is not a source of this commit.
+    """
+    oid = commit.meta.get(SOURCE_KEY)
+    if not isinstance(oid, bytes):
+        return []
+    contents: list[bytes] = []
+    for operation in commit.operations:
+        for message in operation.fields.get("messages", ()):
+            contents += part_blobs(message["parts"])
+    lines = read_content(oid, read).split(b"\n")
+    return [_with_contents(line, contents, read) for line in lines]
+
+
+def record_count(commit: Commit, read: Read) -> int:
+    """Return how many raw records a commit's source has; errors as in `source_records`."""
+    oid = commit.meta.get(SOURCE_KEY)
+    return read_content(oid, read).count(b"\n") + 1 if isinstance(oid, bytes) else 0
+
+
+def _without_contents(record: Record, numbers: Mapping[int, int]) -> bytes:
+    raw = record.raw
+    for part in record.parts:
+        first = numbers.get(id(part))
+        if first is None:
+            continue
+        for number, (letter, content) in enumerate(_contents(part), first):
+            if len(content) + 2 < MINIMUM_BYTES:
+                continue
+            spelled = _spell(letter, content)
+            if spelled not in raw and letter == "j":
+                letter = "a"
+                spelled = _spell(letter, content)
+            raw = raw.replace(spelled, b"\x00%d%s\x00" % (number, letter.encode()))
+    return raw
+
+
+def _with_contents(line: bytes, contents: Sequence[bytes], read: Read) -> bytes:
+    pieces = line.split(_HOLE)
+    try:
+        for index in range(1, len(pieces), 2):
+            number, letter = int(pieces[index][:-1]), chr(pieces[index][-1])
+            content = read_content(contents[number], read)
+            pieces[index] = _spell(letter, content if letter in "br" else text_of(content))
+    except (ValueError, IndexError, UnicodeDecodeError) as error:
+        raise CorruptObjectError(f"not a source of this commit: {error}") from error
+    return b"".join(pieces)
+
+
+def _contents(part: Part) -> Iterator[tuple[str, Content]]:
+    """Yield the contents of a part, each with its usual spelling, in the order of `part_blobs`."""
+    if isinstance(part, Text):
+        yield "j", part.text
+    elif isinstance(part, ToolCall):
+        yield "r", bytes_of(part.arguments)
+    elif isinstance(part, ToolResult):
+        for inner in part.content:
+            yield from _contents(inner)
+    elif isinstance(part, Reasoning):
+        yield "j", part.text
+        if part.signature is not None:
+            yield "j", part.signature
+    elif isinstance(part, Image):
+        yield ("b", part.data or b"") if part.url is None else ("j", part.url)
+    elif isinstance(part, Opaque):
+        yield "r", part.data
+
+
+def _spell(letter: str, content: Content) -> bytes:
+    if isinstance(content, str):
+        if letter == "j":
+            # JavaScript escapes a lone surrogate, and so does this error handler, in the same spelling.
+            return encode_basestring(content).encode("utf-8", "backslashreplace")
+        return encode_basestring_ascii(content).encode("ascii")
+    if letter == "b":
+        return b'"' + base64.b64encode(content) + b'"'
+    if letter == "r":
+        return content
+    raise ValueError(f"unknown spelling {letter!r}")

@@ -1,0 +1,335 @@
+"""Put a plan into a store: commits in batches, each with the move of the refs that make it reachable.
+
+Rule: what is reachable is a prefix of the plan after every batch, so a killed import leaves a valid store and goes on
+where it was. A branch is only ever moved forward, or over commits that the plan makes anew in full; what it moves over
+stays under `refs/trash/`. A branch that somebody else continued is continued at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from trace_store.context.folding import fold
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.importers.continuing import Continuation
+from trace_store.importers.contract import Place, Planned, PlannedCommit, PlannedThread, Record
+from trace_store.importers.known import Known, chain, key_of, other_sessions, read_commit, root_of
+from trace_store.importers.making import (
+    Address,
+    differs_in_source_only,
+    earlier_operations,
+    make_commit,
+    messages_of,
+    own_operations,
+    put_source,
+)
+from trace_store.importers.sources import SOURCE_KEY, source_records
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.content import Gathering
+from trace_store.oid import ObjectId, hash_object
+from trace_store.refs import TRASH
+from trace_store.store import Store
+
+BATCH_COMMITS = 256
+BATCH_BYTES = 4 * 1024 * 1024
+REFLOG_AUTHOR = "import"
+REFLOG_MESSAGE = "import"
+
+
+@dataclass(slots=True)
+class Written:
+    """What a writer did.
+
+    Attributes:
+        commits: how many are new.
+        messages: how many messages those create.
+        present: how many commits of the plan were here already.
+        shared: how many of these are another session's, which this one was copied from.
+        branches: the refs of the session, with their values.
+        trashed: refs that keep what a branch was moved over.
+    """
+
+    commits: int = 0
+    messages: int = 0
+    present: int = 0
+    shared: int = 0
+    branches: dict[str, ObjectId] = field(default_factory=dict)
+    trashed: list[str] = field(default_factory=list)
+
+
+class PlanWriter:
+    """Takes a plan, one piece after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        ref: str,
+        *,
+        source: bool,
+        known: Known,
+        oids: Mapping[int, ObjectId | None],
+        continuation: Continuation | None = None,
+        base: ObjectId | None = None,
+        adopt: bool = False,
+    ) -> None:
+        """Begin to write.
+
+        Args:
+            store: where to.
+            ref: the full name of the session's branch.
+            source: whether raw records are kept.
+            known: what the store holds of the session.
+            oids: the commits of the plan that were written before and are not planned again.
+            continuation: how to go on at the end of a branch that is not the session's alone.
+            base: the commit that a subagent branches from, when the plan is of its own file.
+            adopt: whether another session may hold the same beginning.
+        """
+        self._store = store
+        self._ref = ref
+        self._source = source
+        self._known = known
+        self._oids: dict[int, ObjectId | None] = dict(oids)
+        self._continuation = continuation
+        self._base = base
+        self._adopt = adopt
+        self._others = Known()
+        self._carried: list[Record] = []
+        self._passed: set[bytes] = {oid for oid in oids.values() if oid is not None}
+        if continuation is not None and continuation.tip is not None:
+            self._passed.add(continuation.tip)
+        self._keys: set[str] = set()
+        self._names: dict[int, str] = {0: ""}
+        self._tips: dict[int, ObjectId] = {}
+        self._refs: dict[str, ObjectId | None] = {}
+        self._asides: dict[str, str] = {}
+        self._objects: dict[ObjectId, bytes] = {}
+        self._bytes = 0
+        self._batch = 0
+        self.written = Written()
+
+    @property
+    def oids(self) -> Mapping[int, ObjectId | None]:
+        """The commits by their number in the plan; None for one that there was no reason to make."""
+        return self._oids
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """The names of threads."""
+        return self._names
+
+    def resume(self, names: Mapping[int, str]) -> None:
+        """Take up the threads of an earlier import of the same file."""
+        self._names.update(names)
+
+    def take(self, planned: Planned) -> None:
+        """Write the next piece of the plan, or hold it for the next batch.
+
+        Raises:
+            RefChangedError: somebody moved a branch of the session meanwhile.
+            StorageError: the disk refused.
+        """
+        if isinstance(planned, PlannedThread):
+            self._names[planned.thread] = planned.name
+            return
+        if self._continuation is not None and not self._names.get(planned.thread):
+            self._continue(planned, self._continuation)
+        else:
+            self._write(planned)
+        if self._batch >= BATCH_COMMITS or self._bytes >= BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held, and move the branches; errors as in `take`."""
+        edits = self._edits()
+        if not edits and not self._objects:
+            return
+        transaction = Transaction(list(self._objects.items()), edits, REFLOG_MESSAGE)
+        self._store.transact(lambda _: transaction, author=REFLOG_AUTHOR)
+        for edit in edits:
+            self._refs[edit.name] = edit.new
+            if edit.name.startswith(TRASH):
+                self.written.trashed.append(edit.name)
+        self._objects = {}
+        self._bytes = self._batch = 0
+
+    def finish(self) -> Written:
+        """Write the rest and return what was done; errors as in `take`."""
+        self.flush()
+        for name in self._names.values():
+            ref = self._full(name)
+            tip = self._value(ref)
+            if tip is not None:
+                self.written.branches[ref] = tip
+        for aside in self._asides.values():
+            tip = self._value(aside)
+            if tip is not None:
+                self.written.branches[aside] = tip
+        return self.written
+
+    def _write(self, planned: PlannedCommit) -> None:
+        parent = self._base if planned.parent is None else self._oids[planned.parent]
+        gathering, commit = self._build(planned, parent)
+        if commit is None:
+            self._note(planned, parent)
+            return
+        if self._adopt:
+            self._adopt = False
+            self._look_at_other_sessions(planned)
+        data = commit.encode()
+        oid = hash_object(data)
+        if oid not in self._known.oids:
+            same = self._same(planned, commit)
+            if same is None:
+                if self._carried:
+                    whole = replace(planned, records=(*self._carried, *planned.records))
+                    self._carried = []
+                    gathering, commit = self._build(whole, parent)
+                    data = b"" if commit is None else commit.encode()
+                self._note(planned, gathering.put_object(data))
+                self._hold(gathering, len(planned.messages))
+                return
+            oid = same
+        self.written.present += 1
+        self._note(planned, oid)
+
+    def _build(
+        self, planned: PlannedCommit, parent: ObjectId | None
+    ) -> tuple[Gathering, Commit | None]:
+        """Return the commit with the contents it names; None when there would be nothing in it."""
+        gathering = Gathering()
+        operations = [
+            *earlier_operations(planned, gathering.put, self._address, self._stored_parts),
+            *own_operations(planned, gathering.put, self._address),
+        ]
+        if planned.parent is None and parent is not None:
+            operations.insert(0, self._removal_of_all(parent))
+        source = put_source(planned, gathering.put) if self._source else None
+        if not operations and source is None:
+            return gathering, None
+        parents = () if parent is None else (parent,)
+        return gathering, make_commit(planned, operations, parents, source)
+
+    def _continue(self, planned: PlannedCommit, continuation: Continuation) -> None:
+        gathering = Gathering()
+        oid, made = continuation.make(
+            planned, gathering, self._address, self._stored_parts, source=self._source
+        )
+        if made is None:
+            self.written.present += 1
+        else:
+            self._hold(gathering, made.message_count)
+            self._passed.add(made.oid)
+        self._oids[planned.number] = oid
+        if continuation.tip is not None:
+            self._tips[planned.thread] = continuation.tip
+
+    def _address(self, place: Place) -> Address:
+        if self._continuation is not None and place in self._continuation.places:
+            return self._continuation.places[place]
+        number, index = place
+        oid = self._oids[number]
+        assert oid is not None, "a commit with messages is always made"
+        return (oid, index)
+
+    def _stored_parts(self, address: Address) -> list[dict[str, object]]:
+        oid, index = ObjectId(address[0]), address[1]
+        data = self._objects.get(oid)
+        commit = read_commit(self._store, oid) if data is None else Commit.decode(data)
+        parts: list[dict[str, object]] = messages_of(commit)[index]["parts"]
+        return parts
+
+    def _removal_of_all(self, base: ObjectId) -> Operation:
+        """Return the operation by which a subagent begins without the context it was called from."""
+        state = fold(base, lambda oid: read_commit(self._store, oid))
+        return ops.remove([entry.address for entry in state.entries if not entry.hidden])
+
+    def _note(self, planned: PlannedCommit, oid: ObjectId | None) -> None:
+        self._oids[planned.number] = oid
+        self._keys.add(planned.key)
+        if oid is not None:
+            self._passed.add(oid)
+            self._tips[planned.thread] = oid
+
+    def _hold(self, gathering: Gathering, message_count: int) -> None:
+        for oid, data in gathering.objects:
+            if oid not in self._objects:
+                self._objects[oid] = data
+                self._bytes += len(data)
+        self._batch += 1
+        self.written.commits += 1
+        self.written.messages += message_count
+
+    def _look_at_other_sessions(self, first: PlannedCommit) -> None:
+        for _, tip in other_sessions(self._store, self._ref):
+            _, commit = root_of(self._store, tip)
+            if key_of(commit) == first.key:
+                self._others.add(self._store, tip)
+
+    def _same(self, planned: PlannedCommit, commit: Commit) -> ObjectId | None:
+        """Return a commit that is here and differs in nothing but its source, when it may stand for this one.
+
+        It may when one of the two has no source, or when it is of the session that this one was copied from: so a
+        copy goes on from the session's own commits.
+        """
+        parent = commit.parents[0] if commit.parents else b""
+        for known in (self._known, self._others):
+            for oid in known.by_key.get((parent, planned.key), ()):
+                other = read_commit(self._store, oid)
+                if not differs_in_source_only(commit, other):
+                    continue
+                if oid in self._others.oids:
+                    self._carry(planned, other)
+                    self.written.shared += 1
+                    return oid
+                if SOURCE_KEY not in other.meta or SOURCE_KEY not in commit.meta:
+                    return oid
+        return None
+
+    def _carry(self, planned: PlannedCommit, other: Commit) -> None:
+        """Keep what the copy has beside its messages, and the session has not, for the next commit."""
+        there = set(source_records(other, self._store.objects.read))
+        self._carried += [r for r in planned.records if not r.parts and r.raw not in there]
+
+    def _edits(self) -> list[RefEdit]:
+        edits: list[RefEdit] = []
+        for thread, name in self._names.items():
+            tip = self._tips.get(thread)
+            if tip is not None:
+                edits += self._moves(self._full(name), tip)
+        return edits
+
+    def _moves(self, ref: str, tip: ObjectId) -> list[RefEdit]:
+        now = self._value(ref)
+        if now == tip:
+            return []
+        if now is None or now in self._passed:
+            return [RefEdit(ref, tip, now)]
+        if tip in self._known.oids:
+            return []  # the branch is at this commit already, or beyond it
+        over = []
+        for oid, commit in chain(self._store, now):
+            if oid in self._passed:
+                break
+            over.append(commit)
+        aside = self._asides.get(ref)
+        if all(key_of(commit) in self._keys for commit in over):
+            trash = f"{TRASH}{ref.removeprefix('refs/')}/{now.short()}"
+            edits = [RefEdit(trash, now, ANY), RefEdit(ref, tip, now)]
+            if aside is not None:
+                edits.append(RefEdit(aside, None, ANY))
+                del self._asides[ref]
+            return edits
+        if aside is None:
+            aside = self._asides[ref] = f"{ref}/copies/{tip.short(8)}"
+        before = self._value(aside)
+        return [] if before == tip else [RefEdit(aside, tip, before)]
+
+    def _value(self, ref: str) -> ObjectId | None:
+        if ref not in self._refs:
+            self._refs[ref] = self._store.refs.read(ref)
+        return self._refs[ref]
+
+    def _full(self, name: str) -> str:
+        return f"{self._ref}/{name}" if name else self._ref
