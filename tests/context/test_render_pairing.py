@@ -235,7 +235,7 @@ def test_strict_names_the_address_of_the_first_fault(renderer: str) -> None:
     error = refused.value
     assert (error.address, error.repair, error.at) == ((commit, 1), "orphan-call", 1)
     assert str(error) == (
-        f"{str(commit)[:12]}.1: call 'a' has no result in the context; left out (and 1 more)"
+        f"{str(commit)[:12]}.1: call 'a' has no result in the context (and 1 more)"
     )
     assert [repair.where for repair in render(renderer, messages).repairs] == [
         f"{str(commit)[:12]}.1",

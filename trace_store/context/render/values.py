@@ -139,9 +139,11 @@ class Repairs:
         if not faults:
             return
         first = min(faults, key=lambda repair: -1 if repair.at is None else repair.at)
+        # The details of faults end in what was done about them, after a semicolon; here nothing was.
+        wrong = first.detail.rpartition("; ")[0] or first.detail
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         raise RenderError(
-            f"{first.where}: {first.detail}{more}",
+            f"{first.where}: {wrong}{more}",
             address=first.address,
             at=first.at,
             repair=first.code,
