@@ -1,7 +1,7 @@
 """The documentation does what it says: every Python block and every shell block of it runs.
 
-A page is followed from top to bottom, in one empty folder, as a reader would. Its Python blocks share
-their names. What a block needs is said in an HTML comment on the line above it:
+A page is followed from top to bottom, in one folder, as a reader would; the folder holds nothing but
+`session.jsonl`, the sample transcript that Trace comes with. A page's Python blocks share their names. What a block needs is said in an HTML comment on the line above it:
 
     <!-- needs: jq, b3sum -->  skipped, with this as the reason, where a program is absent
     <!-- setup: name -->       sets up a machine: run by .ci/run from the text of the README, not here
@@ -84,10 +84,12 @@ ALL = [block for page in PAGES for block in blocks(page)]
 
 @pytest.fixture
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a reader in an empty folder, with `trace` on the path and a name of their own."""
+    """Put a reader in a folder with a transcript, with `trace` on the path and a name of their own."""
     folder, programs = tmp_path / "project", tmp_path / "bin"
     folder.mkdir()
     programs.mkdir()
+    (sample,) = (ROOT / "trace_store" / "samples").glob("*.jsonl")
+    shutil.copy(sample, folder / "session.jsonl")
     script = programs / "trace"
     call = "import sys; from trace_cli.main import main; sys.exit(main())"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{call}" "$@"\n', encoding="utf-8")
@@ -202,7 +204,7 @@ def test_every_block_says_what_it_is() -> None:
 
 def test_only_the_readme_sets_a_machine_up() -> None:
     names = [block.setup for block in ALL if block.setup]
-    assert names == ["run", "run uv", "test", "test uv"]
+    assert sorted(names) == ["run", "run uv", "test", "test uv"]
     assert all(b.text.count("\n") == 1 and b.page.name == "README.md" for b in ALL if b.setup)
 
 

@@ -118,12 +118,12 @@ def command_section(command: Any, path: str, heading: str) -> list[str]:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return help text as lines of Markdown; a block marked as verbatim becomes a list."""
+    """Return help text as lines of Markdown; an indented paragraph stays as it is, in a block."""
     lines: list[str] = []
     for paragraph in text.replace("\f", "").strip().split("\n\n"):
-        rows = paragraph.strip("\n").splitlines()
-        if rows and rows[0].strip() == "\b":
-            lines += ["", *(f"- `{row.strip()}`" for row in rows[1:]), ""]
+        rows = [row for row in paragraph.splitlines() if row.strip() != "\b"]
+        if all(row.startswith("    ") for row in rows):
+            lines += ["```text", *rows, "```", ""]
         else:
             lines += [" ".join(row.strip() for row in rows), ""]
     return lines[:-1]
