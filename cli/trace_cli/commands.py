@@ -175,7 +175,7 @@ COMMANDS = (
     ),
     _plumbing(
         "cat-file",
-        "contracts.ObjectReader.read",
+        "odb.ObjectDatabase.read",
         "Print an object, its kind or its size",
         Option("-t", "show_kind", "Print the kind"),
         Option("-s", "show_size", "Print the size of the content in bytes"),
@@ -207,7 +207,7 @@ COMMANDS = (
     ),
     _plumbing(
         "rev-list",
-        "graph.walk",
+        "graph.topological",
         "List the commits reachable from revisions",
         Option("--count", "count", "Print only how many there are"),
         Option("-n --max-count", "limit", "Stop after this many", "NUMBER", True),
@@ -229,7 +229,7 @@ COMMANDS = (
     ),
     _plumbing(
         "symbolic-ref",
-        "refs.set_head",
+        "refs.RefDatabase.set_head",
         "Print or set the ref that HEAD stands for",
         Option("--short", "short", "Print the branch name only"),
         Argument("NAME", "name", "HEAD"),
@@ -237,7 +237,7 @@ COMMANDS = (
     ),
     _plumbing(
         "for-each-ref",
-        "contracts.RefReader.iterate",
+        "refs.RefDatabase.iterate",
         "List refs, sorted by name",
         Option("--format", "template", "What to print for each ref", "FORMAT"),
         Option("--count", "limit", "Stop after this many", "NUMBER", True),

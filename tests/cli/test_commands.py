@@ -53,7 +53,7 @@ def test_library_function_exists(row: Command) -> None:
 def test_run_takes_what_the_row_gives(row: Command) -> None:
     module, _, attribute = row.target.partition(":")
     parameters = inspect.signature(getattr(import_module(module), attribute)).parameters
-    assert list(parameters)[0] == "invocation"
+    assert next(iter(parameters)) == "invocation"
     assert set(parameters) - {"invocation"} == {item.name for item in row.arguments}
     assert sys.modules[module].__doc__
 

@@ -42,11 +42,14 @@ def status(
     invocation: Invocation = ctx.obj
     with opened(ctx) as repo:
         found = repo.status(model=model)
+        branches = sum(1 for _ in repo.store.refs.iterate("refs/heads/"))
         if as_json:
-            write_record(invocation, _status_record(found))
+            write_record(invocation, {**_status_record(found), "branch_count": branches})
             return
         for line in _status_lines(invocation, repo, found):
             invocation.line(line)
+        if branches > 1:
+            invocation.line(f"{number(branches)} branches; `trace for-each-ref` lists them")
 
 
 def log(
@@ -105,23 +108,33 @@ def _show_block(
 
 
 def names_by_commit(repo: Repo) -> dict[bytes, list[str]]:
-    """Return the short names of the refs that end in each commit, HEAD's branch first."""
+    """Return the full names of the refs that end in each commit; HEAD, and then its branch, come first."""
     head = repo.store.refs.head()
     names: dict[bytes, list[str]] = {}
     if head.oid is not None:
-        at = "HEAD" if head.ref is None else f"HEAD -> {head.ref.removeprefix('refs/heads/')}"
-        names[head.oid] = [at]
+        names[head.oid] = ["HEAD"] if head.ref is None else ["HEAD", head.ref]
     for name, oid in repo.store.refs.iterate("refs/"):
         if name != head.ref:
-            names.setdefault(oid, []).append(name.removeprefix("refs/").removeprefix("heads/"))
+            names.setdefault(oid, []).append(name)
     return names
+
+
+def _decoration(names: list[str]) -> str:
+    """Return refs as people read them, ` (HEAD -> main, tags/v1)`, or nothing."""
+    if not names:
+        return ""
+    short = [safe(name.removeprefix("refs/").removeprefix("heads/")) for name in names]
+    if names[0] == "HEAD" and len(names) > 1 and names[1].startswith("refs/heads/"):
+        short[:2] = [f"HEAD -> {short[1]}"]
+    return f" ({', '.join(short)})"
 
 
 def _log_row(
     repo: Repo, entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
 ) -> tuple[str, ...]:
-    decoration = f"({', '.join(names[entry.oid])}) " if entry.oid in names else ""
-    text = safe(decoration) + one_line(summary(repo.store, entry.commit), SUMMARY_WIDTH)
+    decoration = _decoration(names.get(entry.oid, [])).lstrip()
+    said = one_line(summary(repo.store, entry.commit), SUMMARY_WIDTH)
+    text = f"{decoration} {said}" if decoration else said
     time = moment(format_time(entry.commit.time))[:16]
     counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
     return entry.oid.short(), time, f"+{entry.message_count}", *counts, text
@@ -136,7 +149,7 @@ def commit_lines(
 ) -> list[str]:
     """Return the lines that describe a commit without its messages."""
     commit = entry.commit
-    decoration = f" ({', '.join(map(safe, names[entry.oid]))})" if entry.oid in names else ""
+    decoration = _decoration(names.get(entry.oid, []))
     lines = [paint(invocation, f"commit {entry.oid}", "yellow") + decoration]
     if len(commit.parents) > 1:
         lines.append("Merge:    " + " ".join(parent.short() for parent in commit.parents))

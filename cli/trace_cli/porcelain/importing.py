@@ -1,3 +1,146 @@
 """`trace import`: transcripts of agent runs become branches."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.opening import Json, Quiet, finish, opened
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted, number, paint
+from trace_cli.runtime import Invocation
+from trace_store.errors import NotFoundError
+from trace_store.importers import FileReport, ImportReport, claude_code_history, import_paths
+
+NAMED_SKIPS = 5
+"""How many skipped records of a file are named for people; --json names more."""
+
+
+def import_(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...", help="Transcripts, or folders with them.", show_default=False
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="FORMAT", help="claude-code; told from each file if not given."
+        ),
+    ] = None,
+    onto: Annotated[
+        str | None,
+        typer.Option("--onto", metavar="BRANCH", help="Append to this branch, and make none."),
+    ] = None,
+    source: Annotated[
+        bool,
+        typer.Option(
+            "--source/--no-source", help="Keep what messages do not carry of each record."
+        ),
+    ] = True,
+    claude_code: Annotated[
+        bool,
+        typer.Option("--claude-code", help="Import this project's history from its usual place."),
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Import transcripts of agent runs.
+
+    Each session becomes a branch `sessions/claude-code/ID`; subagents and rewinds become branches beside it, from the
+    message they left. When HEAD has no commit yet it goes to the first session. Importing again adds only what is new.
+    What is skipped is counted and named on standard error.
+
+        trace import session.jsonl
+        trace import --claude-code
+    """
+    invocation: Invocation = ctx.obj
+    chosen = list(paths or ())
+    with opened(ctx, quiet=quiet) as repo:
+        if claude_code:
+            found = claude_code_history(invocation.environment, invocation.folder)
+            if not found:
+                raise NotFoundError(
+                    "there is no history of Claude Code for this folder",
+                    hint="name the transcripts, or set CLAUDE_CONFIG_DIR",
+                )
+            chosen += found
+        if not chosen:
+            raise usage_error("nothing to import", "name transcripts, or give --claude-code")
+        progress = Progress(invocation, shown=invocation.interactive and not quiet)
+        try:
+            report = import_paths(
+                repo.store, chosen, format=form, onto=onto, source=source, progress=progress.tell
+            )
+        finally:
+            progress.clear()
+            finish(repo, quiet=quiet)
+    if as_json:
+        write_record(invocation, report.as_map())
+    elif not quiet:
+        show_report(invocation, report)
+
+
+class Progress:
+    """One line on standard error that says how far it is, written over and over."""
+
+    def __init__(self, invocation: Invocation, *, shown: bool) -> None:
+        self._invocation = invocation
+        self._shown = shown
+        self._last = ("", -1)
+
+    def tell(self, path: str, done: int, whole: int) -> None:
+        """Show how far a file is, when the last whole per cent has changed."""
+        percent = 100 * done // whole if whole else 100
+        if self._shown and (path, percent) != self._last:
+            self._last = (path, percent)
+            self._invocation.note(f"\r\x1b[K{percent:3d}% {one_line(path, 70)}", end="")
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._last[0]:
+            self._invocation.note("\r\x1b[K", end="")
+            self._last = ("", -1)
+
+
+def show_report(invocation: Invocation, report: ImportReport) -> None:
+    """Say what an import did: a line for each file, then the sum."""
+    for file in report.files:
+        for line in _file_lines(invocation, file):
+            invocation.line(line)
+        for note in _skip_notes(file):
+            invocation.note(note)
+    outcomes = ", ".join(f"{number(count)} {name}" for name, count in report.outcomes().items())
+    made = f"{counted(report.commits, 'commit')}, {counted(report.messages, 'message')}"
+    invocation.line(f"{counted(len(report.files), 'file')}: {made}")
+    if outcomes:
+        invocation.line(f"records: {outcomes}")
+
+
+def _file_lines(invocation: Invocation, file: FileReport) -> Iterator[str]:
+    name = one_line(file.path, 200)
+    if file.skipped:
+        yield f"{name}: {file.skipped.replace('-', ' ')}"
+        return
+    made = f"{counted(file.commits, 'commit')}, {counted(file.messages, 'message')}"
+    here = (
+        f", {counted(file.commits_present, 'commit')} here already" if file.commits_present else ""
+    )
+    yield f"{name}: {made}{here}"
+    for branch in file.branches:
+        short = safe(branch.ref.removeprefix("refs/heads/"))
+        yield f"    {paint(invocation, short, 'green')} at {branch.oid.short()}"
+
+
+def _skip_notes(file: FileReport) -> Iterator[str]:
+    name = one_line(file.path, 200)
+    for skip in file.skips[:NAMED_SKIPS]:
+        yield f"note: {name}:{skip.line}: skipped, {skip.reason}: {one_line(skip.detail, 120)}"
+    if len(file.skips) > NAMED_SKIPS:
+        yield f"note: {name}: {len(file.skips) - NAMED_SKIPS} more were skipped; --json names them"

@@ -13,8 +13,8 @@ from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
 from trace_cli.runtime import Invocation
 from trace_store.history.draft import Draft
-from trace_store.history.writing import CommitResult, new_draft, write
 from trace_store.history.walk import summary
+from trace_store.history.writing import CommitResult, new_draft, write
 from trace_store.maintenance.schedule import INTERVAL_MS
 from trace_store.objects.commit import Commit
 from trace_store.repo import Repo
