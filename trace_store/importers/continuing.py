@@ -25,7 +25,7 @@ from trace_store.importers.making import (
     put_source,
     stored_message,
 )
-from trace_store.importers.sources import record_count
+from trace_store.importers.sources import record_count, source_records
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering
@@ -80,6 +80,7 @@ class Continuation:
         self.tip = tip
         self.places: dict[Place, Address] = {}
         self._present: dict[str, _Present] = {}
+        self._carried: set[bytes] = set()
         self._last: int | None = None
         self._rows: dict[int, tuple[int | None, int]] = {}
         if saved is not None:
@@ -93,6 +94,8 @@ class Continuation:
             if oid in stop:
                 break
             key = key_of(commit)
+            if key and not commit.operations:
+                self._carried.update(source_records(commit, store.objects.read))
             if key:
                 self._present.setdefault(_base_key(key), _Present()).commits.insert(0, oid)
 
@@ -122,15 +125,20 @@ class Continuation:
             first = present.commits[0]
             made = self._complete(planned, present, gathering, source=source)
             return first, made
-        whole = replace(planned, removes=(*abandoned, *planned.removes))
+        whole = replace(
+            planned,
+            removes=(*abandoned, *planned.removes),
+            # Records that stood at the end of the file had a commit of their own.
+            records=tuple(r for r in planned.records if r.parts or r.raw not in self._carried),
+        )
         operations = [
             *earlier_operations(whole, gathering.put, address, stored_parts),
             *own_operations(whole, gathering.put, address),
         ]
-        kept = put_source(planned, gathering.put) if source else None
+        kept = put_source(whole, gathering.put) if source else None
         if not operations and kept is None:
             return self.tip, None
-        made = self._made(planned, operations, kept, len(planned.messages), gathering)
+        made = self._made(whole, operations, kept, len(planned.messages), gathering)
         return made.oid, made
 
     def _complete(

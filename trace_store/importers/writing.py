@@ -7,7 +7,7 @@ stays under `refs/trash/`. A branch that somebody else continued is continued at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trace_store.context.folding import fold
@@ -314,7 +314,7 @@ class PlanWriter:
                 break
             over.append(commit)
         aside = self._asides.get(ref)
-        if all(key_of(commit) in self._keys for commit in over):
+        if self._is_made_anew(over):
             trash = f"{TRASH}{ref.removeprefix('refs/')}/{now.short()}"
             edits = [RefEdit(trash, now, ANY), RefEdit(ref, tip, now)]
             if aside is not None:
@@ -325,6 +325,24 @@ class PlanWriter:
             aside = self._asides[ref] = f"{ref}/copies/{tip.short(8)}"
         before = self._value(aside)
         return [] if before == tip else [RefEdit(aside, tip, before)]
+
+    def _is_made_anew(self, over: Sequence[Commit]) -> bool:
+        """Tell whether the plan has all that some commits at the end of a branch have, so that they can give way.
+
+        They do when they were the unfinished end of the file, as it was then: a round has one API message at most.
+        Otherwise the file is another version of the session. And all of a subagent's commits give way when it
+        becomes known where it was called from.
+        """
+        # A commit without operations only carried the records at the end of the file.
+        speaking = [commit for commit in over if commit.operations or not key_of(commit)]
+        if not all(key_of(commit) in self._keys for commit in speaking):
+            return False
+        api_messages = sum(
+            message["role"] == "assistant"
+            for commit in speaking
+            for message in messages_of(commit)
+        )
+        return api_messages <= 1 or (self._base is not None and not over[-1].parents)
 
     def _value(self, ref: str) -> ObjectId | None:
         if ref not in self._refs:

@@ -16,9 +16,10 @@ from trace_store.importers.claude_code.groups import (
     Group,
     turn_message,
 )
-from trace_store.importers.claude_code.normalising import CLEARED_TEXT, author_of
+from trace_store.importers.claude_code.normalising import CLEARED_TEXT, author_of, storable_name
 from trace_store.importers.claude_code.threads import Session, Thread, note_group
 from trace_store.importers.contract import AGENTS_KEY, Place, PlannedCommit, Record
+from trace_store.oid import digest
 
 COMPACTION_REASON = "compaction"
 
@@ -32,6 +33,12 @@ def time_of(data: dict[str, Any]) -> int | None:
         return parse_time(text)
     except InvalidInputError:
         return None
+
+
+def record_key(record: Record) -> str:
+    """Return the id of a record, or for one that has none an id of its bytes."""
+    uuid = storable_name(record.data.get("uuid"))
+    return uuid or digest(record.raw).hex()[:16]
 
 
 def close_round(session: Session, thread: Thread) -> Iterator[PlannedCommit]:
@@ -73,10 +80,9 @@ def remainder(session: Session, thread: Thread) -> Iterator[PlannedCommit]:
     if not thread.waiting or thread.tip is None or thread.fresh:
         return
     records = take_waiting(thread)
-    key = next((str(r.data["uuid"]) for r in records if isinstance(r.data.get("uuid"), str)), "end")
     commit = PlannedCommit(
         number=session.number(),
-        key=session.unique_key(key),
+        key=session.unique_key(record_key(records[0])),
         thread=thread.index,
         parent=thread.tip,
         author=author_of(""),

@@ -16,6 +16,7 @@ from trace_store.importers.claude_code.branching import BEGINNING, belonging, si
 from trace_store.importers.claude_code.closing import (
     close_round,
     compaction,
+    record_key,
     remainder,
     time_of,
 )
@@ -49,7 +50,6 @@ from trace_store.importers.contract import (
 from trace_store.importers.json_records import records_of
 from trace_store.importers.lines import Line, ReadAt
 from trace_store.importers.naming import ref_component, short_id
-from trace_store.oid import digest
 
 MAXIMUM_OPEN_RECORDS = 4096
 """Records that may wait for the end of their round; past it the round ends, so that memory stays bounded."""
@@ -190,7 +190,7 @@ class ClaudeCodePlan:
         if purpose == COMPACTION:
             yield from close_round(state, thread)
             if not (thread.held or thread.fresh):
-                for commit in compaction(state, thread, record, uuid or _key(record)):
+                for commit in compaction(state, thread, record, record_key(record)):
                     thread.last = commit.number
                     if uuid:
                         state.finder.note_spoken(uuid, thread.index, commit.number)
@@ -228,14 +228,16 @@ class ClaudeCodePlan:
         return abandoned, new
 
     def _begins_round(self, thread: Thread, record: Record) -> bool:
-        """Tell whether a line is not one of the API message whose round is open."""
-        return thread.api is not None and thread.api.message_id != _message_id(record)
+        """Tell whether a line is not one of the API message whose round is open.
+
+        What was said before an API message belongs to the round before it.
+        """
+        return thread.api is None or thread.api.message_id != _message_id(record)
 
     def _group(self, thread: Thread, record: Record, uuid: str, purpose: str) -> Group:
         """Return the open group that a record belongs to, or a new one."""
         if purpose == API_LINE:
             if thread.api is None:
-                # What was said before an API message is over; it belongs to the round before.
                 thread.api = self._new_group(thread, groups_.ASSISTANT, record, uuid)
             return thread.api
         if purpose == RESULT:
@@ -268,7 +270,7 @@ class ClaudeCodePlan:
         return Group(
             kind,
             self._state.number(),
-            self._state.unique_key(uuid or _key(record)),
+            self._state.unique_key(record_key(record)),
             time_of(record.data),
             message_id=_message_id(record) if kind == groups_.ASSISTANT else "",
         )
@@ -309,12 +311,7 @@ def _message_id(record: Record) -> str:
     message_id = record.data["message"].get("id")
     if isinstance(message_id, str) and message_id:
         return message_id
-    return str(record.data.get("uuid") or _key(record))
-
-
-def _key(record: Record) -> str:
-    """Return a key for a record that has no id: the same bytes have the same key."""
-    return digest(record.raw).hex()[:16]
+    return record_key(record)
 
 
 def _is_uuid(name: str) -> bool:
