@@ -44,7 +44,7 @@ DISK = Disk()
 
 
 def write_packs(folder: Path, objects: list[bytes], **options: int) -> list[str]:
-    writer = PackWriter(DISK, Layout(str(folder)), durable=False, **options)  # type: ignore[arg-type]
+    writer = PackWriter(DISK, Layout(str(folder)), durable=False, **options)
     for data in objects:
         writer.add(hash_object(data), data)
     return writer.finish()

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
 
 _ABSENT = "-"
+_TORN = b"\0\n"
+"""Ends a line that was not written to its end, so that it is never taken for a whole one."""
 _LOOK_BACK = 4
 """How far back to look for entries that are there already, as a multiple of what is to be added."""
 
@@ -62,7 +64,8 @@ def read_log(disk: Disk, path: str) -> list[ReflogEntry]:
     data = read_file(disk, path)
     if data is None:
         return []
-    entries = [_decode(line) for line in data.split(b"\n") if line]
+    whole, _, _ = data.rpartition(b"\n")
+    entries = [_decode(line) for line in whole.split(b"\n") if b"\0" not in line]
     return [entry for entry in entries if entry is not None]
 
 
@@ -86,7 +89,7 @@ def append_log(disk: Disk, path: str, entries: Sequence[ReflogEntry]) -> None:
         known = set(tail.splitlines(keepends=True))
         data = b"".join(line for line in lines if line not in known)
         if tail and not tail.endswith(b"\n"):
-            data = b"\n" + data  # a torn line stays alone
+            data = _TORN + data
         if data:
             write_all(disk, fd, data)
     finally:

@@ -1,0 +1,179 @@
+"""fsck: what is damaged is named, nothing is raised, nothing is changed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.store.support.histories import (
+    MAIN,
+    append,
+    codes,
+    errors,
+    journal_path,
+    line,
+    new_store,
+    pack_paths,
+    reopen,
+)
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.maintenance.checking import ERROR, Finding, fsck
+from trace_store.maintenance.sealing import seal
+from trace_store.objects.codec import encode, encode_blob
+from trace_store.objects.commit import Commit
+from trace_store.oid import ObjectId, hash_object
+from trace_store.store import Store
+
+
+def put(store: Store, data: bytes, ref: str | None = None) -> ObjectId:
+    oid = hash_object(data)
+    edits = [] if ref is None else [RefEdit(ref, oid, ANY)]
+    store.transact(lambda refs: Transaction([(oid, data)], edits))
+    return oid
+
+
+def test_a_sound_repository(tmp_path: Path) -> None:
+    for store in (Store.memory(), new_store(tmp_path)):
+        assert fsck(store) == []
+        for number in range(3):
+            append(store, str(number))
+        store.objects.write(encode_blob(b"loose"))
+        assert fsck(store) == []
+        seal(store)
+        append(store, "later")
+        assert fsck(store) == []
+
+
+def test_a_missing_object_is_an_error_where_a_ref_leads_there(tmp_path: Path) -> None:
+    for store in (Store.memory(), new_store(tmp_path)):
+        missing = hash_object(b"nowhere")
+        commit = Commit([], "me", 1, [], meta={"content": missing}).encode()
+        put(store, commit)
+        (found,) = fsck(store)
+        assert (found.code, found.what) == ("unreachable-object-missing", str(missing))
+        put(store, commit, MAIN)
+        (found,) = fsck(store)
+        assert (found.code, found.severity, found.what) == ("object-missing", ERROR, str(missing))
+
+
+def test_links_of_unknown_kinds_and_fields_are_followed(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    missing = hash_object(b"nowhere")
+    future = put(store, encode(["plan", {"steps": [{"deep": [missing]}]}]))
+    fields = {"author": "me", "ops": [], "parents": [], "time": 1, "zeta": [future]}
+    put(store, encode(["commit", fields]), MAIN)
+    assert codes(store) == {"object-unknown-kind", "object-missing"}
+
+
+def test_objects_that_are_not_canonical_or_not_readable(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    put(store, b"\x92\xa4blob\xc5\x00\x01x")  # a length that has a shorter spelling
+    put(store, encode(["commit", {"author": "me"}]))
+    put(store, b"")
+    put(store, b"\x93\x01\x02\x03")
+    assert codes(store) == {"object-not-canonical", "object-unreadable"}
+
+
+def test_a_branch_must_name_a_commit(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    put(store, encode_blob(b"no commit"), MAIN)
+    assert codes(store) == {"ref-not-commit"}
+
+
+def test_changed_bytes_in_a_journal_are_named(tmp_path: Path) -> None:
+    from trace_store.journal.frames import encode_transaction
+
+    store = new_store(tmp_path)
+    append(store, "one")
+    wrong = encode_transaction(
+        [(hash_object(b"right"), b"wrong")], [], author="", time=1, message="", head=""
+    )
+    with journal_path(tmp_path).open("ab") as file:
+        file.write(wrong)
+    found = fsck(store)
+    assert [(f.code, f.what) for f in found] == [("object-damaged", str(hash_object(b"right")))]
+
+
+def test_every_file_is_deleted_in_turn(tmp_path: Path) -> None:
+    """Whatever goes, nothing is raised but what the library's own errors say, and fsck tells."""
+    store = new_store(tmp_path)
+    append(store, "one")
+    append(store, "side", "refs/heads/side")
+    seal(store)
+    append(store, "two")
+    store.objects.write(encode_blob(b"loose"))
+    store.refs.set_head(MAIN)
+    store.close()
+    root = tmp_path / ".trace"
+    for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        content = path.read_bytes()
+        path.unlink()
+        if path.name != "config":
+            with reopen(tmp_path) as again:
+                found = codes(again)
+            if path.suffix == ".pack":
+                assert "ref-incomplete" in found
+            elif path.name in (".gitignore", ".gitattributes"):
+                assert found == {"root-file-missing"}
+            else:
+                assert not [f for f in found if "damaged" in f or "missing" in f], path
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_bytes(content)
+    with reopen(tmp_path) as again:
+        assert fsck(again) == []
+
+
+def test_a_damaged_object_is_named(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    tip = append(store, "one " * 100)
+    seal(store)
+    store.close()
+    (path,) = pack_paths(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[60] ^= 1
+    path.write_bytes(data)
+    with reopen(tmp_path) as again:
+        found = {(f.code, f.what) for f in errors(again)}
+    assert ("object-damaged", str(tip)) in found
+
+
+def test_checking_changes_nothing(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    append(store, "one")
+    seal(store)
+    append(store, "two")
+    next(iter((tmp_path / ".trace/objects/pack").glob("*.idx"))).write_bytes(b"junk")
+    with journal_path(tmp_path).open("ab") as file:
+        file.write(b"tail")
+    store.close()
+
+    def picture() -> dict[str, bytes]:
+        return {str(p): p.read_bytes() for p in (tmp_path / ".trace").rglob("*") if p.is_file()}
+
+    before = picture()
+    with reopen(tmp_path) as again:
+        assert {"pack-index-damaged", "journal-tail"} <= codes(again)
+    changed = {name for name, content in picture().items() if before.get(name) != content}
+    assert {Path(name).suffix for name in changed} <= {".idx"}, (
+        "only derived files may be made again"
+    )
+
+
+def test_further_checks_are_asked(tmp_path: Path) -> None:
+    mine = Finding("index-stale", "info", "index/main", "behind by one")
+    assert fsck(new_store(tmp_path), also=[lambda: [mine]]) == [mine]
+
+
+def test_mode_and_time_of_files_are_harmless(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    append(store, "one")
+    seal(store)
+    tip = store.refs.read(MAIN)
+    store.close()
+    for path in (tmp_path / ".trace").rglob("*"):
+        os.utime(path, (5, 5))
+        if path.is_file():
+            path.chmod(0o644)
+    with reopen(tmp_path) as again:
+        assert line(again, tip) == ["one"]
+        assert fsck(again) == []
