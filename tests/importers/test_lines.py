@@ -1,0 +1,157 @@
+"""Lines of files that are huge, torn, binary, or change while they are read."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from trace_store.importers.contract import Record, Skip
+from trace_store.importers.json_records import MAXIMUM_NESTING, records_of
+from trace_store.importers.lines import Line, read_lines
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def lines_of(data: bytes, *, chunk: int = 7, limit: int = 1 << 20) -> list[Line]:
+    return list(
+        read_lines(lambda at, size: data[at : at + size], len(data), limit=limit, chunk_bytes=chunk)
+    )
+
+
+def one(data: bytes, *, ended: bool = True) -> list[Record | Skip]:
+    return list(records_of(Line(1, 0, data, len(data), ended)))
+
+
+@given(st.binary(max_size=200), st.integers(1, 64))
+def test_lines_are_what_split_makes(data: bytes, chunk: int) -> None:
+    found = lines_of(data, chunk=chunk)
+    expected = data.split(b"\n")
+    if expected[-1] == b"":
+        expected.pop()
+    assert [line.data for line in found] == expected
+    assert [line.number for line in found] == list(range(1, len(expected) + 1))
+    assert all(data[line.offset : line.offset + line.length] == line.data for line in found)
+    assert [line.ended for line in found] == [True] * data.count(b"\n") + [False] * (len(found) - data.count(b"\n"))
+
+
+@given(st.binary(max_size=200), st.integers(1, 64), st.integers(0, 20))
+def test_lines_over_the_limit_are_told_but_not_kept(data: bytes, chunk: int, limit: int) -> None:
+    for line in lines_of(data, chunk=chunk, limit=limit):
+        assert (line.data is None) == (line.length > limit)
+
+
+@given(st.binary(max_size=120), st.integers(0, 120))
+def test_reading_on_makes_what_reading_at_once_makes(data: bytes, at: int) -> None:
+    whole = lines_of(data)
+    starts = {line.offset: index for index, line in enumerate(whole)}
+    if at in starts:
+        rest = read_lines(
+            lambda offset, size: data[offset : offset + size], len(data), offset=at, number=starts[at] + 1
+        )
+        assert list(rest) == whole[starts[at] :]
+
+
+def test_separators_of_other_alphabets_end_no_line() -> None:
+    data = '{"a":"x\u2028y\u2029z\x85\x7f"}\n'.encode()
+    assert len(lines_of(data)) == 1
+    (record,) = one(data[:-1])
+    assert isinstance(record, Record)
+
+
+def test_a_huge_line_is_passed_over_in_little_memory() -> None:
+    size = 1 << 30
+    tail = b"\n" + b'{"type":"user"}' + b"\n"
+
+    def read_at(offset: int, count: int) -> bytes:
+        end = min(offset + count, size + len(tail))
+        inside = max(0, min(end, size) - offset)
+        return b"x" * inside + tail[max(0, offset - size) : max(0, end - size)]
+
+    tracemalloc.start()
+    found = list(read_lines(read_at, size + len(tail), limit=1 << 20, chunk_bytes=1 << 20))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [(line.data is None, line.length) for line in found] == [(True, size), (False, 15)]
+    assert peak < 16 << 20
+    (skip,) = records_of(found[0])
+    assert skip == Skip(1, "line-too-long", f"{size} bytes")
+
+
+def test_a_file_that_shrinks_while_it_is_read_just_ends() -> None:
+    data = b'{"a":1}\n{"b":2}\n'
+    found = list(read_lines(lambda at, size: data[at : at + size], 1000, chunk_bytes=4))
+    assert [line.data for line in found] == [b'{"a":1}', b'{"b":2}']
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), min_size=1, max_size=4), st.booleans())
+def test_every_object_of_a_line_is_found(objects: list[dict[str, object]], ascii_only: bool) -> None:
+    spelled = [json.dumps(o, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for o in objects]
+    line = b" ".join(spelled)
+    found = one(line)
+    assert [r.data for r in found if isinstance(r, Record)] == objects
+    for record, raw in zip(found, spelled, strict=True):
+        assert isinstance(record, Record)
+        assert record.raw == raw
+        assert line[record.offset : record.offset + record.length] == raw
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_raise(data: bytes) -> None:
+    for found in one(data.replace(b"\n", b"")):
+        assert isinstance(found, Record | Skip)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'{"a":', "not-json"),
+        (b"nonsense", "not-json"),
+        (b'{"a":NaN}', "not-json"),
+        (b'{"a":"\x00"}', "not-json"),
+        (b'{"a":' + b"9" * 5000 + b"}", "not-json"),
+        (b'"\xff\xfe"', "not-utf8"),
+        (b"\x00\x01\x02", "not-json"),
+        (b"42", "not-a-record"),
+        (b"[1]", "not-a-record"),
+        (b'{"a":' * 100_000, "nested-too-deep"),
+        (b"[" * (MAXIMUM_NESTING + 50) + b"]" * (MAXIMUM_NESTING + 50), "nested-too-deep"),
+    ],
+)
+def test_what_cannot_be_read_is_named(data: bytes, reason: str) -> None:
+    found = one(data)
+    assert [skip.reason for skip in found if isinstance(skip, Skip)] == [reason]
+
+
+def test_the_column_of_a_mistake_is_named() -> None:
+    (skip,) = one(b'{"a":1,}')
+    assert isinstance(skip, Skip)
+    assert "column" in skip.detail
+
+
+def test_what_stands_before_a_mistake_is_read() -> None:
+    first, second = one(b'{"a":1} {"b":')
+    assert isinstance(first, Record)
+    assert isinstance(second, Skip)
+
+
+def test_the_last_line_may_be_cut() -> None:
+    for cut in range(1, 20):
+        for found in one(b'{"type":"user","x":1}'[:cut], ended=False):
+            assert isinstance(found, Skip)
+            assert found.reason == "unfinished-line"
+    (found,) = one(b'{"type":"user","x":1}', ended=False)
+    assert isinstance(found, Record)
+
+
+def test_lone_surrogates_and_escaped_nul_pass() -> None:
+    (record,) = one(rb'{"a":"\ud83d \u0000"}')
+    assert isinstance(record, Record)
+    assert record.data == {"a": "\ud83d \x00"}
