@@ -1,7 +1,8 @@
 """The documentation does what it says: every Python block and every shell block of it runs.
 
-A page is followed from top to bottom, in one folder, as a reader would; the folder holds nothing but
-`session.jsonl`, the sample transcript that Trace comes with. A page's Python blocks share their names. What a block needs is said in an HTML comment on the line above it:
+A page is followed from top to bottom, in one folder, as a reader would. The folder holds nothing but
+`session.jsonl`, the sample transcript that Trace comes with. A page's Python blocks share their names.
+What a block needs is said in an HTML comment on the line above it:
 
     <!-- needs: jq, b3sum -->  skipped, with this as the reason, where a program is absent
     <!-- setup: name -->       sets up a machine: run by .ci/run from the text of the README, not here
