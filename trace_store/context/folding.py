@@ -294,9 +294,10 @@ def _include(state: Fold, operation: Operation, making: _Making) -> None:
     after = operation.fields.get("after")
     at = state._index(making.address(after)) + 1 if after is not None else len(state.entries)
     for address in making.addresses(operation):
+        theirs = other.entry(address)
         if address in state._by_address:
             continue  # including twice is one message
-        state._add(other.entry(address).copy(), at)
+        state._add(theirs.copy(), at)
         at += 1
 
 

@@ -1,0 +1,214 @@
+"""Compile: revisions and times, strategies, reasoning, tokens and their source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from trace_store import (
+    Environment,
+    FixedClock,
+    Image,
+    Message,
+    Reasoning,
+    Repo,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from trace_store.context.compiled import CompiledContext
+from trace_store.context.tokens import (
+    MESSAGE_TOKENS,
+    REPLY_TOKENS,
+    CallableTokenizer,
+    get_tokenizer,
+)
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.errors import (
+    InvalidInputError,
+    NotFoundError,
+    RenderError,
+    RevisionNotFoundError,
+    UnsupportedFormatError,
+)
+from trace_store.history import writing
+from trace_store.ident import format_time
+from trace_store.objects.commit import Commit, Operation
+from trace_store.oid import hash_object
+
+ADA = Environment(author="ada")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    return Repo.init(tmp_path, environment=ADA, clock=FixedClock(), durability="fast")
+
+
+def texts(context: CompiledContext) -> list[str]:
+    return [message.text for message in context.messages]
+
+
+def test_an_unborn_branch_has_an_empty_context(repo: Repo) -> None:
+    context = repo.compile()
+    assert (len(context), context.token_count, context.commit) == (0, 0, None)
+    assert context.messages[:] == []
+    assert context.tools == ()
+    with pytest.raises(RevisionNotFoundError):
+        repo.compile("HEAD~1")
+
+
+def test_the_context_of_an_earlier_time(repo: Repo) -> None:
+    results = [repo.append("user", text) for text in "abc"]
+    second = Commit.decode(repo.store.objects.read(results[1].oid)).time
+    assert texts(repo.compile(at=format_time(second))) == ["a", "b"]
+    assert texts(repo.compile(at="HEAD~2")) == ["a"]
+    with pytest.raises(NotFoundError):
+        repo.compile(at="1999-01-01")
+    with pytest.raises(NotFoundError):
+        repo.compile(at="no-such-branch")
+
+
+def test_a_context_stays_what_it_was(repo: Repo) -> None:
+    repo.append("user", "a")
+    early = repo.compile()
+    target = repo.append("user", "b").addresses[0]
+    repo.edit(target, "B")
+    repo.compile()
+    repo.seal()
+    assert texts(early) == ["a"]
+    assert len(early) == 1
+
+
+def test_messages_are_a_sequence(repo: Repo) -> None:
+    repo.commit([Message("user", str(i)) for i in range(700)])
+    repo.record_usage({"input_tokens": 1, "output_tokens": 1})
+    repo.append("user", "last")
+    messages = repo.compile().messages
+    assert len(messages) == 701
+    assert messages[-1].text == "last"
+    assert messages[699].text == "699"
+    assert [m.text for m in messages[697:]] == ["697", "698", "699", "last"]
+    assert [m.text for m in messages[::350]] == ["0", "350", "last"]
+    assert [m.position for m in messages] == list(range(701))
+    with pytest.raises(IndexError):
+        messages[701]
+
+
+def test_each_commit_can_stand_as_one_line(repo: Repo) -> None:
+    repo.commit([Message("user", "plan\nthe rest"), Message("user", "x")])
+    repo.commit([Message("assistant", "done")], message="what was decided")
+    context = repo.compile(strategy="messages")
+    assert [(m.role, m.text) for m in context.messages] == [
+        ("user", "user: plan the rest (+1)"),
+        ("assistant", "what was decided"),
+    ]
+    assert context.to_openai()["messages"][1]["content"] == "what was decided"
+    assert context.token_count > 0
+    with pytest.raises(InvalidInputError):
+        repo.compile(strategy="vibes")
+
+
+def test_a_custom_compiler_makes_the_messages(repo: Repo) -> None:
+    repo.commit([Message("user", text) for text in "abc"])
+
+    def last_two(context: CompiledContext) -> Sequence[Message]:
+        return [message.message() for message in context.messages[-2:]]
+
+    context = repo.compile(compiler=last_two)
+    assert [m.text for m in context.messages] == ["b", "c"]
+    assert context.to_anthropic()["messages"][0]["content"]
+
+
+def test_reasoning_is_shown_or_hidden(repo: Repo) -> None:
+    repo.append("user", "q")
+    repo.append("assistant", [Reasoning("because", "sig"), Text("answer")], model="claude-opus-4-6")
+    shown = repo.compile(model="claude-opus-4-6").to_anthropic()
+    hidden = repo.compile(model="claude-opus-4-6", reasoning=False).to_anthropic()
+    assert "because" in str(shown)
+    assert "because" not in str(hidden)
+    assert "answer" in str(hidden)
+
+
+def test_token_counts_say_where_they_come_from(repo: Repo) -> None:
+    repo.append("user", "some words to count")
+    plain = repo.compile()
+    assert plain.token_source == "exact:o200k_base"
+    assert plain.token_count > get_tokenizer().count("some words to count")
+    claude = repo.compile(model="claude-opus-4-6")
+    assert claude.token_source == "estimate:o200k_base*1.25"
+    assert claude.token_count == round(plain.token_count * 1.25)
+    assert repo.compile(model="gpt-4").token_source == "exact:cl100k_base"
+    repo.append("user", [Image("image/png", b"\x89PNG")])
+    assert repo.compile().token_source == "estimate:o200k_base"
+    assert [pure for _, pure in repo.compile().message_tokens()] == [True, False]
+
+
+def test_a_custom_tokenizer_counts(tmp_path: Path) -> None:
+    words = CallableTokenizer("words", lambda text: len(text.split()))
+    repo = Repo.init(tmp_path, environment=ADA, tokenizer=words)
+    repo.append("user", "three words here")
+    context = repo.compile()
+    assert context.token_source == "custom:words"
+    assert context.token_count == 3 + MESSAGE_TOKENS + REPLY_TOKENS
+
+
+def test_broken_pairs_are_repaired_or_refused(repo: Repo) -> None:
+    repo.append("user", "look")
+    call = repo.append("assistant", [Text("hm"), ToolCall("t1", "read", "{}")])
+    result = repo.append("tool", [ToolResult("t1", "x")])
+    repo.append("user", "and?")
+    repo.remove(result.addresses[0])
+    rendered = repo.compile().render("openai")
+    assert [repair.code for repair in rendered.repairs] == ["orphan-call"]
+    assert "tool_calls" not in str(rendered.request)
+    with pytest.raises(RenderError) as caught:
+        repo.compile().render("openai", strict=True)
+    assert caught.value.address == call.addresses[0]
+
+
+def test_what_this_version_does_not_know_is_refused_by_name(repo: Repo) -> None:
+    tip = repo.append("user", "a").oid
+    commit = Commit([tip], "ada", 1, [Operation("teleport", {"targets": []})])
+    data = commit.encode()
+    edit = RefEdit("refs/heads/main", hash_object(data), ANY)
+    repo.store.transact(lambda _: Transaction([(hash_object(data), data)], [edit]))
+    with pytest.raises(UnsupportedFormatError, match="teleport"):
+        repo.compile()
+    with pytest.raises(UnsupportedFormatError, match="teleport"):
+        repo.edit((tip, 0), "x")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 63, 64, 65, 200, 320, 383])
+def test_a_torn_or_garbled_index_is_rebuilt(repo: Repo, cut: int) -> None:
+    for text in "abc":
+        repo.append("user", text)
+    expected = repo.compile().prefix_hash
+    path = Path(repo.store.layout.index_file("refs/heads/main", "messages"))
+    whole = path.read_bytes()
+    for damaged in (whole[:cut], whole[:cut] + bytes(len(whole) - cut), whole + b"\0" * cut):
+        path.write_bytes(damaged)
+        again = Repo.open(repo.store.layout.root + "/..", environment=ADA)
+        assert again.compile().prefix_hash == expected
+        assert texts(again.compile()) == ["a", "b", "c"]
+        again.append("user", "d")
+        assert texts(again.compile()) == ["a", "b", "c", "d"]
+        again.store.transact(
+            lambda _, oid=again.resolve("HEAD~1"): Transaction(  # type: ignore[misc]
+                [], [RefEdit("refs/heads/main", oid, ANY)]
+            )
+        )
+        path.write_bytes(whole)
+
+
+def test_an_index_of_another_branch_is_taken_over(repo: Repo) -> None:
+    for text in "abc":
+        repo.append("user", text)
+    repo.compile()
+    edit = RefEdit("refs/heads/side", repo.resolve("HEAD"), None)
+    repo.store.transact(lambda _: Transaction([], [edit]))
+    writing.commit(repo.store, [Message("user", "s")], author="ada", branch="side")
+    assert texts(repo.compile("side")) == ["a", "b", "c", "s"]
+    assert texts(repo.compile("side~2")) == ["a", "b"]
+    assert repo.contexts.verify("side").matches

@@ -1,0 +1,284 @@
+"""Commits: what is written, where, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trace_store import (
+    Environment,
+    FixedClock,
+    Message,
+    ObjectId,
+    Repo,
+    Store,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.errors import (
+    InvalidInputError,
+    InvalidMessageError,
+    InvalidOperationError,
+    InvalidRefNameError,
+    MessageNotFoundError,
+)
+from trace_store.history import walk, writing
+from trace_store.objects.commit import Commit
+from trace_store.objects.message import load_parts
+
+ADA = Environment(author="ada")
+
+
+@pytest.fixture(params=["disk", "memory"])
+def repo(request: pytest.FixtureRequest, tmp_path: Path) -> Repo:
+    if request.param == "memory":
+        return Repo.memory(author="ada", clock=FixedClock())
+    return Repo.init(tmp_path, environment=ADA, clock=FixedClock(), durability="fast")
+
+
+def texts(repo: Repo, revision: str = "HEAD") -> list[str]:
+    return [message.text for message in repo.compile(revision).messages]
+
+
+def commit_of(repo: Repo, oid: ObjectId) -> Commit:
+    return Commit.decode(repo.store.objects.read(oid))
+
+
+def branch(repo: Repo, name: str, oid: ObjectId) -> None:
+    edit = RefEdit(f"refs/heads/{name}", oid, ANY)
+    repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
+
+
+def test_a_commit_says_who_when_and_after_what(repo: Repo) -> None:
+    first = repo.commit([Message("user", "a")], message="begin")
+    second = repo.append("assistant", "b")
+    commit = commit_of(repo, second.oid)
+    assert commit.parents == (first.oid,)
+    assert commit.author == "ada"
+    assert commit.time > commit_of(repo, first.oid).time
+    assert commit_of(repo, first.oid).message == "begin"
+    assert (second.ref, second.message_count) == ("refs/heads/main", 1)
+    assert second.addresses == [(second.oid, 0)]
+
+
+def test_the_same_content_is_stored_once(repo: Repo) -> None:
+    repo.append("user", "the same words")
+    before = set(repo.store.objects.iterate())
+    repo.append("assistant", "the same words")
+    assert len(set(repo.store.objects.iterate()) - before) == 1, "the commit alone"
+
+
+def test_every_operation_through_one_batch(repo: Repo) -> None:
+    with repo.batch("all at once") as draft:
+        first = draft.append("user", "a")
+        second = draft.append("user", "b")
+        third = draft.append("user", "c")
+        draft.move([third], after=None)
+        draft.edit(first, "A")
+        draft.annotate([first], priority="pinned", labels=["decision"], keep=["A"])
+        draft.remove([second], ghost=True)
+        draft.replace([third], [Message("user", "C1"), Message("user", "C2")], reason="test")
+        draft.set_tools([{"name": "read"}])
+        draft.record_usage({"prompt_tokens": 3, "completion_tokens": 1}, model="gpt-5")
+    result = draft.result
+    assert result is not None
+    assert len(list(repo.log())) == 1
+    context = repo.compile()
+    assert [m.text for m in context.messages] == [
+        "C1",
+        "C2",
+        "A",
+        f"[removed {result.oid.short(8)}.1]",
+    ]
+    assert context.messages[2].priority == "pinned"
+    assert context.messages[2].labels == {"decision"}
+    assert context.tools == ({"name": "read"},)
+    assert repo.contexts.verify().matches
+
+
+def test_earlier_wordings_come_back(repo: Repo) -> None:
+    first = repo.append("user", "one")
+    repo.edit(first.addresses[0], "two")
+    repo.edit(first.addresses[0], "three")
+    repo.restore(first.addresses[0], version=1)
+    assert texts(repo) == ["two"]
+    repo.restore(first.addresses[0], version=0)
+    assert texts(repo) == ["one"]
+    with pytest.raises(InvalidOperationError):
+        repo.restore(first.addresses[0], version=3)
+    entry = repo.contexts.fold(repo.resolve("HEAD")).entry(first.addresses[0])
+    said = [load_parts(v.parts, repo.store.objects.read) for v in entry.versions]
+    assert said == [(Text("one"),), (Text("two"),), (Text("three"),)]
+
+
+def test_a_restored_message_stands_where_it_stood(repo: Repo) -> None:
+    middle = [repo.append("user", text) for text in "abc"][1]
+    repo.remove(middle.addresses[0])
+    assert texts(repo) == ["a", "c"]
+    repo.restore(middle.addresses[0])
+    assert texts(repo) == ["a", "b", "c"]
+
+
+def test_a_replacement_keeps_what_it_replaced_readable(repo: Repo) -> None:
+    targets = [repo.append("user", text).addresses[0] for text in "abcd"][1:3]
+    repo.replace(targets, [Message("user", "b and c")], reason="compression", model="m", prompt="?")
+    assert texts(repo) == ["a", "b and c", "d"]
+    assert texts(repo, "HEAD~1") == ["a", "b", "c", "d"]
+    repo.restore(targets)
+    assert texts(repo) == ["a", "b and c", "b", "c", "d"]
+
+
+def test_messages_of_another_branch_are_included_once_with_their_state(repo: Repo) -> None:
+    base = repo.append("user", "base")
+    branch(repo, "side", base.oid)
+    ours = repo.append("user", "ours")
+    repo.store.refs.set_head("refs/heads/side")
+    theirs = repo.append("user", "theirs")
+    repo.edit(theirs.addresses[0], "theirs, reworded")
+    side = repo.resolve("HEAD")
+    repo.store.refs.set_head("refs/heads/main")
+    draft = writing.new_draft(repo.store)
+    draft.include([theirs.addresses[0]], after=base.addresses[0])
+    writing.write(repo.store, draft, author="ada", merge=[side])
+    assert texts(repo) == ["base", "theirs, reworded", "ours"]
+    again = writing.new_draft(repo.store)
+    again.include([theirs.addresses[0]])
+    writing.write(repo.store, again, author="ada", merge=[side])
+    assert texts(repo) == ["base", "theirs, reworded", "ours"]
+    assert repo.compile().messages[1].address == theirs.addresses[0]
+    with pytest.raises(InvalidOperationError):
+        draft = writing.new_draft(repo.store)
+        draft.include([ours.addresses[0]])
+        writing.write(repo.store, draft, author="ada", merge=[side])
+
+
+def test_a_detached_head_takes_commits(repo: Repo) -> None:
+    first = repo.append("user", "a")
+    repo.append("user", "b")
+    repo.store.refs.set_head(first.oid)
+    third = repo.append("user", "c")
+    assert third.ref is None
+    assert texts(repo) == ["a", "c"]
+    assert texts(repo, "main") == ["a", "b"]
+
+
+def test_a_commit_goes_to_the_branch_that_is_named(repo: Repo) -> None:
+    repo.append("user", "a")
+    writing.commit(repo.store, [Message("user", "elsewhere")], author="ada", branch="notes/x")
+    assert texts(repo) == ["a"]
+    assert texts(repo, "notes/x") == ["elsewhere"]
+    with pytest.raises(InvalidRefNameError):
+        writing.commit(repo.store, [Message("user", "x")], author="ada", branch="a..b")
+
+
+@pytest.mark.parametrize("author", ["", "  ", "a\nb", "x" * 2000, "\ud800"])
+def test_an_author_that_cannot_be_one_is_refused(repo: Repo, author: str) -> None:
+    with pytest.raises(InvalidInputError):
+        writing.commit(repo.store, [Message("user", "x")], author=author)
+    assert repo.store.refs.head().oid is None
+
+
+def test_nothing_is_no_commit(repo: Repo) -> None:
+    with pytest.raises(InvalidMessageError):
+        repo.commit([])
+    with repo.batch() as draft:
+        pass
+    assert draft.result is None
+    assert repo.store.refs.head().oid is None
+
+
+def test_bad_messages_are_refused_before_anything_is_written(repo: Repo) -> None:
+    with pytest.raises(InvalidMessageError):
+        repo.append("narrator", "x")
+    with pytest.raises(InvalidMessageError):
+        repo.append("user", "x", kind="poem")
+    with pytest.raises(InvalidMessageError):
+        repo.append("assistant", [ToolCall("\ud800", "f", "{}")])
+    with pytest.raises(InvalidMessageError):
+        repo.append("user", [object()])  # type: ignore[list-item]
+    assert list(repo.store.objects.iterate()) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r, t: r.edit(t, "x"),
+        lambda r, t: r.annotate(t, priority="skip"),
+        lambda r, t: r.remove(t),
+        lambda r, t: r.restore(t),
+        lambda r, t: r.replace([t], []),
+        lambda r, t: r.move(t, after=None),
+    ],
+)
+def test_a_message_that_is_not_there_cannot_be_changed(repo: Repo, change: object) -> None:
+    repo.append("user", "a")
+    tip = repo.resolve("HEAD")
+    for target in ((ObjectId(b"\1" * 32), 0), (tip, 5)):
+        with pytest.raises((InvalidOperationError, MessageNotFoundError)):
+            change(repo, target)  # type: ignore[operator]
+    assert repo.resolve("HEAD") == tip
+
+
+def test_two_writers_make_one_line(tmp_path: Path) -> None:
+    repo = Repo.init(tmp_path, environment=ADA, durability="fast")
+    other = Repo.open(tmp_path, environment=Environment(author="eve"), durability="fast")
+    for i in range(10):
+        (repo, other)[i % 2].append("user", str(i))
+    assert texts(repo) == texts(other) == [str(i) for i in range(10)]
+    assert [e.commit.author for e in repo.log()] == ["eve", "ada"] * 5
+
+
+def test_content_over_a_blob_is_kept_whole(tmp_path: Path) -> None:
+    long = "0123456789abcdef" * (9 * 1024 * 1024 // 16) + "the end"
+    with Repo.init(tmp_path, environment=ADA) as repo:
+        repo.append("tool", [ToolResult("t1", long)])
+    again = Repo.open(tmp_path, environment=ADA).compile().messages[0].parts[0]
+    assert again == ToolResult("t1", long)
+
+
+def test_the_log_walks_lines_ranges_and_merges(repo: Repo) -> None:
+    ids = [repo.append("user", str(i)).oid for i in range(4)]
+    branch(repo, "side", ids[1])
+    side = writing.commit(repo.store, [Message("user", "s")], author="ada", branch="side").oid
+    draft = writing.new_draft(repo.store)
+    draft.append("user", "merge")
+    merge = writing.write(repo.store, draft, author="ada", merge=[side]).oid
+
+    def log(revision: str, **options: object) -> list[ObjectId]:
+        return [entry.oid for entry in walk.log(repo.store, revision, **options)]  # type: ignore[arg-type]
+
+    assert log("main~1") == ids[::-1]
+    assert log("main", limit=1) == [merge]
+    assert log("main", first_parent=True) == [merge, *ids[::-1]]
+    assert log("main~3..main~1") == [ids[3], ids[2]]
+    assert set(log("main")) == {merge, side, *ids}
+    assert log("main").index(side) < log("main").index(ids[1])
+    assert log("side..main~1") == [ids[3], ids[2]]
+    assert set(log("side...main~1")) == {ids[3], ids[2], side}
+    assert log("main..side") == []
+
+
+def test_status_says_how_things_stand(repo: Repo) -> None:
+    assert repo.status().message_count == 0
+    assert repo.status().branch == "main"
+    repo.append("user", "one two three")
+    repo.store.config.set("budget", 100)
+    status = repo.status()
+    assert status.message_count == 1
+    assert status.token_count == repo.compile().token_count
+    assert status.share == (status.token_count or 0) / 100
+    if repo.store.local:
+        assert status.unsealed_transactions == 1
+        repo.seal()
+        assert repo.status().unsealed_transactions == 0
+
+
+def test_a_closed_repository_has_sealed(tmp_path: Path) -> None:
+    with Repo.init(tmp_path, environment=ADA) as repo:
+        repo.append("user", "x")
+    assert list((tmp_path / ".trace" / "objects" / "pack").glob("*.pack"))
+    assert Store.open(str(tmp_path / ".trace")).unsealed().transactions == 0
+    repo.close()
