@@ -194,11 +194,8 @@ def test_a_torn_or_garbled_index_is_rebuilt(repo: Repo, cut: int) -> None:
         assert texts(again.compile()) == ["a", "b", "c"]
         again.append("user", "d")
         assert texts(again.compile()) == ["a", "b", "c", "d"]
-        again.store.transact(
-            lambda _, oid=again.resolve("HEAD~1"): Transaction(  # type: ignore[misc]
-                [], [RefEdit("refs/heads/main", oid, ANY)]
-            )
-        )
+        back = Transaction([], [RefEdit("refs/heads/main", again.resolve("HEAD~1"), ANY)])
+        again.store.transact(lambda _, back=back: back)  # type: ignore[misc]
         path.write_bytes(whole)
 
 

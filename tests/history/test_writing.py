@@ -149,9 +149,9 @@ def test_messages_of_another_branch_are_included_once_with_their_state(repo: Rep
     writing.write(repo.store, again, author="ada", merge=[side])
     assert texts(repo) == ["base", "theirs, reworded", "ours"]
     assert repo.compile().messages[1].address == theirs.addresses[0]
+    draft = writing.new_draft(repo.store)
+    draft.include([ours.addresses[0]])
     with pytest.raises(InvalidOperationError):
-        draft = writing.new_draft(repo.store)
-        draft.include([ours.addresses[0]])
         writing.write(repo.store, draft, author="ada", merge=[side])
 
 
