@@ -22,12 +22,15 @@ from tests.store.support.histories import (
 )
 from trace_store.errors import FormatError, InvalidRefNameError, StorageError
 from trace_store.files import Disk
+from trace_store.ident import FixedClock
 from trace_store.journal import RefFold
 from trace_store.maintenance.sealing import seal
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import ReflogEntry, check_ref_name, is_ref_name
 from trace_store.refs.reflog import append_log, encode_entry, read_log
 from trace_store.refs.resolving import Lineage, resolve
+from trace_store.store import Store
+from trace_store.testing import RecordingDisk
 
 # A small history: 0 ← 1 ← 2, and 1 ← 3.
 OIDS = [hash_object(str(n).encode()) for n in range(4)]
@@ -350,3 +353,34 @@ class TestTipFiles:
             assert errors(again) == []
             seal(again)
             assert main_line(reopen(tmp_path)) == ["one", "two"]
+
+
+def test_a_long_log_is_not_read_from_its_beginning(tmp_path: Path) -> None:
+    path = str(tmp_path / "log")
+    append_log(Disk(), path, [ReflogEntry(OIDS[0], OIDS[1], n, "a", str(n)) for n in range(5000)])
+    disk = RecordingDisk()
+    recent = [ReflogEntry(OIDS[0], OIDS[1], n, "a", str(n)) for n in range(4990, 5010)]
+    append_log(disk, path, recent)
+    assert disk.read_bytes < 50_000
+    assert [entry.time for entry in read_log(Disk(), path)] == list(range(5010))
+
+
+def test_the_log_of_head_keeps_its_order_within_a_millisecond(tmp_path: Path) -> None:
+    store = Store.init(str(tmp_path), durability="fast", clock=FixedClock(step=0))
+    expected: list[str] = []
+    for number in range(6):
+        append(store, f"first {number}")
+        store.refs.set_head(OTHER, message=f"leave {number}")
+        append(store, f"other {number}", OTHER)
+        if number == 3:
+            seal(store)
+        store.refs.set_head(MAIN, message=f"return {number}")
+        expected += [
+            f"append first {number}",
+            f"leave {number}",
+            f"append other {number}",
+            f"return {number}",
+        ]
+        assert [entry.message for entry in store.refs.reflog("HEAD")][::-1] == expected
+    seal(store)
+    assert [entry.message for entry in reopen(tmp_path).refs.reflog("HEAD")][::-1] == expected

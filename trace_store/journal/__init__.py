@@ -3,7 +3,7 @@
 from trace_store.journal.file import JournalFile
 from trace_store.journal.folding import Fold, RefFold
 from trace_store.journal.frames import Frame, Move, encode_transaction
-from trace_store.journal.journal import Journal
+from trace_store.journal.journal import Journal, journal_numbers
 from trace_store.journal.published import Published
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "Published",
     "RefFold",
     "encode_transaction",
+    "journal_numbers",
 ]

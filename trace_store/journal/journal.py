@@ -271,8 +271,7 @@ class Journal:
     def _match_directory(self, changed: bool) -> bool:
         """Make `files` the unsealed journals on the disk; False when one vanished while it was opened."""
         sealed = self.published.sealed
-        numbers = [int(n) for n in self._disk.names(self._layout.journal_dir) if n.isdecimal()]
-        numbers = sorted(n for n in numbers if n > sealed)
+        numbers = sorted(n for n in journal_numbers(self._disk, self._layout) if n > sealed)
         kept: dict[int, JournalFile] = {}
         for file in self.files:
             if file.number in numbers and self._disk.identity(self._path(file)) == file.identity:
@@ -317,3 +316,9 @@ class Journal:
         self.fold = Fold()
         for file in self.files:
             self.fold.apply_all(file.frames)
+
+
+def journal_numbers(disk: Disk, layout: Layout) -> list[int]:
+    """Return the numbers of the journals on the disk, in no order; other files there are passed over."""
+    names = disk.names(layout.journal_dir)
+    return [int(n) for n in names if n.isascii() and n.isdecimal() and n[0] != "0" and len(n) < 16]

@@ -6,6 +6,7 @@ their history twice. Which packs are folded follows their sizes, so that each by
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -22,28 +23,29 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
     from trace_store.store import Store
 
-EXPECTED_RATIO = 4
-"""How much smaller than their raw content packs usually are; only used to guess a size."""
-ALWAYS_FOLD_BYTES = 32 * 1024
-"""Packs up to this size are folded whatever comes to them: writing them again costs next to nothing."""
+ALWAYS_FOLD_BYTES = 128 * 1024
+"""Packs with up to this much content are folded whatever comes to them: writing them again costs next to nothing."""
+MAXIMUM_FOLD_BYTES = MAXIMUM_PACK_BYTES // 2
+"""How large, compressed, the packs folded in one seal are together."""
 MAXIMUM_GIT_INDEX_BYTES = 256 * 1024 * 1024
+_IN_USE = (errno.EACCES, errno.EPERM, errno.EBUSY)
 _NAME_TAIL = 32
 """How many characters of a pack's name are looked for: git's index may leave out what names share in front."""
 
 
 def choose_packs(store: Store, raw_bytes: int) -> list[str]:
-    """Return the packs to fold together with `raw_bytes` of new content, oldest first."""
-    sizes: list[tuple[int, int, str]] = []
-    tracked: bytes | None = None
-    assert isinstance(store.objects, ObjectDatabase)
-    for name in store.objects.packs.names():
-        found = store.disk.stat(store.layout.pack_file(name))
-        if found is not None:
-            sizes.append((found.st_size, found.st_mtime_ns, name))
-    total = max(raw_bytes // EXPECTED_RATIO, ALWAYS_FOLD_BYTES)
+    """Return the packs to fold together with `raw_bytes` of new content, oldest first.
+
+    Those go along that hold no more than what they are folded with, so a byte is written again at most as often as
+    the content of the repository doubles.
+    """
+    total = max(raw_bytes, ALWAYS_FOLD_BYTES)
     chosen: list[tuple[int, str]] = []
-    for size, changed, name in sorted(sizes):
-        if size > total or total + size > MAXIMUM_PACK_BYTES // 2:
+    size = 0
+    tracked: bytes | None = None
+    for raw, packed, changed, name in sorted(_sizes(store)):
+        size += packed
+        if raw > total or size > MAXIMUM_FOLD_BYTES:
             break
         if tracked is None:
             tracked = git_index(store.disk, store.layout.root)
@@ -51,9 +53,24 @@ def choose_packs(store: Store, raw_bytes: int) -> list[str]:
                 break
         if (name[-_NAME_TAIL:] + PACK_SUFFIX).encode() in tracked or not _is_sound(store, name):
             continue
-        total += size
+        total += raw
         chosen.append((changed, name))
     return [name for _, name in sorted(chosen)]
+
+
+def _sizes(store: Store) -> Iterator[tuple[int, int, int, str]]:
+    """Yield (raw bytes, bytes, time of change, name) of every pack that can be read."""
+    assert isinstance(store.objects, ObjectDatabase)
+    for name in store.objects.packs.names():
+        packed = store.objects.packs.get(name)
+        found = store.disk.stat(store.layout.pack_file(name))
+        if packed is None or found is None:
+            continue
+        try:
+            raw = sum(place.raw for place in packed.pack.places())
+        except CorruptPackError:
+            continue
+        yield raw, found.st_size, found.st_mtime_ns, name
 
 
 def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
@@ -83,15 +100,26 @@ def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
 def remove_packs(store: Store, names: list[str]) -> None:
     """Remove packs all of whose objects are in another, durable one."""
     for name in names:
-        try:
-            store.disk.remove(store.layout.pack_file(name))
-            store.disk.remove(store.layout.pack_index_file(name))
-        except StorageError:
-            continue  # on Windows a file that is open elsewhere stays; the next time it may go
+        if remove_if_possible(store.disk, store.layout.pack_file(name)):
+            remove_if_possible(store.disk, store.layout.pack_index_file(name))
     if names:
         assert isinstance(store.objects, ObjectDatabase)
         with store.mutex:
             store.objects.packs.refresh()
+
+
+def remove_if_possible(disk: Disk, path: str) -> bool:
+    """Remove a file that nobody needs any more, and tell whether it is gone.
+
+    On Windows one that is open elsewhere cannot go; the next time it may.
+    """
+    try:
+        disk.remove(path)
+    except StorageError as error:
+        if error.errno not in _IN_USE:
+            raise
+        return False
+    return True
 
 
 def git_index(disk: Disk, root: str) -> bytes | None:

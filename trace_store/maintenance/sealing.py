@@ -17,9 +17,14 @@ from trace_store.errors import (
     FormatError,
     UnsupportedFormatError,
 )
-from trace_store.journal import Fold
+from trace_store.journal import Fold, journal_numbers
 from trace_store.journal.published import save, stamp_of
-from trace_store.maintenance.folding import choose_packs, objects_of, remove_packs
+from trace_store.maintenance.folding import (
+    choose_packs,
+    objects_of,
+    remove_if_possible,
+    remove_packs,
+)
 from trace_store.maintenance.locking import operation_lock
 from trace_store.maintenance.sweeping import sweep
 from trace_store.odb import ObjectDatabase, PackWriter
@@ -113,6 +118,9 @@ class _Sealing:
 
     def run(self) -> SealReport:
         store, journal = self._store, self._store.journal
+        with store.mutex:
+            journal.refresh()
+            self._refuse_unknown(journal.files)  # before another journal is begun
         number = store.rotate()
         with store.mutex:
             journal.refresh()
@@ -159,7 +167,7 @@ class _Sealing:
         with self._store.mutex:
             objects.packs.refresh()
         fresh = [(oid, file, *place) for file in files for oid, place in file.objects.items()]
-        fresh = [entry for entry in fresh if not objects.packs.contains(entry[0])]
+        fresh = [entry for entry in fresh if not self._is_packed(entry[0])]
         if not fresh:
             return [], []
         size = sum(entry[3] for entry in fresh)
@@ -178,6 +186,12 @@ class _Sealing:
         with self._store.mutex:
             objects.packs.refresh()
         return names, [name for name in fold if name not in names]
+
+    def _is_packed(self, oid: bytes) -> bool:
+        try:
+            return self._objects.packs.read(oid) is not None
+        except FormatError:
+            return False  # the journal's copy may be the last sound one
 
     def _sound(self, oid: bytes, data: bytes) -> bytes:
         try:
@@ -234,7 +248,7 @@ class _Sealing:
     def _clean(self, before: Published, folded: list[str]) -> None:
         store = self._store
         remove_packs(store, folded)
-        for name in store.disk.names(store.layout.journal_dir):
-            if name.isdecimal() and int(name) <= before.sealed:
-                store.disk.remove(store.layout.journal_file(int(name)))
+        for number in journal_numbers(store.disk, store.layout):
+            if number <= before.sealed:
+                remove_if_possible(store.disk, store.layout.journal_file(number))
         sweep(store)

@@ -52,6 +52,7 @@ class Packs:
         self._layout = layout
         self._open: dict[str, IndexedPack] = {}
         self._listed = False
+        self._recent = ""
         self._frames: dict[tuple[str, int], bytes] = {}
         self._frame_bytes = 0
         self.damaged: dict[str, CorruptPackError] = {}
@@ -65,10 +66,11 @@ class Packs:
         """
         self._list()
         failure: FormatError | None = None
-        for packed in list(self._open.values()):
+        for packed in self._likely_first():
             found = packed.index.find(oid)
             if found is None:
                 continue
+            self._recent = packed.pack.name
             try:
                 return self._extract(packed, oid, found)
             except (CorruptObjectError, CorruptIndexError) as error:
@@ -89,7 +91,7 @@ class Packs:
     def contains(self, oid: bytes) -> bool:
         """Tell whether a pack has the object."""
         self._list()
-        return any(packed.index.find(oid) is not None for packed in self._open.values())
+        return any(packed.index.find(oid) is not None for packed in self._likely_first())
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
         """Return ids that begin with these hex digits."""
@@ -141,6 +143,15 @@ class Packs:
         for name in list(self._open):
             self._drop(name)
         self._listed = False
+
+    def _likely_first(self) -> Iterator[IndexedPack]:
+        """Yield all packs, beginning with the one that had the last object: neighbours are read together."""
+        recent = self._open.get(self._recent)
+        if recent is not None:
+            yield recent
+        for packed in list(self._open.values()):
+            if packed is not recent:
+                yield packed
 
     def _list(self) -> None:
         if not self._listed:

@@ -151,8 +151,10 @@ class RefDatabase:
             scratch = self._layout.tmp_dir
             replace_file(self._disk, self._layout.head_file, data, scratch=scratch)
             new = self.head().oid
-            entry = ReflogEntry(old, new, self._clock.now(), author, message)
-            append_log(self._disk, self._layout.log_file(NAME), [entry])
+            # What the journals say of HEAD came before, so it is written first; a seal will find it there.
+            entries = entries_of(self._journal.fold.frames).get(NAME, [])
+            entries.append(ReflogEntry(old, new, self._clock.now(), author, message))
+            append_log(self._disk, self._layout.log_file(NAME), entries)
 
     def reflog(self, name: str) -> list[ReflogEntry]:
         """Return the movements of a ref, or of HEAD, newest first."""

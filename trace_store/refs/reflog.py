@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _ABSENT = "-"
 _TORN = b"\0\n"
 """Ends a line that was not written to its end, so that it is never taken for a whole one."""
-_LOOK_BACK = 4
-"""How far back to look for entries that are there already, as a multiple of what is to be added."""
+_FIRST_SPAN = 4096
 
 
 class ReflogEntry:
@@ -83,9 +82,7 @@ def append_log(disk: Disk, path: str, entries: Sequence[ReflogEntry]) -> None:
     if fd is None:
         return
     try:
-        size = disk.size(fd)
-        span = _LOOK_BACK * sum(map(len, lines))
-        tail = disk.read_at(fd, max(0, size - span), span)
+        tail = _tail_since(disk, fd, min(entry.time for entry in entries))
         known = set(tail.splitlines(keepends=True))
         data = b"".join(line for line in lines if line not in known)
         if tail and not tail.endswith(b"\n"):
@@ -98,10 +95,25 @@ def append_log(disk: Disk, path: str, entries: Sequence[ReflogEntry]) -> None:
 
 def join_logs(logged: Sequence[ReflogEntry], recent: Sequence[ReflogEntry]) -> list[ReflogEntry]:
     """Return the entries of a file and those still in journals, oldest first, each once."""
-    known = set(logged[-_LOOK_BACK * len(recent) :]) if recent else set()
-    joined = [*logged, *(entry for entry in recent if entry not in known)]
-    joined.sort(key=lambda entry: entry.time)
-    return joined
+    if not recent:
+        return list(logged)
+    oldest = min(entry.time for entry in recent)
+    known = {entry for entry in logged if entry.time >= oldest}
+    return [*logged, *(entry for entry in recent if entry not in known)]
+
+
+def _tail_since(disk: Disk, fd: int, time: int) -> bytes:
+    """Return the end of a reflog, back to before a time; reads no more than about twice that."""
+    size = disk.size(fd)
+    span = _FIRST_SPAN
+    while True:
+        tail = disk.read_at(fd, max(0, size - span), min(span, size))
+        if span >= size:
+            return tail
+        entry = _decode(tail.split(b"\n", 2)[1]) if tail.count(b"\n") > 1 else None
+        if entry is not None and entry.time < time:
+            return tail
+        span *= 2
 
 
 def _decode(line: bytes) -> ReflogEntry | None:

@@ -11,7 +11,13 @@ import stat
 from _thread import RLock
 
 from trace_store.config import DEFAULT_BRANCH, Config, new_config
-from trace_store.errors import AlreadyExistsError, ClosedError, InvalidInputError, StorageError
+from trace_store.errors import (
+    AlreadyExistsError,
+    ClosedError,
+    FormatError,
+    InvalidInputError,
+    StorageError,
+)
 from trace_store.files import Disk, create_file
 from trace_store.ident import SystemClock
 from trace_store.journal import Frame, Journal, encode_transaction
@@ -355,7 +361,12 @@ class Store:
             )
         if journal.contains(oid):
             return False
-        return len(data) < WORTH_LOOKING_UP_BYTES or not self.objects.contains(oid)
+        if len(data) < WORTH_LOOKING_UP_BYTES or not self.objects.contains(oid):
+            return True
+        try:
+            return not self.objects.read(oid)
+        except FormatError:
+            return True  # a damaged copy does not count
 
     def _transact_in_memory(
         self, build: Callable[[RefReader], Transaction | None], author: str
