@@ -110,7 +110,9 @@ def test_only_new_bytes_are_read(tmp_path: Path, store: Store) -> None:
     t.assistant("msg_last", text("One more."), stop="end_turn")
     t.write(tmp_path)
     grown = import_paths(store, [path]).files[0]
-    assert grown.bytes_read < len(t.data) - size + 300_000  # the head that tells the format is looked at too
+    assert (
+        grown.bytes_read < len(t.data) - size + 300_000
+    )  # the head that tells the format is looked at too
     assert (grown.commits, grown.messages) == (2, 2)
     assert grown.records == {("user", "message"): 1, ("assistant", "message"): 1}
 
@@ -128,7 +130,9 @@ def test_a_file_that_shrank_or_was_rewritten_is_read_whole(tmp_path: Path, store
     import_paths(store, [path])
     after = branches(store)
     assert after.items() >= before.items()
-    assert any("/copies/" in name for name in after), "another version of the session stands beside it"
+    assert any("/copies/" in name for name in after), (
+        "another version of the session stands beside it"
+    )
 
 
 def test_a_damaged_memory_counts_as_none(tmp_path: Path, store: Store) -> None:

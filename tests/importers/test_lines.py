@@ -15,7 +15,9 @@ from trace_store.importers.lines import Line, read_lines
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -39,7 +41,9 @@ def test_lines_are_what_split_makes(data: bytes, chunk: int) -> None:
     assert [line.data for line in found] == expected
     assert [line.number for line in found] == list(range(1, len(expected) + 1))
     assert all(data[line.offset : line.offset + line.length] == line.data for line in found)
-    assert [line.ended for line in found] == [True] * data.count(b"\n") + [False] * (len(found) - data.count(b"\n"))
+    assert [line.ended for line in found] == [True] * data.count(b"\n") + [False] * (
+        len(found) - data.count(b"\n")
+    )
 
 
 @given(st.binary(max_size=200), st.integers(1, 64), st.integers(0, 20))
@@ -54,7 +58,10 @@ def test_reading_on_makes_what_reading_at_once_makes(data: bytes, at: int) -> No
     starts = {line.offset: index for index, line in enumerate(whole)}
     if at in starts:
         rest = read_lines(
-            lambda offset, size: data[offset : offset + size], len(data), offset=at, number=starts[at] + 1
+            lambda offset, size: data[offset : offset + size],
+            len(data),
+            offset=at,
+            number=starts[at] + 1,
         )
         assert list(rest) == whole[starts[at] :]
 
@@ -91,9 +98,16 @@ def test_a_file_that_shrinks_while_it_is_read_just_ends() -> None:
     assert [line.data for line in found] == [b'{"a":1}', b'{"b":2}']
 
 
-@given(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), min_size=1, max_size=4), st.booleans())
-def test_every_object_of_a_line_is_found(objects: list[dict[str, object]], ascii_only: bool) -> None:
-    spelled = [json.dumps(o, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for o in objects]
+@given(
+    st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), min_size=1, max_size=4),
+    st.booleans(),
+)
+def test_every_object_of_a_line_is_found(
+    objects: list[dict[str, object]], ascii_only: bool
+) -> None:
+    spelled = [
+        json.dumps(o, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for o in objects
+    ]
     line = b" ".join(spelled)
     found = one(line)
     assert [r.data for r in found if isinstance(r, Record)] == objects

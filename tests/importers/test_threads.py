@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.importers.support.states import branches, commits, context, entries, raw_records
 from tests.importers.support.transcripts import SESSION, Transcript, call, lively, records_in, text
@@ -46,14 +47,16 @@ def test_a_subagent_inside_the_file_branches_from_its_call(tmp_path: Path) -> No
         "assistant: It is in parser.py.",
     ]
     main, agent = commits(store, found[SESSION]), commits(store, found[side])
-    assert agent[:2] == main[:2] or [c.encode() for c in agent[:2]] == [c.encode() for c in main[:2]]
+    assert agent[:2] == main[:2] or [c.encode() for c in agent[:2]] == [
+        c.encode() for c in main[:2]
+    ]
     assert len(entries(store, found[side])) == 6, "what it was called from lies hidden before it"
 
 
 def agent_file(session: str = SESSION) -> Transcript:
     t = Transcript(session)
     t._count = 500
-    side = {"isSidechain": True, "agentId": "a1b2c3"}
+    side: dict[str, Any] = {"isSidechain": True, "agentId": "a1b2c3"}
     t.user("Count the lines.", parent=None, **side)
     t.assistant("msg_a1", call("toolu_wc", "Bash", command="wc -l"), **side)
     t.result("toolu_wc", "42", **side)
@@ -65,7 +68,9 @@ def calling_session() -> Transcript:
     t = Transcript()
     t.user("How many lines?")
     t.assistant("msg_1", call("toolu_task", "Task", prompt="Count the lines."))
-    t.result("toolu_task", "There are 42.", toolUseResult={"agentId": "a1b2c3", "status": "completed"})
+    t.result(
+        "toolu_task", "There are 42.", toolUseResult={"agentId": "a1b2c3", "status": "completed"}
+    )
     t.assistant("msg_2", text("42 lines."))
     return t
 
@@ -86,7 +91,9 @@ def test_a_subagent_with_its_own_file_branches_from_its_call(tmp_path: Path) -> 
     assert import_paths(store, [str(tmp_path)]).commits == 0
 
 
-def test_a_subagent_imported_before_its_session_moves_when_its_call_is_known(tmp_path: Path) -> None:
+def test_a_subagent_imported_before_its_session_moves_when_its_call_is_known(
+    tmp_path: Path,
+) -> None:
     agent = agent_file().write(tmp_path, "agent-a1b2c3")
     store = Store.memory()
     import_paths(store, [agent])
@@ -97,7 +104,9 @@ def test_a_subagent_imported_before_its_session_moves_when_its_call_is_known(tmp
     report = import_paths(store, [calling_session().write(tmp_path), agent])
     assert len(commits(store, branches(store)[name])) == 6
     assert context(store, branches(store)[name]) == context(store, alone)
-    assert list(report.files[1].trashed) == [f"refs/trash/heads/sessions/claude-code/{name}/{alone.short()}"]
+    assert list(report.files[1].trashed) == [
+        f"refs/trash/heads/sessions/claude-code/{name}/{alone.short()}"
+    ]
 
 
 def test_a_rewind_leaves_a_branch_and_goes_on_before_it(tmp_path: Path) -> None:
@@ -181,11 +190,17 @@ def test_a_cleared_context_begins_anew(tmp_path: Path) -> None:
     t = Transcript()
     t.user("Plan it.")
     t.assistant("msg_1", text("Here is the plan."))
-    t.add({"type": "progress", "data": {"type": "hook_progress", "hookName": "SessionStart:clear"}}, parent=None)
+    t.add(
+        {"type": "progress", "data": {"type": "hook_progress", "hookName": "SessionStart:clear"}},
+        parent=None,
+    )
     t.user("Implement the plan.")
     t.assistant("msg_2", text("Done."))
     store = imported(t, tmp_path)
-    assert context(store, branches(store)[SESSION]) == ["user: Implement the plan.", "assistant: Done."]
+    assert context(store, branches(store)[SESSION]) == [
+        "user: Implement the plan.",
+        "assistant: Done.",
+    ]
     assert len(entries(store, branches(store)[SESSION])) == 4
 
 

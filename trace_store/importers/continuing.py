@@ -9,11 +9,11 @@ Rule: decides what one planned commit becomes; `writing` writes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trace_store.importers.contract import Place, PlannedCommit
+from trace_store.importers.contract import Place, PlannedCommit, Record
 from trace_store.importers.known import chain, key_of, read_commit
 from trace_store.importers.making import (
     Address,
@@ -120,17 +120,12 @@ class Continuation:
         abandoned = self._abandoned(planned)
         self._rows[planned.number] = (planned.parent, len(planned.messages))
         self._last = planned.number
+        # Records that stood at the end of the file had a commit of their own.
+        records = tuple(r for r in planned.records if r.parts or r.raw not in self._carried)
+        whole = replace(planned, removes=(*abandoned, *planned.removes), records=records)
         present = self._present.get(planned.key)
         if present is not None:
-            first = present.commits[0]
-            made = self._complete(planned, present, gathering, source=source)
-            return first, made
-        whole = replace(
-            planned,
-            removes=(*abandoned, *planned.removes),
-            # Records that stood at the end of the file had a commit of their own.
-            records=tuple(r for r in planned.records if r.parts or r.raw not in self._carried),
-        )
+            return present.commits[0], self._complete(whole, present, gathering, source=source)
         operations = [
             *earlier_operations(whole, gathering.put, address, stored_parts),
             *own_operations(whole, gathering.put, address),
@@ -150,8 +145,7 @@ class Continuation:
         for index, address in enumerate(where):
             if address != (present.commits[0], index):
                 self.places[planned.number, index] = address
-        records = sum(record_count(commit, self._store.objects.read) for commit in commits)
-        fresh = planned.records[records:] if source and records else ()
+        fresh = self._fresh(planned, commits) if source else ()
         stored = [stored_message(message, gathering.put) for message in planned.messages]
         operations: list[Operation] = [
             ops.edit(where[index], message["parts"])
@@ -172,7 +166,7 @@ class Continuation:
             planned,
             key=f"{planned.key}{GROWN}{len(planned.records)}",
             messages=planned.messages[len(where) :],
-            records=tuple(fresh),
+            records=fresh,
             meta={},
         )
         kept = put_source(rest, gathering.put) if source else None
@@ -181,6 +175,15 @@ class Continuation:
             self.places[planned.number, len(where) + index] = (made.oid, index)
         present.commits.append(made.oid)
         return made
+
+    def _fresh(self, planned: PlannedCommit, commits: Sequence[Commit]) -> tuple[Record, ...]:
+        """Return the records that are not kept yet; none where an earlier import was told to keep none."""
+        read = self._store.objects.read
+        count = sum(record_count(commit, read) for commit in commits)
+        if not count or count == len(planned.records):
+            return ()
+        kept = {raw for commit in commits for raw in source_records(commit, read)}
+        return tuple(record for record in planned.records if record.raw not in kept)
 
     def _made(
         self,

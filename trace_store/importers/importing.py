@@ -231,8 +231,9 @@ class _Run:
         )
 
     def _ref(self, plan: Plan) -> str:
-        if self._onto is not None:
-            return self._onto
+        return self._onto if self._onto is not None else self._folder(plan)
+
+    def _folder(self, plan: Plan) -> str:
         return self._session_ref(plan) + (f"/agents/{plan.agent}" if plan.agent else "")
 
     def _session_ref(self, plan: Plan) -> str:
@@ -242,7 +243,7 @@ class _Run:
         """Return the writer for a file that is read from its beginning."""
         store, ref = self._store, self._ref(plan)
         known = Known()
-        for _, value in session_refs(store, ref):
+        for _, value in session_refs(store, self._folder(plan)):
             known.add(store, value)
         tip = store.refs.read(ref)
         if self._onto is not None or look_back(store, tip, ())[1]:
@@ -253,6 +254,7 @@ class _Run:
         return PlanWriter(
             store,
             ref,
+            folder=self._folder(plan),
             source=self._source,
             known=known,
             oids={},
@@ -277,13 +279,14 @@ class _Run:
         if made and not comes_from:
             return None
         known = Known()
-        for _, value in session_refs(store, memory.ref):
+        for _, value in session_refs(store, self._folder(plan)):
             known.add(store, value, made)
         if self._onto is not None or others or memory.continuation is not None:
             self._continuation = Continuation(store, tip, made, saved=memory.continuation)
         self._writer = PlanWriter(
             store,
             memory.ref,
+            folder=self._folder(plan),
             source=self._source,
             known=known,
             oids=oids,

@@ -27,6 +27,10 @@ UNFINISHED = "unfinished-line"
 
 _BLANK = " \t\r\n"
 
+# Records repeat their keys; these passed the filter as they are.
+_plain_keys: set[str] = set()
+MAXIMUM_REMEMBERED_KEYS = 4096
+
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
@@ -115,26 +119,38 @@ def _filtered(value: Any, depth: int) -> Any:
     if kind is str:
         return filter_text(value)
     if kind is dict:
-        if depth > MAXIMUM_NESTING:
-            raise RecursionError
-        changed: dict[str, Any] | None = None
-        for key, item in value.items():
-            kept = (
-                item
-                if item is None or item is True or item is False
-                else _filtered(item, depth + 1)
-            )
-            name = filter_text(key)
-            if changed is None and (kept is not item or name is not key):
-                changed = dict(value)
-            if changed is not None:
-                if name is not key:
-                    changed.pop(key, None)
-                changed[name] = kept
-        return value if changed is None else changed
-    if kind is list:
-        if depth > MAXIMUM_NESTING:
-            raise RecursionError
-        items = [_filtered(item, depth + 1) for item in value]
-        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
-    return value
+        pairs = value.items()
+    elif kind is list:
+        pairs = enumerate(value)
+    else:
+        return value
+    if depth > MAXIMUM_NESTING:
+        raise RecursionError
+    changes: list[tuple[Any, Any]] = []
+    for place, item in pairs:
+        inner = type(item)
+        if inner is str:
+            kept = filter_text(item)
+        elif inner is dict or inner is list:
+            kept = _filtered(item, depth + 1)
+        else:
+            continue
+        if kept is not item:
+            changes.append((place, kept))
+    names = [] if kind is list or value.keys() <= _plain_keys else _filtered_names(value)
+    if not changes and not names:
+        return value
+    copy = value.copy()
+    for place, kept in changes:
+        copy[place] = kept
+    for key, name in names:
+        copy[name] = copy.pop(key)
+    return copy
+
+
+def _filtered_names(value: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the keys that the filter changes, with what they become."""
+    names = [(key, filter_text(key)) for key in value]
+    if len(_plain_keys) < MAXIMUM_REMEMBERED_KEYS:
+        _plain_keys.update(key for key, name in names if name == key)
+    return [(key, name) for key, name in names if name != key]

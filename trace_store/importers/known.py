@@ -100,12 +100,3 @@ def other_sessions(store: Store, ref: str) -> Iterable[tuple[str, ObjectId]]:
         for name, oid in store.refs.iterate(folder)
         if name != ref and name.count("/") == depth and name.startswith(BRANCHES)
     ]
-
-
-def root_of(store: Store, tip: ObjectId) -> tuple[ObjectId, Commit]:
-    """Return the first commit behind another; errors as in `read_commit`."""
-    oid, commit = tip, read_commit(store, tip)
-    while commit.parents:
-        oid = commit.parents[0]
-        commit = read_commit(store, oid)
-    return oid, commit

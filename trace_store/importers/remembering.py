@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from trace_store.errors import StorageError
@@ -78,7 +78,8 @@ def remember(store: Store, key: str, memory: Memory) -> None:
     """Keep where an import ended. That it cannot be kept does not matter: then a file is read whole next time."""
     if not store.local:
         return
-    body = json.dumps({"version": VERSION, **asdict(memory)}, separators=(",", ":")).encode()
+    saved = {field.name: getattr(memory, field.name) for field in fields(memory)}
+    body = json.dumps({"version": VERSION, **saved}, separators=(",", ":")).encode()
     data = digest(body).hex().encode() + b"\n" + body
     try:
         replace_file(store.disk, _path(store, key), data, durable=False)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from trace_store.context.folding import fold
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.importers.beginnings import sessions_beginning_with
 from trace_store.importers.continuing import Continuation
 from trace_store.importers.contract import Place, Planned, PlannedCommit, PlannedThread, Record
-from trace_store.importers.known import Known, chain, key_of, other_sessions, read_commit, root_of
+from trace_store.importers.known import Known, chain, key_of, read_commit
 from trace_store.importers.making import (
     Address,
     differs_in_source_only,
@@ -67,6 +68,7 @@ class PlanWriter:
         store: Store,
         ref: str,
         *,
+        folder: str,
         source: bool,
         known: Known,
         oids: Mapping[int, ObjectId | None],
@@ -79,6 +81,7 @@ class PlanWriter:
         Args:
             store: where to.
             ref: the full name of the session's branch.
+            folder: what the names of its own branches begin with.
             source: whether raw records are kept.
             known: what the store holds of the session.
             oids: the commits of the plan that were written before and are not planned again.
@@ -88,6 +91,7 @@ class PlanWriter:
         """
         self._store = store
         self._ref = ref
+        self._folder = folder
         self._source = source
         self._known = known
         self._oids: dict[int, ObjectId | None] = dict(oids)
@@ -99,6 +103,7 @@ class PlanWriter:
         self._passed: set[bytes] = {oid for oid in oids.values() if oid is not None}
         if continuation is not None and continuation.tip is not None:
             self._passed.add(continuation.tip)
+        self._continued: set[bytes] = set()
         self._keys: set[str] = set()
         self._names: dict[int, str] = {0: ""}
         self._tips: dict[int, ObjectId] = {}
@@ -223,6 +228,7 @@ class PlanWriter:
             self._passed.add(made.oid)
         self._oids[planned.number] = oid
         if continuation.tip is not None:
+            self._continued.add(continuation.tip)
             self._tips[planned.thread] = continuation.tip
 
     def _address(self, place: Place) -> Address:
@@ -262,10 +268,8 @@ class PlanWriter:
         self.written.messages += message_count
 
     def _look_at_other_sessions(self, first: PlannedCommit) -> None:
-        for _, tip in other_sessions(self._store, self._ref):
-            _, commit = root_of(self._store, tip)
-            if key_of(commit) == first.key:
-                self._others.add(self._store, tip)
+        for tip in sessions_beginning_with(self._store, self._ref, first.key):
+            self._others.add(self._store, tip)
 
     def _same(self, planned: PlannedCommit, commit: Commit) -> ObjectId | None:
         """Return a commit that is here and differs in nothing but its source, when it may stand for this one.
@@ -296,7 +300,8 @@ class PlanWriter:
         edits: list[RefEdit] = []
         for thread, name in self._names.items():
             tip = self._tips.get(thread)
-            if tip is not None:
+            # What a rewind went back behind lies on a continued branch itself.
+            if tip is not None and (not name or tip not in self._continued):
                 edits += self._moves(self._full(name), tip)
         return edits
 
@@ -338,9 +343,7 @@ class PlanWriter:
         if not all(key_of(commit) in self._keys for commit in speaking):
             return False
         api_messages = sum(
-            message["role"] == "assistant"
-            for commit in speaking
-            for message in messages_of(commit)
+            message["role"] == "assistant" for commit in speaking for message in messages_of(commit)
         )
         return api_messages <= 1 or (self._base is not None and not over[-1].parents)
 
@@ -350,4 +353,4 @@ class PlanWriter:
         return self._refs[ref]
 
     def _full(self, name: str) -> str:
-        return f"{self._ref}/{name}" if name else self._ref
+        return f"{self._folder}/{name}" if name else self._ref

@@ -74,7 +74,14 @@ class Transcript:
         self.last: str | None = None
         self._count = 0
 
-    def add(self, record: dict[str, Any], *, parent: str | None | bool = True, uuid: str = "", **more: Any) -> str:
+    def add(
+        self,
+        record: dict[str, Any],
+        *,
+        parent: str | bool | None = True,
+        uuid: str = "",
+        **more: Any,
+    ) -> str:
         self._count += 1
         uuid = uuid or f"{self._count:08x}-0000-4000-8000-000000000000"
         full = {
@@ -95,7 +102,14 @@ class Transcript:
     def user(self, content: Any, **more: Any) -> str:
         return self.add({"type": "user", "message": {"role": "user", "content": content}}, **more)
 
-    def assistant(self, message_id: str, *blocks: dict[str, Any], stop: str | None = None, output: int = 1, **more: Any) -> str:
+    def assistant(
+        self,
+        message_id: str,
+        *blocks: dict[str, Any],
+        stop: str | None = None,
+        output: int = 1,
+        **more: Any,
+    ) -> str:
         message = {
             "id": message_id,
             "type": "message",
@@ -170,10 +184,14 @@ def lively() -> Transcript:
     t.user("No: keep the name, but add a test for the empty file.", parent=end)
     t.assistant("msg_5", call("toolu_e", "Write", file_path="/w/app/test_parser.py", content="…"))
     t.result("toolu_e", "written")
-    t.system("microcompact_boundary", microcompactMetadata={"compactedToolIds": ["toolu_a", "toolu_d"]})
+    t.system(
+        "microcompact_boundary", microcompactMetadata={"compactedToolIds": ["toolu_a", "toolu_d"]}
+    )
     t.assistant("msg_6", text("A test for the empty file is there."), stop="end_turn", output=12)
     t.system("compact_boundary", parent=None, compactMetadata={"trigger": "auto", "preTokens": 90})
-    t.user("This session is being continued. The parser keeps the last line.", isCompactSummary=True)
+    t.user(
+        "This session is being continued. The parser keeps the last line.", isCompactSummary=True
+    )
     t.user("Thanks. Is anything left to do?")
     t.assistant("msg_7", text("Nothing is left."), stop="end_turn", output=5)
     t.bare({"type": "last-prompt", "leafUuid": t.last, "lastPrompt": "Thanks."})

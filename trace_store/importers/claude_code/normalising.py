@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 from trace_store.context.usage import normalise_usage
@@ -89,16 +90,24 @@ def observed_usage(message: Mapping[str, Any], *, final: bool) -> dict[str, int 
     if not isinstance(usage, dict) or not isinstance(model, str) or model == SYNTHETIC_MODEL:
         return {}
     try:
-        counts = normalise_usage(usage).as_map()
+        normal = normalise_usage(usage)
     except InvalidInputError:
         return {}
-    if not final:
-        del counts["output_total"], counts["reasoning"]
+    counts: dict[str, int | str] = {
+        "input_total": normal.input_total,
+        "cache_read": normal.cache_read,
+        "cache_write": normal.cache_write,
+        "source": normal.source,
+    }
+    if final:
+        counts["output_total"] = normal.output_total
+        counts["reasoning"] = normal.reasoning
     if storable_name(model):
         counts["model"] = model
     return counts
 
 
+@lru_cache(maxsize=256)
 def author_of(who: str) -> str:
     """Return the author of a commit: `claude-code/user`, `claude-code/<model>` or `claude-code`."""
     if not who:
