@@ -194,7 +194,12 @@ COMMANDS = (
         "write-commit",
         "store.Store.transact",
         "Write the commit that JSON on standard input describes",
-        Option("--update", "ref", "Move this ref from the first parent to the commit", "REF"),
+        Option(
+            "--update",
+            "ref",
+            "Move this ref, or HEAD's, from the first parent to the commit",
+            "REF",
+        ),
         Argument("FILE", "file", "Read the JSON from a file instead", OPTIONAL),
     ),
     _plumbing(

@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     here = Invocation() if invocation is None else invocation
+    here.run = lambda further: _run(further, here)
     try:
         code = _run(words, here)
         here.flush()

@@ -16,6 +16,7 @@ from trace_store.errors import UnreadableInputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import BinaryIO
 
 MAXIMUM_INPUT_BYTES = 1024 * 1024 * 1024
@@ -31,6 +32,7 @@ class Invocation:
         terminal: whether standard output is a terminal.
         color: whether standard output may be coloured.
         interactive: whether standard error is a terminal, so that progress may be shown.
+        run: runs further commands, for one that shows others; set by `main`.
     """
 
     __slots__ = (
@@ -41,6 +43,7 @@ class Invocation:
         "directory",
         "environment",
         "interactive",
+        "run",
         "terminal",
     )
 
@@ -61,6 +64,7 @@ class Invocation:
         self.terminal = _is_terminal(sys.stdout) if terminal is None else terminal
         self.interactive = _is_terminal(sys.stderr) if terminal is None else terminal
         self.color = self.terminal and self.environment.color
+        self.run: Callable[[list[str]], int] | None = None
 
     def enter(self, folders: list[str], directory: str | None, *, color: bool = True) -> None:
         """Apply the global options: -C folders in turn, --dir, --no-color.

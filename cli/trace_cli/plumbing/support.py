@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from trace_cli.runtime import Invocation
+from trace_store.errors import DetachedHeadError
 from trace_store.graph import merge_bases
 from trace_store.objects.commit import parents_of
+from trace_store.refs import check_ref_name
 from trace_store.revision import resolve_commit, resolve_range
 from trace_store.store import Store, find
 
@@ -23,6 +25,21 @@ def open_store(invocation: Invocation) -> Store:
     return Store.open(
         find(invocation.folder, invocation.environment, explicit=invocation.directory)
     )
+
+
+def full_ref(store: Store, text: str) -> str:
+    """Return the ref that a command is told to move: a checked full name; HEAD is the branch it stands for.
+
+    Raises:
+        InvalidRefNameError: not the name of a ref.
+        DetachedHeadError: HEAD stands for a commit.
+    """
+    if text != "HEAD":
+        return check_ref_name(text)
+    ref = store.refs.head().ref
+    if ref is None:
+        raise DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")
+    return ref
 
 
 def reach(store: Store, text: str) -> tuple[list[ObjectId], list[ObjectId]]:

@@ -15,12 +15,11 @@ branch it stands for. Nothing is printed; the exit code is 11 when a ref stands 
 from __future__ import annotations
 
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import open_store
+from trace_cli.plumbing.support import full_ref, open_store
 from trace_cli.runtime import Invocation
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.errors import DetachedHeadError, InvalidInputError, RefNotFoundError
+from trace_store.errors import InvalidInputError, RefNotFoundError
 from trace_store.objects.codec import COMMIT, kind_of
-from trace_store.refs.names import check_ref_name
 from trace_store.revision import resolve
 
 TYPE_CHECKING = False
@@ -73,7 +72,7 @@ def _parsed(number: int, line: str) -> tuple[str, list[str]]:
 
 
 def _edit(store: Store, verb: str, words: list[str]) -> RefEdit:
-    name = _name(store, words[0])
+    name = full_ref(store, words[0])
     if verb == "verify":
         expected = _old(store, words[1:], absent=True)
         return RefEdit(name, expected, expected)
@@ -83,16 +82,6 @@ def _edit(store: Store, verb: str, words: list[str]) -> RefEdit:
     if name.startswith(HEADS) and kind_of(store.objects.read(new)) != COMMIT:
         raise InvalidInputError(f"a branch stands for a commit, and {new.short()} is none")
     return RefEdit(name, new, None if verb == "create" else _old(store, words[2:]))
-
-
-def _name(store: Store, text: str) -> str:
-    if text == "HEAD":
-        ref = store.refs.head().ref
-        if ref is None:
-            raise DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")
-        return ref
-    check_ref_name(text)
-    return text
 
 
 def _old(store: Store, words: list[str], *, absent: bool = False) -> Any:

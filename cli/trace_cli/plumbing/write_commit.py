@@ -15,12 +15,12 @@ that are no id `{"$bin": "hex"}`, and a map whose only key is `$text`, `$bin` or
 
 Everything the commit names must be here. Without `--update` the commit is stored and no ref moves. With it, the
 commit and the move become durable together; the ref must stand at the first parent (or not exist, when there is no
-parent), else the exit code is 11 and nothing is written.
+parent), else the exit code is 11 and nothing is written. HEAD as the ref means the branch it stands for.
 """
 
 from __future__ import annotations
 
-from trace_cli.plumbing.support import open_store
+from trace_cli.plumbing.support import full_ref, open_store
 from trace_cli.render.structure import from_json
 from trace_cli.runtime import Invocation
 from trace_store.contracts import RefEdit, Transaction
@@ -93,12 +93,14 @@ def _checked(store: Store, data: bytes) -> Commit:
 
 
 def _update(store: Store, ref: str, commit: Commit, data: bytes) -> ObjectId:
-    oid = hash_object(data)
+    oid, name = hash_object(data), full_ref(store, ref)
     expected = commit.parents[0] if commit.parents else None
     subject = commit.message.partition("\n")[0]
 
     def build(refs: RefReader) -> Transaction:
-        return Transaction([(oid, data)], [RefEdit(ref, oid, expected)], f"write-commit: {subject}")
+        return Transaction(
+            [(oid, data)], [RefEdit(name, oid, expected)], f"write-commit: {subject}"
+        )
 
     store.transact(build, author=commit.author)
     return oid

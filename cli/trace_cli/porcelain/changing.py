@@ -9,9 +9,14 @@ import typer
 
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import Json, Message, Quiet, Targets, recorded
-from trace_cli.porcelain.reading import text_from
+from trace_cli.porcelain.reading import single_message, text_from
 from trace_cli.runtime import Invocation
+from trace_store.history.draft import Draft
+from trace_store.objects.message import load_parts
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
+from trace_store.objects.parts import Part, Reasoning, Text, ToolResult
+from trace_store.repo import Repo
+from trace_store.revision import resolve_address
 
 
 def edit(
@@ -22,36 +27,64 @@ def edit(
     ],
     text: Annotated[
         str | None,
-        typer.Argument(
-            metavar="TEXT", help="The new text; - reads standard input.", show_default=False
-        ),
+        typer.Argument(metavar="TEXT", help="The new text; - reads it.", show_default=False),
     ] = None,
     file: Annotated[
         str | None,
         typer.Option("-F", "--file", metavar="FILE", help="Read the new text from FILE."),
     ] = None,
+    from_json: Annotated[
+        bool, typer.Option("--parts", help="TEXT or FILE is a message in JSON, for all parts.")
+    ] = False,
     message: Message = "",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Give a message a new wording.
 
-    Earlier wordings stay: `trace show --versions ADDRESS` lists them, `trace restore --version N ADDRESS` goes back
-    to one.
+    TEXT takes the place of the message's text, or of what its tool result says; tool calls, images and reasoning stay,
+    so that a call keeps its result. --parts replaces everything. Earlier wordings stay readable: `trace show --versions
+    ADDRESS` lists them, `trace restore --version N ADDRESS` goes back to one.
     """
     invocation: Invocation = ctx.obj
     if (text is None) == (file is None):
         raise usage_error("give the new text, or a file with it", "- reads standard input")
-    if text is None or text == "-":
-        text = text_from(invocation, file or "-")
-    content = text
-    recorded(
-        ctx,
-        lambda _, draft: draft.edit(target, content),
-        message=message,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    given = text
+    if given is None or given == "-":
+        given = text_from(invocation, file or "-")
+
+    def add(repo: Repo, draft: Draft) -> None:
+        if from_json:
+            draft.edit(target, single_message(given).parts)
+        else:
+            draft.edit(target, _reworded(_current_parts(repo, target), given))
+
+    recorded(ctx, add, message=message, as_json=as_json, quiet=quiet)
+
+
+def _current_parts(repo: Repo, target: str) -> tuple[Part, ...]:
+    address = resolve_address(repo.store, target)
+    head = repo.store.refs.head().oid
+    entry = repo.contexts.fold(head or address[0]).entry(address)
+    return load_parts(entry.parts, repo.store.objects.read)
+
+
+def _reworded(parts: Sequence[Part], text: str) -> list[Part]:
+    """Return a message's parts with another text, and everything else as it was."""
+    if not any(isinstance(part, Text) for part in parts):
+        results = [part for part in parts if isinstance(part, ToolResult)]
+        if len(results) > 1:
+            raise usage_error(
+                f"the message has {len(results)} tool results", "--parts gives all of them"
+            )
+        if results:
+            new = ToolResult(results[0].call_id, text, results[0].is_error)
+            return [new if part is results[0] else part for part in parts]
+    kept = [part for part in parts if not isinstance(part, Text)]
+    place = next((i for i, part in enumerate(parts) if isinstance(part, Text)), None)
+    # Without a text so far, the new one stands where providers want it: after reasoning, before calls.
+    at = sum(isinstance(part, Reasoning) for part in kept) if place is None else place
+    return [*kept[:at], Text(text), *kept[at:]]
 
 
 def pin(

@@ -17,7 +17,7 @@ from trace_store.context.compiled import CompiledContext
 from trace_store.context.plain import PlainContext
 from trace_store.context.render import RENDERERS, Rendered, to_bytes
 from trace_store.errors import StorageError
-from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.repo import Repo
 
 FORMATS = tuple(sorted(RENDERERS))
@@ -202,18 +202,17 @@ def _of_budget(context: CompiledContext, budget: int | None) -> str:
     return f", {share(context.token_count, budget)} of the budget of {number(budget)}"
 
 
-def _beginning(parts: Sequence[object], width: int = 120) -> str:
+def _beginning(parts: Sequence[Part], width: int = 120) -> str:
     """Return the beginning of what a message says, on one line."""
-    said: list[str] = []
-    for part in parts:
-        if isinstance(part, Text | Reasoning):
-            said.append(one_line(part.text, width))
-        elif isinstance(part, ToolCall):
-            said.append(f"[{one_line(part.name, 40)}] {one_line(part.arguments, width)}")
-        elif isinstance(part, ToolResult):
-            said.append("-> " + _beginning(part.content, width))
-        elif isinstance(part, Image | Opaque):
-            said.append(f"[{part.type}]")
-        if sum(map(len, said)) > width:
-            break
-    return one_line(" ".join(said), width)
+    return one_line(" ".join(_said(part, 8 * width) for part in parts), width)
+
+
+def _said(part: Part, limit: int) -> str:
+    """Return the first `limit` characters or so of what a part says, not yet safe to show."""
+    if isinstance(part, Text | Reasoning):
+        return part.text[:limit]
+    if isinstance(part, ToolCall):
+        return f"[{part.name}] {part.arguments[:limit]}"
+    if isinstance(part, ToolResult):
+        return "-> " + " ".join(_said(inner, limit) for inner in part.content)
+    return f"[{part.type}]"

@@ -13,6 +13,7 @@ from trace_cli.render.tables import (
     LEFT,
     RIGHT,
     counted,
+    fit,
     moment,
     number,
     paint,
@@ -27,6 +28,8 @@ from trace_store.ident import format_time
 from trace_store.repo import Repo
 
 SUMMARY_WIDTH = 300
+NAME_WIDTH = 36
+"""Columns of a ref's name in a one-line log, so that the summary keeps its room."""
 DEFAULT_LIMIT = 1000
 """How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
 
@@ -119,11 +122,12 @@ def names_by_commit(repo: Repo) -> dict[bytes, list[str]]:
     return names
 
 
-def _decoration(names: list[str]) -> str:
-    """Return refs as people read them, ` (HEAD -> main, tags/v1)`, or nothing."""
+def _decoration(names: list[str], width: int = 0) -> str:
+    """Return refs as people read them, ` (HEAD -> main, tags/v1)`, or nothing; `width` columns each (0: any)."""
     if not names:
         return ""
     short = [safe(name.removeprefix("refs/").removeprefix("heads/")) for name in names]
+    short = [fit(name, width) for name in short] if width else short
     if names[0] == "HEAD" and len(names) > 1 and names[1].startswith("refs/heads/"):
         short[:2] = [f"HEAD -> {short[1]}"]
     return f" ({', '.join(short)})"
@@ -132,7 +136,7 @@ def _decoration(names: list[str]) -> str:
 def _log_row(
     repo: Repo, entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
 ) -> tuple[str, ...]:
-    decoration = _decoration(names.get(entry.oid, [])).lstrip()
+    decoration = _decoration(names.get(entry.oid, []), NAME_WIDTH).lstrip()
     said = one_line(summary(repo.store, entry.commit), SUMMARY_WIDTH)
     text = f"{decoration} {said}" if decoration else said
     time = moment(format_time(entry.commit.time))[:16]

@@ -70,6 +70,18 @@ def messages_from(invocation: Invocation, path: str) -> list[Message]:
     return parse_messages(_decoded(invocation.read(path), _name(path)))
 
 
+def single_message(text: str) -> Message:
+    """Return the one message that a JSON text holds.
+
+    Raises:
+        UnreadableInputError: it is not JSON, or holds several messages.
+    """
+    messages = parse_messages(text)
+    if len(messages) != 1:
+        raise UnreadableInputError(f"one message is wanted, not {len(messages)}")
+    return messages[0]
+
+
 def _name(path: str) -> str:
     return "standard input" if path == "-" else repr(path)
 
