@@ -144,14 +144,8 @@ class Disk:
 
     def sync_directory(self, path: str) -> None:
         """Return when the names in a directory are on stable storage."""
-        if sys.platform == "win32":
-            return
         try:
-            fd = os.open(path, os.O_RDONLY | _COMMON)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            _sync_directory(path)
         except OSError as error:
             if error.errno not in _NO_DIRECTORY_SYNC:
                 raise _failure(error, path) from error
@@ -346,22 +340,38 @@ def _failure(error: OSError, path: str) -> StorageError:
     )
 
 
-if hasattr(os, "pread"):
-    _pread = os.pread
-else:
+if sys.platform == "win32":
 
     def _pread(fd: int, size: int, offset: int, /) -> bytes:
         os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, size)
 
+    def _sync_directory(path: str) -> None:
+        """Do nothing: Windows keeps names in its own log, and opens no directory."""
+
+else:
+    _pread = os.pread
+
+    def _sync_directory(path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | _COMMON)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
 
 if sys.platform == "darwin":
 
     def _sync(fd: int) -> None:
-        # fsync only reaches the drive's own cache there.
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        # fsync only reaches the drive's own cache there; network file systems know nothing stronger.
+        try:
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL):
+                raise
+            os.fsync(fd)
 
-elif hasattr(os, "fdatasync"):
-    _sync = os.fdatasync
-else:
+elif sys.platform == "win32":
     _sync = os.fsync
+else:
+    _sync = os.fdatasync

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+import threading
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,7 +25,7 @@ from tests.store.support.histories import (
     reopen,
 )
 from trace_store.errors import RefChangedError, StorageError, UnsupportedFormatError
-from trace_store.files import Disk
+from trace_store.files import APPEND, Disk
 from trace_store.journal import Fold, Frame, Move
 from trace_store.journal.frames import FIRST_PASSING, TRANSACTION, _frame, encode_transaction, scan
 from trace_store.maintenance.sealing import seal
@@ -396,3 +398,86 @@ def test_deleted_refs_are_folded(tmp_path: Path) -> None:
     assert reopen(tmp_path).refs.read(OTHER) is None
     move(store, OTHER, first)
     assert reopen(tmp_path).refs.read(OTHER) == first
+
+
+class TestLock:
+    """Every append holds an exclusive lock on the journal's own descriptor."""
+
+    def test_an_append_waits_for_who_holds_it(self, tmp_path: Path) -> None:
+        store = new_store(tmp_path)
+        append(store, "one")
+        disk = Disk()
+        fd = disk.open(str(journal_path(tmp_path)), APPEND)
+        assert fd is not None
+        assert disk.lock(fd, blocking=False)
+        done = threading.Event()
+
+        def work() -> None:
+            append(store, "two")
+            done.set()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        assert not done.wait(0.15)
+        assert main_line(reopen(tmp_path)) == ["one"], "readers take no lock"
+        disk.unlock(fd)
+        assert done.wait(10)
+        thread.join()
+        disk.close(fd)
+        assert main_line(reopen(tmp_path)) == ["one", "two"]
+
+    def test_it_is_free_after_an_append_and_after_an_error(self, tmp_path: Path) -> None:
+        new_store(tmp_path).close()
+        for at in range(1, 6):
+            store = reopen(tmp_path, disk=FailingDisk(at))
+            with contextlib.suppress(StorageError):
+                append(store, str(at), durability="durable")
+            disk = Disk()
+            for number in journals(tmp_path) if (tmp_path / ".trace/journal").exists() else []:
+                fd = disk.open(str(journal_path(tmp_path, number)), APPEND)
+                assert fd is not None
+                assert disk.lock(fd, blocking=False)
+                disk.close(fd)
+
+    def test_no_lock_file_is_made_by_an_append(self, tmp_path: Path) -> None:
+        store = new_store(tmp_path)
+        append(store, "one")
+        assert not (tmp_path / ".trace" / "locks").exists()
+
+
+def test_other_files_among_the_journals_are_passed_over(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    append(store, "one")
+    for name in ("readme", "٣", "007", "2.bak", "9" * 30, "-1"):
+        (tmp_path / ".trace" / "journal" / name).write_text("x")
+    assert main_line(reopen(tmp_path)) == ["one"]
+    append(reopen(tmp_path), "two")
+    seal(store)
+    assert main_line(reopen(tmp_path)) == ["one", "two"]
+
+
+def test_a_reader_starts_again_when_the_set_of_journals_changes(tmp_path: Path) -> None:
+    """A reader that is overtaken by two whole seals between two of its calls sees one state or another."""
+    writer = new_store(tmp_path)
+    append(writer, "0")
+
+    class Overtaken(Disk):
+        turn = 0
+
+        def names(self, path: str) -> list[str]:
+            found = super().names(path)
+            self.turn += 1
+            if self.turn % 2 and self.turn < 12:
+                append(writer, str(self.turn))
+                seal(writer)
+                append(writer, f"{self.turn} again")
+                seal(writer)
+            return found
+
+    reader = reopen(tmp_path, disk=Overtaken())
+    for _ in range(6):
+        seen = main_line(reader)
+        now = main_line(writer)
+        assert seen == now[: len(seen)]
+        assert reader.refs.diverged() == []
+    assert main_line(reader) == main_line(writer)

@@ -20,7 +20,7 @@ from trace_store.errors import (
     ObjectNotFoundError,
 )
 from trace_store.files import Disk
-from trace_store.layout import Layout
+from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode_blob
@@ -31,6 +31,7 @@ from trace_store.odb.pack import (
     HEADER,
     MAGIC,
     MAXIMUM_FRAME_BYTES,
+    MAXIMUM_PACK_BYTES,
     TRAILER,
     VERSION,
     join,
@@ -142,6 +143,19 @@ class TestBounds:
             assert path.stat().st_size <= 200_000
         packs = packs_in(tmp_path)
         assert all(packs.read(hash_object(data)) == data for data in objects)
+
+    def test_the_bounds_that_are_promised(self) -> None:
+        assert MAXIMUM_PACK_BYTES == 32 * 1024 * 1024
+        assert MAXIMUM_OBJECT_BYTES < MAXIMUM_PACK_BYTES - 1024, "the largest object fits a pack"
+
+    def test_a_pack_can_be_read_alone(self, tmp_path: Path) -> None:
+        objects = texts(300)
+        (name,) = write_packs(tmp_path / "a", objects, frame_bytes=4000)
+        alone = Path(Layout(str(tmp_path / "b")).pack_file(name))
+        alone.parent.mkdir(parents=True)
+        alone.write_bytes(Path(Layout(str(tmp_path / "a")).pack_file(name)).read_bytes())
+        packs = packs_in(tmp_path / "b")
+        assert [packs.read(hash_object(data)) for data in objects] == objects
 
     def test_a_pack_is_named_by_its_bytes(self, tmp_path: Path) -> None:
         (name,) = write_packs(tmp_path, texts(5))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
 
 CACHE_BYTES = 16 * 1024 * 1024
+MAXIMUM_ATTEMPTS = 20
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -119,13 +120,17 @@ class Packs:
 
     def refresh(self) -> bool:
         """List the packs again and tell whether there are others than before."""
-        present = set(pack_names(self._disk, self._layout))
-        known = set(self._open) | set(self.damaged)
-        for name in known - present:
-            self._drop(name)
         added = False
-        for name in sorted(present - known):
-            added = self._add(name) or added
+        for _ in range(MAXIMUM_ATTEMPTS):
+            present = set(pack_names(self._disk, self._layout))
+            known = set(self._open) | set(self.damaged)
+            for name in known - present:
+                self._drop(name)
+            new = sorted(present - known)
+            opened = [name for name in new if self._add(name)]
+            added = added or bool(opened)
+            if all(name in self._open or name in self.damaged for name in new):
+                break  # else one was folded into another before it could be opened
         self._listed = True
         return added
 
