@@ -12,6 +12,7 @@ from trace_store.errors import InvalidInputError
 
 MAXIMUM_AUTHOR_BYTES = 1024
 
+
 class Clock:
     """Tells the time. A caller may inject another, so that a repository is a function of its inputs."""
 
@@ -81,12 +82,12 @@ def parse_time(text: str) -> int:
         InvalidInputError: the text is not such a time.
     """
     # datetime costs as much as a plumbing command; only those that are given a time pay for it.
-    from datetime import datetime, timedelta, timezone
+    from datetime import UTC, datetime, timedelta
 
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise InvalidInputError(f"not a time: {text[:80]!r}", text=text) from None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

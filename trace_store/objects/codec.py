@@ -57,9 +57,8 @@ def decode(data: bytes) -> list[Any]:
     """
     import msgpack
 
-    if len(data) > MAXIMUM_STRUCTURE_BYTES:
-        if data[:6] not in (_BLOB_HEAD, _SALTED_HEAD):
-            raise CorruptObjectError(f"object of {len(data)} bytes is over the bound")
+    if len(data) > MAXIMUM_STRUCTURE_BYTES and data[:6] not in (_BLOB_HEAD, _SALTED_HEAD):
+        raise CorruptObjectError(f"object of {len(data)} bytes is over the bound")
     try:
         value = msgpack.unpackb(
             data,
