@@ -1,0 +1,98 @@
+"""Raw records kept beside their commit come back byte for byte, whatever they hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from trace_store.errors import CorruptObjectError
+from trace_store.importers.contract import PlannedCommit, PlannedMessage, Record
+from trace_store.importers.making import make_commit, own_operations, put_source
+from trace_store.importers.sources import SOURCE_KEY, record_count, source_records
+from trace_store.objects.commit import Commit
+from trace_store.objects.content import Gathering
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+TEXTS = st.text(st.characters(), max_size=120) | st.sampled_from(
+    ["\ud83d lone", '"quoted" \\ back', "\x00\x1f\x7f\u2028", "é" * 50, "0j", "x" * 60]
+)
+LEAVES = st.one_of(
+    TEXTS.map(Text),
+    st.binary(max_size=90).map(lambda data: Image("image/png", data)),
+    TEXTS.map(lambda url: Image(url=url)),
+    st.builds(Reasoning, TEXTS, st.none() | TEXTS),
+    st.dictionaries(TEXTS, TEXTS, max_size=2).map(
+        lambda value: ToolCall("id", "name", json.dumps(value, separators=(",", ":")))
+    ),
+    TEXTS.map(lambda text: Opaque("anthropic", json.dumps({"x": text}).encode())),
+)
+PARTS = LEAVES | st.lists(LEAVES, max_size=3).map(lambda inner: ToolResult("id", inner))
+
+
+def spelled(part: Part, ascii_only: bool) -> Any:
+    """A JSON value in which a part's contents stand, as a record would hold them."""
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Reasoning):
+        return [part.text, part.signature, part.text]
+    if isinstance(part, ToolResult):
+        return [spelled(inner, ascii_only) for inner in part.content]
+    if isinstance(part, ToolCall):
+        return json.loads(part.arguments)
+    if isinstance(part, Opaque):
+        return json.loads(part.data)
+    return [getattr(part, "url", None)]
+
+
+@given(st.lists(st.lists(PARTS, max_size=3), min_size=1, max_size=3), st.booleans(), st.booleans())
+def test_what_goes_in_comes_out(records: list[list[Part]], ascii_only: bool, spaced: bool) -> None:
+    made: list[Record] = []
+    for parts in records:
+        value = {"said": [spelled(part, ascii_only) for part in parts], "again": [""]}
+        separators = (", ", ": ") if spaced else (",", ":")
+        raw = json.dumps(value, ensure_ascii=ascii_only, separators=separators)
+        made.append(Record(1, 0, 0, raw.encode("utf-8", "backslashreplace"), value, tuple(parts)))
+    everything = tuple(part for parts in records for part in parts)
+    gathering = Gathering()
+    planned = PlannedCommit(
+        0, "k", 0, None, "a", 0, messages=(PlannedMessage("user", everything),), records=tuple(made)
+    )
+    operations = own_operations(planned, gathering.put, lambda place: (b"", place[1]))
+    source = put_source(planned, gathering.put)
+    commit = Commit.decode(make_commit(planned, operations, (), source).encode())
+    objects = dict(gathering.objects)
+    assert source_records(commit, lambda oid: objects[oid]) == [record.raw for record in made]  # type: ignore[index]
+    assert record_count(commit, lambda oid: objects[oid]) == len(made)  # type: ignore[index]
+
+
+def test_long_contents_are_kept_once() -> None:
+    text = "the same words again and again; " * 40
+    raw = json.dumps({"content": text, "stdout": text}, separators=(",", ":")).encode()
+    part = Text(text)
+    planned = PlannedCommit(
+        0,
+        *("k", 0, None, "a", 0),
+        messages=(PlannedMessage("user", (part,)),),
+        records=(Record(1, 0, len(raw), raw, {}, (part,)),),
+    )
+    gathering = Gathering()
+    own_operations(planned, gathering.put, lambda place: (b"", 0))
+    put_source(planned, gathering.put)
+    assert sorted(len(data) for _, data in gathering.objects)[0] < 60
+
+
+def test_a_damaged_source_is_told() -> None:
+    gathering = Gathering()
+    for bad in (b'{"a":\x009j\x00}', b"\x00x\x00", b"\x00\x00", b"\x000q\x00"):
+        commit = Commit((), "a", 0, (), meta={SOURCE_KEY: gathering.put(bad)})
+        objects = dict(gathering.objects)
+        with pytest.raises(CorruptObjectError):
+            source_records(commit, lambda oid: objects[oid])  # type: ignore[index]  # noqa: B023
+
+
+def test_a_commit_without_source_has_no_records() -> None:
+    assert source_records(Commit((), "a", 0, ()), lambda _: b"") == []
