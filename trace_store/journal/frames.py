@@ -18,8 +18,8 @@ from __future__ import annotations
 import struct
 from zlib import crc32
 
-from trace_store.errors import CorruptJournalError, CorruptObjectError, InvalidInputError
-from trace_store.objects.codec import MAXIMUM_ELEMENTS, unpack
+from trace_store.errors import CorruptJournalError, InvalidInputError
+from trace_store.objects.codec import MAXIMUM_ELEMENTS
 from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
@@ -217,9 +217,30 @@ def _parse(frame: Frame, payload: memoryview) -> None:
     if section_start > len(payload):
         raise CorruptJournalError("a frame's objects are longer than it is")
     try:
-        _read_section(frame, unpack(bytes(payload[section_start:])))
-    except (CorruptObjectError, TypeError, ValueError, KeyError, AttributeError) as error:
+        _read_section(frame, _unpack(payload[section_start:]))
+    except (TypeError, ValueError, KeyError) as error:
         raise CorruptJournalError(f"a frame's section is not readable: {error}") from error
+
+
+def _unpack(data: memoryview) -> dict[str, Any]:
+    # Not the codec of objects: whoever reads the map looks at every value in it, so a walk over it in search of
+    # depth would be a second one.
+    import msgpack  # a command that meets no journal does without
+
+    try:
+        section = msgpack.unpackb(
+            data,
+            raw=False,
+            strict_map_key=True,
+            max_array_len=MAXIMUM_ELEMENTS,
+            max_map_len=MAXIMUM_ELEMENTS,
+            max_ext_len=0,
+        )
+    except msgpack.UnpackException as error:
+        raise ValueError(f"not msgpack: {error}") from error
+    if not isinstance(section, dict):
+        raise TypeError("not a map")
+    return section
 
 
 def _read_section(frame: Frame, section: dict[str, Any]) -> None:

@@ -52,6 +52,8 @@ class Journal:
         """What the unsealed journals say of the refs."""
         self.generation = 0
         """Counts the changes of the set of journals."""
+        self.locks = 0
+        """Counts how often the lock was taken."""
 
     @property
     def locked(self) -> bool:
@@ -116,6 +118,7 @@ class Journal:
                     else:
                         self._settle_predecessors()
                         self._locked = live
+                        self.locks += 1
                         return
             finally:
                 # A journal that was sealed or replaced meanwhile is closed, and its lock gone with it.

@@ -59,6 +59,8 @@ class RefDatabase:
         self._default = check_ref_name(BRANCHES + default_branch)
         self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
         self._lineage = Lineage(self._maximal, self._is_ancestor, objects.contains)
+        self._looked_at = 0
+        self._seen: dict[str, tuple[ObjectId, ...]] = {}
         self.files = TipFiles(disk, layout)
 
     def read(self, name: str) -> ObjectId | None:
@@ -213,7 +215,7 @@ class RefDatabase:
             if not self._journal.locked:
                 self._journal.refresh()
             generation, published = self._journal.generation, self._journal.published
-            files = self.files.read(name)
+            files = self._read_files(name)
             before = published.tips.get(name, ())
             fold = self._journal.fold.refs.get(name)
             settled = self._journal.locked or attempt == ATTEMPTS - 1
@@ -223,6 +225,18 @@ class RefDatabase:
             if self._journal.generation == generation and self._journal.published is published:
                 return resolve(name, files, before, fold, self._lineage)
         return ()
+
+    def _read_files(self, name: str) -> tuple[ObjectId, ...]:
+        """Return the tips on disk; within one transaction they are looked at once."""
+        if not self._journal.locked:
+            return self.files.read(name)
+        if self._looked_at != self._journal.locks:
+            self._looked_at = self._journal.locks
+            self._seen.clear()
+        files = self._seen.get(name)
+        if files is None:
+            files = self._seen[name] = self.files.read(name)
+        return files
 
     def _all(self, prefix: str) -> list[tuple[str, tuple[ObjectId, ...]]]:
         found: list[tuple[str, tuple[ObjectId, ...]]] = []
