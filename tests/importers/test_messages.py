@@ -158,7 +158,13 @@ def test_usage_of_a_message_that_comes_again_is_not_counted_again(tmp_path: Path
 @pytest.mark.parametrize("usage", [None, 5, {"input_tokens": -1}, {"input_tokens": "many"}])
 def test_usage_of_no_known_shape_is_left_out(tmp_path: Path, usage: Any) -> None:
     t = Transcript()
-    message = {"id": "m", "role": "assistant", "model": MODEL, "content": [text("x")], "usage": usage}
+    message = {
+        "id": "m",
+        "role": "assistant",
+        "model": MODEL,
+        "content": [text("x")],
+        "usage": usage,
+    }
     t.add({"type": "assistant", "message": message})
     assert usages(imported(t, tmp_path)) == []
 
@@ -175,7 +181,12 @@ def test_an_error_of_the_api_is_kept_but_not_shown_to_a_model(tmp_path: Path) ->
         "usage": {"input_tokens": 0, "output_tokens": 0},
     }
     t.add({"type": "assistant", "message": message}, isApiErrorMessage=True)
-    t.add({"type": "assistant", "message": {**message, "id": "two", "content": [text("No response requested.")]}})
+    t.add(
+        {
+            "type": "assistant",
+            "message": {**message, "id": "two", "content": [text("No response requested.")]},
+        }
+    )
     store = imported(t, tmp_path)
     tip = branches(store)[SESSION]
     assert context(store, tip) == ["user: Hello?", "assistant: No response requested."]
@@ -204,14 +215,18 @@ def test_an_error_of_the_api_is_kept_but_not_shown_to_a_model(tmp_path: Path) ->
         ({"type": "not_known_yet", "content": "?"}, None),
     ],
 )
-def test_attachments(tmp_path: Path, attachment: dict[str, Any], expected: list[str] | None) -> None:
+def test_attachments(
+    tmp_path: Path, attachment: dict[str, Any], expected: list[str] | None
+) -> None:
     t = Transcript()
     t.user("Hello.")
     t.add({"type": "attachment", "attachment": attachment})
     store = imported(t, tmp_path)
     (first, *rest) = visible(store, branches(store)[SESSION])
     assert first.message["role"] == "user"
-    said = [part.text for entry in rest for part in parts_of(store, entry) if isinstance(part, Text)]
+    said = [
+        part.text for entry in rest for part in parts_of(store, entry) if isinstance(part, Text)
+    ]
     assert said == (expected or [])
     assert [entry.message["role"] for entry in rest] == ["user"] * len(rest)
     assert len(commits(store, branches(store)[SESSION])) == (1 if expected else 2)
@@ -238,7 +253,9 @@ def test_a_compaction_stands_in_for_all_before_it(tmp_path: Path) -> None:
     t.assistant("msg_1", call("toolu_1"))
     t.result("toolu_1", "one")
     t.system("compact_boundary", parent=None, compactMetadata={"trigger": "auto"})
-    t.user("This session is being continued.", isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    t.user(
+        "This session is being continued.", isCompactSummary=True, isVisibleInTranscriptOnly=True
+    )
     t.user("Second.")
     store = imported(t, tmp_path)
     history = commits(store, branches(store)[SESSION])
@@ -305,7 +322,9 @@ def test_a_late_result_stands_behind_its_call(tmp_path: Path) -> None:
         {},
     ],
 )
-def test_records_of_odd_shapes_stay_beside_the_context(tmp_path: Path, record: dict[str, Any]) -> None:
+def test_records_of_odd_shapes_stay_beside_the_context(
+    tmp_path: Path, record: dict[str, Any]
+) -> None:
     t = Transcript()
     t.user("Hello.")
     t.add(record)
@@ -341,7 +360,9 @@ def test_an_id_that_comes_again(tmp_path: Path) -> None:
     t = Transcript()
     t.user("Said once.", uuid="u1")
     t.lines.append(t.lines[0])  # the very same
-    t.lines.append(t.lines[0].replace("/w/app", "/w/elsewhere"))  # the same said, copied from elsewhere
+    t.lines.append(
+        t.lines[0].replace("/w/app", "/w/elsewhere")
+    )  # the same said, copied from elsewhere
     t.lines.append(t.lines[0].replace("once", "otherwise"))  # another text under the same id
     store = Store.memory()
     (report,) = import_paths(store, [t.write(tmp_path)]).files
@@ -351,7 +372,9 @@ def test_an_id_that_comes_again(tmp_path: Path) -> None:
         ("user", "duplicate"): 1,
         ("user", "source"): 1,
     }
-    assert [(skip.line, skip.reason, skip.detail) for skip in report.skips] == [(2, "duplicate", "u1")]
+    assert [(skip.line, skip.reason, skip.detail) for skip in report.skips] == [
+        (2, "duplicate", "u1")
+    ]
 
 
 def test_a_session_in_which_nobody_speaks_makes_no_branch(tmp_path: Path) -> None:
@@ -380,4 +403,6 @@ def test_texts_pass_the_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not any(secret.encode() in store.objects.read(oid) for oid in store.objects.iterate())
     assert not any(secret.encode() in raw for raw in raw_records(store))
     assert len([json.loads(raw) for raw in raw_records(store)]) == 3
-    assert context(store, branches(store)[SESSION])[0].startswith("user: My password is (taken out)")
+    assert context(store, branches(store)[SESSION])[0].startswith(
+        "user: My password is (taken out)"
+    )

@@ -34,7 +34,7 @@ def ref_component(text: str) -> str:
     ):
         return text
     # Two ids must not share a name because of the characters they lost.
-    kept = clean.strip(".-").replace("..", "-")[: MAXIMUM_CHARACTERS // 2].rstrip(".-")
+    kept = clean.replace(".", "-").strip("-")[: MAXIMUM_CHARACTERS // 2].rstrip("-")
     return f"{kept or 'id'}-{digest(bytes_of(text)).hex()[:12]}"
 
 

@@ -1,0 +1,191 @@
+"""Which files are imported, and what is said of those that cannot be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.importers.support.states import all_refs, branches
+from tests.importers.support.transcripts import SESSION, Transcript, lively, text
+from trace_store.environment import Environment
+from trace_store.errors import InvalidInputError, InvalidRefNameError, UnreadableInputError
+from trace_store.importers import claude_code_history, import_paths, lines
+from trace_store.importers.claude_code.history import project_name
+from trace_store.importers.naming import ref_component, short_id
+from trace_store.refs import is_ref_name
+from trace_store.store import Store
+
+OTHER = "aaaaaaaa-1111-4222-8333-944455556666"
+
+
+def short(session: str = SESSION) -> Transcript:
+    t = Transcript(session)
+    t.user(f"Hello from {session}.")
+    t.assistant("msg_1", text("Hello."), stop="end_turn")
+    return t
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x00\x01\x02" * 100, b"not json at all\n", b"[1, 2]\n", b'{"a": 1}\n', b"\n\n\n"],
+)
+def test_a_named_file_of_no_known_format_is_refused(tmp_path: Path, content: bytes) -> None:
+    good = short().write(tmp_path)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(content)
+    store = Store.memory()
+    with pytest.raises(UnreadableInputError) as caught:
+        import_paths(store, [good, str(bad)])
+    assert caught.value.path == str(bad)
+    assert not all_refs(store), "and nothing was written"
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableInputError, match="no such file"):
+        import_paths(Store.memory(), [str(tmp_path / "absent.jsonl")])
+    with pytest.raises(UnreadableInputError):
+        import_paths(Store.memory(), ["nul\0character"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    with pytest.raises(UnreadableInputError):
+        import_paths(Store.memory(), [str(pipe)])
+
+
+def test_formats_and_branches_must_exist(tmp_path: Path) -> None:
+    path = short().write(tmp_path)
+    with pytest.raises(InvalidInputError, match="claude-code"):
+        import_paths(Store.memory(), [path], format="unheard-of")
+    with pytest.raises(InvalidRefNameError):
+        import_paths(Store.memory(), [path], onto="../main")
+
+
+def test_a_folder_gives_its_transcripts_and_says_what_it_left(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    short().write(tmp_path)
+    short(OTHER).write(tmp_path / "below")
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    (tmp_path / "other.jsonl").write_bytes(b'{"a": 1}\n')
+    (tmp_path / "notes.txt").write_text("no transcript")
+    store = Store.memory()
+    report = import_paths(store, [str(tmp_path), str(tmp_path / "below")])
+    assert set(branches(store)) == {SESSION, OTHER}
+    assert {os.path.basename(f.path): f.skipped for f in report.files if f.skipped} == {
+        "empty.jsonl": "empty",
+        "other.jsonl": "unknown-format",
+    }
+    assert len(report.files) == 4, "a file that is found twice is imported once"
+    assert report.as_map()["messages"] == report.messages == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs symbolic links")
+def test_a_link_that_is_named_is_followed(tmp_path: Path) -> None:
+    path = short().write(tmp_path)
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    store = Store.memory()
+    import_paths(store, [str(link)])
+    assert set(branches(store)) == {SESSION}
+
+
+def test_the_first_session_is_what_one_works_on(tmp_path: Path) -> None:
+    store = Store.memory()
+    import_paths(store, [short().write(tmp_path), short(OTHER).write(tmp_path)])
+    assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{SESSION}"
+    import_paths(store, [short(OTHER).write(tmp_path)])
+    assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{SESSION}"
+
+
+def test_bad_lines_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trace_store.importers.importing.read_lines", _short_lines)
+    t = lively()
+    good = import_paths(Store.memory(), [t.write(tmp_path)]).files[0]
+    t.lines[3:3] = ["{broken", '"text"', '{"a":' * 5000, '{"x":"' + "y" * 70_000 + '"}']
+    path = Path(t.write(tmp_path))
+    with path.open("ab") as file:
+        file.write(b'\xff\xfe\n{"type":"user","mess')
+    store = Store.memory()
+    (report,) = import_paths(store, [str(path)]).files
+    assert [(skip.line, skip.reason) for skip in report.skips] == [
+        (4, "not-json"),
+        (5, "not-a-record"),
+        (6, "nested-too-deep"),
+        (7, "line-too-long"),
+        (len(t.lines) + 1, "not-utf8"),
+        (len(t.lines) + 2, "unfinished-line"),
+    ]
+    assert report.messages == good.messages
+    assert report.record_count == good.record_count + 6
+
+
+def _short_lines(*args: object, **options: object) -> object:
+    return lines.read_lines(*args, limit=60_000, **options)  # type: ignore[arg-type]
+
+
+def test_an_unfinished_line_is_taken_when_it_is_finished(tmp_path: Path) -> None:
+    t = short()
+    data = t.data
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_bytes(data[:-20])
+    with Store.init(str(tmp_path / "p"), durability="fast") as store:
+        (report,) = import_paths(store, [str(path)]).files
+        assert [skip.reason for skip in report.skips] == ["unfinished-line"]
+        path.write_bytes(data)
+        (report,) = import_paths(store, [str(path)]).files
+        assert (report.messages, list(report.skips)) == (1, [])
+
+
+def test_names_of_sessions_are_fit_for_refs() -> None:
+    for name in ("edge_cases", SESSION, "a.b-c"):
+        assert ref_component(name) == name
+    odd = [
+        "",
+        ".",
+        "..",
+        "a/b",
+        "a b",
+        "CON",
+        "nul.txt",
+        "x.lock",
+        "-x",
+        "f" * 64,
+        "é",
+        "\ud83d",
+        "x" * 500,
+        "a..b",
+    ]
+    names = [ref_component(name) for name in odd]
+    assert len(set(names)) == len(odd)
+    for name in (*names, *(short_id(n) for n in odd)):
+        assert is_ref_name(f"refs/heads/sessions/claude-code/{name}"), name
+
+
+def test_history_of_a_project(tmp_path: Path) -> None:
+    project = tmp_path / "my_app.x"
+    project.mkdir()
+    config = tmp_path / "config"
+    environment = Environment(claude_dir=str(config))
+    assert claude_code_history(environment, str(project)) == []
+    folder = config / "projects" / project_name(str(project))
+    (folder / SESSION / "subagents").mkdir(parents=True)
+    path = short().write(folder)
+    agent = short().write(folder / SESSION / "subagents", "agent-a1")
+    assert claude_code_history(environment, str(project)) == [path, agent]
+    assert claude_code_history(environment, str(tmp_path)) == []
+    assert claude_code_history(Environment(), str(project)) == []
+    assert project_name("/w/my_app.x é😀") == "-w-my-app-x----"
+
+
+def test_history_of_a_project_with_a_long_name(tmp_path: Path) -> None:
+    long = str(tmp_path / ("deep" * 60))
+    cut = project_name(long)[:200]
+    config = tmp_path / "config"
+    folder = config / "projects" / f"{cut}-1a2b3c"
+    folder.mkdir(parents=True)
+    path = short().write(folder)
+    assert claude_code_history(Environment(claude_dir=str(config)), long) == [path]

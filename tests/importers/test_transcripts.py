@@ -1,0 +1,116 @@
+"""Whole transcripts, invented, packaged and real: nothing is lost, and each record is counted once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import trace_store
+from tests.importers.support.states import (
+    branches,
+    commits,
+    entries,
+    parts_of,
+    raw_records,
+    reachable,
+)
+from tests.importers.support.transcripts import (
+    answered_calls,
+    each_real_transcript,
+    lively,
+    records_in,
+)
+from trace_store.importers import import_paths
+from trace_store.importers.making import messages_of
+from trace_store.maintenance.checking import fsck
+from trace_store.objects.message import load_parts
+from trace_store.objects.parts import ToolResult
+from trace_store.store import Store
+
+SKIPS = {"duplicate", "not-a-record", "not-json", "not-utf8", "unfinished-line"}
+
+
+def check(path: Path, tmp_path: Path) -> None:
+    data = path.read_bytes()
+    with Store.init(str(tmp_path / "project")) as store:
+        (report,) = import_paths(store, [str(path)]).files
+        expected = Counter(raw for raw, _ in records_in(data))
+        kept = Counter(raw_records(store))
+
+        # Every record comes back, byte for byte; only the very same under the same id stands for two.
+        duplicates = sum(n for (_, what), n in report.records.items() if what == "duplicate")
+        assert set(kept) == set(expected)
+        assert sum(expected.values()) - sum(kept.values()) == duplicates
+
+        # Each is counted once, and what a person or a model said is never passed over.
+        readable = sum(n for (kind, _), n in report.records.items() if kind != "unreadable")
+        assert readable == sum(expected.values())
+        assert len(report.skips) == sum(
+            n for (_, what), n in report.records.items() if what not in ("message", "source")
+        )
+        types = Counter(str(record.get("type")) for _, record in records_in(data))
+        for kind in ("user", "assistant"):
+            outcomes = {what: n for (k, what), n in report.records.items() if k == kind}
+            assert sum(outcomes.values()) == types[kind]
+            assert set(outcomes) <= {"message", "source", "duplicate"}
+
+        # Results, against a count by ids that knows nothing of messages.
+        found = {
+            part.call_id
+            for commit in reachable(store).values()
+            for message in messages_of(commit)
+            for part in load_parts(message["parts"], store.objects.read)
+            if isinstance(part, ToolResult)
+        }
+        assert found == answered_calls(data)
+
+        # One commit an API message, in the order of a model's view; every state can be folded and read.
+        for tip in branches(store).values():
+            assert all(commit.meta["record"] for commit in commits(store, tip))
+            for entry in entries(store, tip):
+                parts_of(store, entry)
+
+        refs = dict(store.refs.iterate())
+        assert import_paths(store, [str(path)]).commits == 0
+        assert dict(store.refs.iterate()) == refs
+        assert not [finding for finding in fsck(store) if finding.severity == "error"]
+
+
+def test_the_invented_transcript(tmp_path: Path) -> None:
+    check(Path(lively().write(tmp_path)), tmp_path)
+
+
+def test_the_packaged_sample(tmp_path: Path) -> None:
+    samples = Path(trace_store.__file__).parent / "samples"
+    for number, sample in enumerate(sorted(samples.glob("*.jsonl"))):
+        check(sample, tmp_path / str(number))
+
+
+@pytest.mark.parametrize("path", each_real_transcript())
+def test_real_transcripts(path: Path, tmp_path: Path) -> None:
+    check(path, tmp_path)
+
+
+def test_nothing_of_this_machine_is_in_the_store(tmp_path: Path) -> None:
+    """Trap C36: the text of a transcript keeps its paths, and Trace adds none."""
+    folder = tmp_path / "a-telling-name"
+    folder.mkdir()
+    path = lively().write(folder)
+    with Store.init(str(tmp_path / "project")) as store:
+        import_paths(store, [path])
+        everything = b"".join(store.objects.read(oid) for oid in store.objects.iterate())
+        names = " ".join(name for name, _ in store.refs.iterate())
+    assert b"/w/app/parser.py" in everything
+    assert b"a-telling-name" not in everything
+    assert str(tmp_path).encode() not in everything
+    assert "telling" not in names
+
+
+def test_a_report_is_json(tmp_path: Path) -> None:
+    report = import_paths(Store.memory(), [lively().write(tmp_path)])
+    again = json.loads(json.dumps(report.as_map()))
+    assert again["outcomes"] == {"message": 20, "source": 7}
+    assert again["files"][0]["records"]["assistant"] == {"message": 10}
