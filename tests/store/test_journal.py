@@ -144,7 +144,12 @@ class TestTail:
         append(store, "two")
         store.close()
         torn = journal_path(tmp_path).read_bytes()
-        for length in range(len(sound), len(torn)):
+        lengths = {
+            *range(len(sound), len(sound) + 30),
+            *range(len(sound), len(torn), 5),
+            len(torn) - 1,
+        }
+        for length in sorted(lengths):
             for number in journals(tmp_path):
                 journal_path(tmp_path, number).unlink()
             journal_path(tmp_path, 1).write_bytes(torn[:length])
