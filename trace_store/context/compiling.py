@@ -93,9 +93,12 @@ class ContextCompiler:
                 cannot be folded.
         """
         ref, tip = self._locate(revision)
-        view = cold_view(tip, self.read_commit) if cold else self._view(ref, tip)
+        if cold:
+            view, index = cold_view(tip, self.read_commit), ""
+        else:
+            view, index = self._view(ref, tip)
         tokenizer, counting = self._counting(model)
-        source = _Source(self, ref or "", tokenizer, cold)
+        source = _Source(self, index, tokenizer, cold)
         return CompiledContext(
             source,
             view,
@@ -171,22 +174,24 @@ class ContextCompiler:
                 return ref, tip
         return None, revisions.resolve_commit(self.store, revision)
 
-    def _view(self, ref: str | None, tip: ObjectId | None) -> IndexView:
+    def _view(self, ref: str | None, tip: ObjectId | None) -> tuple[IndexView, str]:
+        """Return a context, and the name of the index whose records it is the beginning of ("" for none)."""
         if ref is not None:
-            return self._index(ref).view(tip, self.read_commit, lambda: self._seeds(ref))
+            return self._index(ref).view(tip, self.read_commit, lambda: self._seeds(ref)), ref
         if tip is None:
-            return cold_view(None, self.read_commit)
-        for index in self._other_indexes(""):
+            return cold_view(None, self.read_commit), ""
+        for name, index in self._other_indexes(""):
             view = index.prefix_view(tip)
             if view is not None:
-                return view
-        return CompileIndex(MemoryColumn()).view(tip, self.read_commit, lambda: self._seeds(""))
+                return view, name
+        fresh = CompileIndex(MemoryColumn())
+        return fresh.view(tip, self.read_commit, lambda: self._seeds("")), ""
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
-        views = (index.load() for index in self._other_indexes(ref))
+        views = (index.load() for _, index in self._other_indexes(ref))
         return [view for view in views if view is not None]
 
-    def _other_indexes(self, ref: str) -> Iterator[CompileIndex]:
+    def _other_indexes(self, ref: str) -> Iterator[tuple[str, CompileIndex]]:
         head = self.store.refs.head()
         first = head.ref or "HEAD"
         names = set(self._indexes)
@@ -196,7 +201,7 @@ class ContextCompiler:
             names.update(ref for ref in found if ref)
         for name in sorted(names, key=lambda n: (n != first, n)):
             if name != ref:
-                yield self._index(name)
+                yield name, self._index(name)
 
     def _index(self, ref: str) -> CompileIndex:
         index = self._indexes.get(ref)
