@@ -1,0 +1,94 @@
+"""What docs/json.md says of `--json` is what is printed: the same keys, no more and no fewer."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Outcome
+from trace_cli.porcelain.demonstration import SAMPLE
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "json.md"
+
+
+def documented(section: str) -> list[list[str]]:
+    """Return the keys of each table of a section."""
+    text = PAGE.read_text(encoding="utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
+    tables = re.split(r"\n(?!\|)", text)
+    return [keys for table in tables if (keys := re.findall(r"(?m)^\| `(\w+)` \|", table))]
+
+
+def first(outcome: Outcome) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(outcome.lines[0])
+    return value
+
+
+@pytest.fixture
+def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]:
+    shutil.copyfile(SAMPLE, tmp_path / "session.jsonl")
+    ok("import", "session.jsonl", "-q")
+    ok("usage", "record", '{"input_tokens": 1, "output_tokens": 1}', "-q")
+    return ok
+
+
+@pytest.mark.parametrize(
+    ("section", "words", "left_out"),
+    [
+        ("init", ["init", "other"], []),
+        ("commit", ["commit", "--user", "x", "--result-json"], []),
+        ("commit", ["edit", "HEAD~1.0", "x"], []),
+        ("commit", ["pin", "HEAD~1.0"], []),
+        ("status", ["status"], []),
+        ("log", ["log", "--tokens"], []),
+        ("log", ["log"], ["tokens_added", "token_count", "token_source"]),
+        ("compile", ["compile", "--table"], []),
+        ("compile", ["compile"], ["messages"]),
+        ("tools show", ["tools", "show"], []),
+        ("usage show", ["usage", "show"], []),
+        ("import", ["import", "session.jsonl"], []),
+        ("seal", ["seal"], []),
+        ("pack", ["pack"], []),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else value,
+)
+def test_keys(
+    filled: Callable[..., Outcome], section: str, words: list[str], left_out: list[str]
+) -> None:
+    flags = [] if "--result-json" in words else ["--json"]
+    found = first(filled(*words, *flags))
+    (keys,) = documented(section)
+    assert set(found) == set(keys) - set(left_out)
+
+
+def test_keys_of_what_is_shown(filled: Callable[..., Outcome]) -> None:
+    of_commit, of_message, of_object = documented("show")
+    (of_log,) = documented("log")
+    tokens = {"tokens_added", "token_count", "token_source"}
+    assert set(first(filled("show", "--json"))) == {*of_log, *of_commit} - tokens
+    whole = first(filled("show", "--json", "--versions", "HEAD~1.0"))
+    assert set(whole) - {"role", "kind", "parts", "name", "model", "id"} == set(of_message)
+    blob = filled("ls-context").lines[0].split()[-1]
+    assert list(first(filled("show", "--json", blob))) == of_object
+
+
+def test_keys_inside(filled: Callable[..., Outcome]) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+
+    def row(section: str, key: str) -> set[str]:
+        part = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+        line = next(line for line in part.splitlines() if line.startswith(f"| `{key}` |"))
+        return set(re.findall(r"`(\w+)`", line.split("|", 2)[2]))
+
+    report = first(filled("import", "session.jsonl", "--json"))
+    assert set(report["files"][0]) == row("import", "files")
+    table = first(filled("compile", "--json", "--table"))
+    assert set(table["messages"][0]) == row("compile", "messages")
+    filled("commit", "--tool", "alone", "--call-id", "none", "-q")
+    repaired = first(filled("compile", "--json", "-f", "openai"))
+    assert set(repaired["repairs"][0]) == row("compile", "repairs")
