@@ -7,6 +7,7 @@ import os
 import nox
 
 nox.needs_version = ">=2025.5.1"
+nox.options.download_python = "never"  # sessions for a Python that is not here are skipped
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = ["lint", "types", "layers", "docs", "tests"]
