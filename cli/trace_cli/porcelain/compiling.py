@@ -18,6 +18,7 @@ from trace_store.context.plain import PlainContext
 from trace_store.context.render import RENDERERS, Rendered, to_bytes
 from trace_store.errors import StorageError
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.oid import ObjectId
 from trace_store.repo import Repo
 
 FORMATS = tuple(sorted(RENDERERS))
@@ -81,9 +82,9 @@ def compile_(
     if form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
     with opened(ctx) as repo:
-        if verify and not _verified(invocation, repo, at or revision):
-            return EXIT_DAMAGED
         context = repo.compile(revision, at=at, strategy=strategy, reasoning=reasoning, model=model)
+        if verify and not _verified(invocation, repo, context.commit if at else revision):
+            return EXIT_DAMAGED
         options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
         if as_json:
             rendered = context.render(form, **options)
@@ -99,8 +100,8 @@ def compile_(
     return EXIT_OK
 
 
-def _verified(invocation: Invocation, repo: Repo, revision: str) -> bool:
-    found = repo.contexts.verify(revision)
+def _verified(invocation: Invocation, repo: Repo, revision: str | ObjectId | None) -> bool:
+    found = repo.contexts.verify("HEAD" if revision is None else revision)
     if found.matches:
         invocation.note(f"verified: {counted(found.message_count, 'message')}, cached as fresh")
         return True

@@ -124,6 +124,9 @@ def _context_tokens(repo: Repo, branch: str | None) -> int:
 
 def _tell_moved(invocation: Invocation, repo: Repo) -> None:
     for name, before, now in repo.store.refs.moved_by_git():
-        was = before.short() if before else "nothing"
-        became = now.short() if now else "nothing"
-        invocation.note(f"note: git moved {safe(name)} from {was} to {became}")
+        if before == now:
+            invocation.note(f"note: git brought another tip of {safe(name)}")
+        else:
+            was = before.short() if before else "nothing"
+            became = now.short() if now else "nothing"
+            invocation.note(f"note: git moved {safe(name)} from {was} to {became}")
