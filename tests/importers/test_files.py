@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.importers.support.states import all_refs, branches
-from tests.importers.support.transcripts import SESSION, Transcript, lively, text
+from tests.importers.support.states import all_refs, branches, context, raw_records
+from tests.importers.support.transcripts import (
+    SESSION,
+    Transcript,
+    call,
+    lively,
+    records_in,
+    text,
+)
 from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, InvalidRefNameError, UnreadableInputError
 from trace_store.importers import claude_code_history, import_paths, lines
@@ -189,3 +197,36 @@ def test_history_of_a_project_with_a_long_name(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     path = short().write(folder)
     assert claude_code_history(Environment(claude_dir=str(config)), long) == [path]
+
+
+def test_hostile_shapes_make_commits_that_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trace_store.importers.making.MAXIMUM_TARGETS", 7)
+    monkeypatch.setattr("trace_store.importers.claude_code.planning.MAXIMUM_OPEN_PARTS", 50)
+    nested: Any = "deep"
+    for number in range(30):
+        nested = [{"type": "tool_result", "tool_use_id": f"t{number}", "content": nested}]
+    t = Transcript()
+    t.user(nested)
+    t.user([text("a")] * 10_001)
+    t.assistant("msg_1", *[call(f"c{n}" * 500, "x" * 1000) for n in range(40)])
+    for number in range(120):
+        t.user(f"{number}", isMeta=number % 3 == 0)
+    t.result("c1", "late", toolUseResult={"agentId": "\ud83d"})
+    t.user("a summary", isCompactSummary=True)
+    for number in range(20):
+        t.user(f"agent {number}", parent=None, isSidechain=True, agentId=f"{number} / \ud83d")
+    t.user("on")
+    store = Store.memory()
+    import_paths(store, [t.write(tmp_path)])
+    found = branches(store)
+    assert len(found) == 21
+    for name, tip in found.items():
+        expected = (
+            ["user: a summary", "user: on"]
+            if name == SESSION
+            else [f"user: agent {name.split('/')[-1].split('-')[0]}"]
+        )
+        assert context(store, tip) == expected
+    assert sorted(raw_records(store)) == sorted(raw for raw, _ in records_in(t.data))

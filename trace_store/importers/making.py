@@ -20,6 +20,9 @@ from trace_store.oid import ObjectId
 RECORD_KEY = "record"
 """In a commit's metadata: the transcript's own id of what it was made from. Commits of an import have it."""
 
+MAXIMUM_TARGETS = 10_000
+"""Messages that one operation names; a list of a commit has a bound."""
+
 Put = Callable[[bytes], ObjectId]
 Address = tuple[bytes, int]
 StoredMessage = dict[str, Any]
@@ -40,6 +43,8 @@ def own_operations(
     stored = [stored_message(message, put) for message in planned.messages]
     if planned.replaces is not None:
         targets = [address(place) for place in planned.replaces]
+        operations += removal(targets[:-MAXIMUM_TARGETS])
+        targets = targets[-MAXIMUM_TARGETS:]
         operations.append(ops.replace(targets, stored, reason=planned.reason))
     elif stored:
         operations.append(ops.append(stored))
@@ -66,7 +71,8 @@ def earlier_operations(
     """Return the operations on messages before a planned commit: what it takes out, and which results it clears."""
     operations: list[Operation] = []
     if planned.removes:
-        operations.append(ops.remove([address(place) for place in planned.removes]))
+        targets = [address(place) for place in planned.removes]
+        operations += removal(targets)
     for place, calls in planned.clears:
         target = address(place)
         shown = [{"blob": put(bytes_of(planned.placeholder)), "type": "text"}]
@@ -78,6 +84,12 @@ def earlier_operations(
         ]
         operations.append(ops.edit(target, parts))
     return operations
+
+
+def removal(targets: Sequence[Address]) -> list[Operation]:
+    """Return the operations that hide messages, however many."""
+    starts = range(0, len(targets), MAXIMUM_TARGETS)
+    return [ops.remove(targets[start : start + MAXIMUM_TARGETS]) for start in starts]
 
 
 def make_commit(

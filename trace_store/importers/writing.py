@@ -24,9 +24,9 @@ from trace_store.importers.making import (
     messages_of,
     own_operations,
     put_source,
+    removal,
 )
 from trace_store.importers.sources import SOURCE_KEY, source_records
-from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, hash_object
@@ -209,7 +209,7 @@ class PlanWriter:
             *own_operations(planned, gathering.put, self._address),
         ]
         if planned.parent is None and parent is not None:
-            operations.insert(0, self._removal_of_all(parent))
+            operations = [*self._removal_of_all(parent), *operations]
         source = put_source(planned, gathering.put) if self._source else None
         if not operations and source is None:
             return gathering, None
@@ -246,10 +246,10 @@ class PlanWriter:
         parts: list[dict[str, object]] = messages_of(commit)[index]["parts"]
         return parts
 
-    def _removal_of_all(self, base: ObjectId) -> Operation:
-        """Return the operation by which a subagent begins without the context it was called from."""
+    def _removal_of_all(self, base: ObjectId) -> list[Operation]:
+        """Return the operations by which a subagent begins without the context it was called from."""
         state = fold(base, lambda oid: read_commit(self._store, oid))
-        return ops.remove([entry.address for entry in state.entries if not entry.hidden])
+        return removal([entry.address for entry in state.entries if not entry.hidden])
 
     def _note(self, planned: PlannedCommit, oid: ObjectId | None) -> None:
         self._oids[planned.number] = oid

@@ -138,7 +138,7 @@ class Transcript:
 
     @property
     def data(self) -> bytes:
-        return "".join(line + "\n" for line in self.lines).encode("utf-8", "surrogatepass")
+        return "".join(line + "\n" for line in self.lines).encode("utf-8", "backslashreplace")
 
     def write(self, folder: Path, name: str = "") -> str:
         path = folder / f"{name or self.session}.jsonl"

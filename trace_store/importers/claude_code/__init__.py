@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trace_store.importers.claude_code.history import claude_code_history
-from trace_store.importers.claude_code.plan import ClaudeCodePlan
+from trace_store.importers.claude_code.planning import ClaudeCodePlan
 from trace_store.importers.lines import ReadAt
 
 __all__ = ["NAME", "claude_code_history", "plan", "resume", "sniff"]

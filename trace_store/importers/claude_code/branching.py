@@ -74,9 +74,9 @@ def side_thread(session: Session, record: Record, origin: Spoken | str | None) -
     elif origin is not None and session.threads[origin[0]].side:
         index = origin[0]
     else:
-        index = max((thread.index for thread in session.threads if thread.side), default=None)
-        if origin is not None:
-            index = None
+        index = None
+        if origin is None:
+            index = next((t.index for t in reversed(session.threads) if t.side), None)
     return None if index is None else session.threads[index]
 
 

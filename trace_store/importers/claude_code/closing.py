@@ -50,6 +50,7 @@ def close_round(session: Session, thread: Thread) -> Iterator[PlannedCommit]:
     thread.clear()
     if thread.held or (thread.fresh and thread.tip not in session.table.rows):
         thread.held += groups
+        session.holding.add(thread.index)
         return
     yield from _leave(session, thread, groups)
 
@@ -157,13 +158,15 @@ def _leave(session: Session, thread: Thread, groups: list[Group]) -> Iterator[Pl
         commit = _planned(session, thread, group)
         session.table.add(commit, resets=group.restart or thread.fresh)
         note_group(session.table, group)
-        session.open_count -= len(group.said)
+        session.open_count -= sum(len(record.parts) for record in group.said)
         if group.message_id:
             session.message_ids.add(group.message_id)
         thread.fresh = False
         thread.tip = group.number
         yield commit
-        for other in session.threads:
-            if other.held and other.tip == group.number:
+        for index in sorted(session.holding):
+            other = session.threads[index]
+            if other.tip == group.number:
                 released, other.held = other.held, []
+                session.holding.discard(index)
                 yield from _leave(session, other, released)

@@ -10,6 +10,7 @@ from typing import Any
 from trace_store.importers.claude_code.normalising import (
     attachment_parts,
     content_parts,
+    storable_name,
     user_parts,
 )
 from trace_store.importers.contract import Record
@@ -81,8 +82,7 @@ def is_prompt(record: Record) -> bool:
 def agent_of_result(data: dict[str, Any]) -> str:
     """Return the id of the subagent whose answer a result is, or nothing."""
     result = data.get("toolUseResult")
-    agent = result.get("agentId") if isinstance(result, dict) else None
-    return agent if isinstance(agent, str) else ""
+    return storable_name(result.get("agentId")) if isinstance(result, dict) else ""
 
 
 def _system(record: Record) -> str:

@@ -17,7 +17,6 @@ from trace_store.errors import InvalidInputError
 from trace_store.ident import check_author
 from trace_store.importers.json_records import compact
 from trace_store.objects.content import bytes_of
-from trace_store.objects.message import MAXIMUM_NAME_BYTES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 PROVIDER = "anthropic"
@@ -27,6 +26,10 @@ SYNTHETIC_MODEL = "<synthetic>"
 
 CLEARED_TEXT = "[Old tool result content cleared]"
 """What a model is shown in place of a result that a microcompaction cleared."""
+
+MAXIMUM_BLOCKS = 10_000
+"""Blocks of one content that are taken apart; a commit has a bound, and no provider sends so many."""
+LONGEST_NAME_BYTES = 256
 
 HARNESS_MARKUP = (
     *("<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-stderr>"),
@@ -43,6 +46,8 @@ def content_parts(content: Any) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(content),)
     if isinstance(content, list):
+        if len(content) > MAXIMUM_BLOCKS:
+            return (_opaque(content),)
         return tuple(_part(block) for block in content)
     return ()
 
@@ -123,7 +128,7 @@ def storable_name(value: object) -> str:
     if not isinstance(value, str):
         return ""
     try:
-        return value if len(value.encode()) <= MAXIMUM_NAME_BYTES else ""
+        return value if len(value.encode()) <= LONGEST_NAME_BYTES else ""
     except UnicodeEncodeError:
         return ""
 
@@ -138,7 +143,11 @@ def _part(block: Any) -> Part:
     if isinstance(block, str):
         return Text(block)
     part = _known_part(block) if isinstance(block, dict) else None
-    return Opaque(PROVIDER, bytes_of(compact(block))) if part is None else part
+    return _opaque(block) if part is None else part
+
+
+def _opaque(value: Any) -> Opaque:
+    return Opaque(PROVIDER, bytes_of(compact(value)))
 
 
 def _known_part(block: dict[str, Any]) -> Part | None:
@@ -166,9 +175,11 @@ def _known_part(block: dict[str, Any]) -> Part | None:
 
 def _result(call_id: str, block: dict[str, Any]) -> ToolResult:
     content = block.get("content")
-    parts = () if content == "" else content_parts(content)
-    if not parts and content not in (None, "", []):
-        parts = (Opaque(PROVIDER, bytes_of(compact(content))),)
+    if content in (None, "", []):
+        return ToolResult(call_id, (), block.get("is_error") is True)
+    parts = content_parts(content) or (_opaque(content),)
+    if any(isinstance(part, ToolResult) for part in parts):
+        parts = (_opaque(content),)  # a result in a result is nothing that a provider takes apart
     return ToolResult(call_id, parts, block.get("is_error") is True)
 
 

@@ -41,8 +41,9 @@ def load_session(saved: Any, read_at: ReadAt) -> Session:
         StateError: the file no longer holds what was unfinished.
         KeyError, TypeError, ValueError: it was not saved by this version.
     """
+    threads = [_load_thread(thread, read_at) for thread in saved["threads"]]
     return Session(
-        threads=[_load_thread(thread, read_at) for thread in saved["threads"]],
+        threads=threads,
         live=saved["live"],
         sides=dict(saved["sides"]),
         names=set(saved["names"]),
@@ -51,6 +52,7 @@ def load_session(saved: Any, read_at: ReadAt) -> Session:
         message_ids=set(saved["message_ids"]),
         next_number=saved["next_number"],
         open_count=saved["open_count"],
+        holding={thread.index for thread in threads if thread.held},
         finder=Finder.load(saved["finder"]),
         table=CommitTable.load(saved["table"]),
     )

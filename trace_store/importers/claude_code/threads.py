@@ -177,7 +177,8 @@ class Session:
         keys: of all planned commits.
         message_ids: of API messages that left their round.
         next_number: for the next planned commit.
-        open_count: records in open rounds.
+        open_count: parts in open rounds.
+        holding: threads with groups that wait.
     """
 
     threads: list[Thread] = field(default_factory=lambda: [Thread(0)])
@@ -189,6 +190,7 @@ class Session:
     message_ids: set[str] = field(default_factory=set)
     next_number: int = 0
     open_count: int = 0
+    holding: set[int] = field(default_factory=set)
     finder: Finder = field(default_factory=Finder)
     table: CommitTable = field(default_factory=CommitTable)
 

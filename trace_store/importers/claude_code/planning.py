@@ -51,8 +51,8 @@ from trace_store.importers.json_records import records_of
 from trace_store.importers.lines import Line, ReadAt
 from trace_store.importers.naming import ref_component, short_id
 
-MAXIMUM_OPEN_RECORDS = 4096
-"""Records that may wait for the end of their round; past it the round ends, so that memory stays bounded."""
+MAXIMUM_OPEN_PARTS = 4096
+"""Parts that may wait for the end of their round; past it the round ends, so that memory and commits stay bounded."""
 
 _UUID_GROUPS = (8, 4, 4, 4, 12)
 
@@ -151,7 +151,7 @@ class ClaudeCodePlan:
             return
         self._counts[name, MESSAGE] += 1
         yield from self._take_spoken(record, uuid, origin, purpose)
-        if self._state.open_count > MAXIMUM_OPEN_RECORDS:
+        if self._state.open_count > MAXIMUM_OPEN_PARTS:
             for thread in sorted(self._state.threads, key=lambda t: (t.side, t.index)):
                 yield from close_round(self._state, thread)
 
@@ -205,7 +205,7 @@ class ClaudeCodePlan:
         group.records.append(record)
         thread.waiting.clear()
         thread.last = group.number
-        state.open_count += 1
+        state.open_count += len(record.parts)
         if uuid:
             state.finder.note_spoken(uuid, thread.index, group.number)
 
