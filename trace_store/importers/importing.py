@@ -19,7 +19,7 @@ from trace_store.importers.contract import Format, Plan, Planned
 from trace_store.importers.json_records import UNFINISHED
 from trace_store.importers.known import Known, caller_of, look_back, session_refs
 from trace_store.importers.lines import read_lines
-from trace_store.importers.reading import HEAD_BYTES, InputFile, files_in, is_folder
+from trace_store.importers.reading import HEAD_BYTES, InputFile, files_in, is_folder, is_of_agent
 from trace_store.importers.registry import FORMATS, format_of
 from trace_store.importers.remembering import Memory, edges, memory_key, recall, remember
 from trace_store.importers.report import (
@@ -108,7 +108,7 @@ def _choose(
             if named and reader is None:
                 raise UnreadableInputError(f"{_REASONS[reason]}: {path}", path=path, reason=reason)
             chosen[file] = (file, reader, reason)
-    return sorted(chosen.values(), key=lambda found: "/agent-" in "/" + found[0].replace("\\", "/"))
+    return sorted(chosen.values(), key=lambda found: is_of_agent(found[0]))
 
 
 def _look_at(disk: Disk, path: str, name: str | None) -> tuple[Format | None, str]:
@@ -133,15 +133,15 @@ def _import_file(
     source: bool,
     progress: Progress | None,
 ) -> FileReport:
-    for attempt in range(1, MAXIMUM_ATTEMPTS + 1):
+    attempts = 0
+    while True:
+        attempts += 1
         with InputFile(disk, path) as file:
-            run = _Run(store, file, reader, onto, source, progress)
             try:
-                return run.report()
+                return _Run(store, file, reader, onto, source, progress).report()
             except RefChangedError:
-                if attempt == MAXIMUM_ATTEMPTS:
+                if attempts == MAXIMUM_ATTEMPTS:
                     raise
-    raise StateError("unreachable")
 
 
 class _Run:

@@ -12,6 +12,8 @@ from trace_store.errors import StorageError, UnreadableInputError
 from trace_store.files import Disk
 
 SUFFIX = ".jsonl"
+AGENT_PREFIX = "agent-"
+"""How the names of subagents' files begin."""
 HEAD_BYTES = 256 * 1024
 """What is looked at to tell the format."""
 
@@ -80,3 +82,8 @@ def files_in(folder: str, disk: Disk) -> list[str]:
 def is_folder(path: str) -> bool:
     """Tell whether a path is a folder, or a link to one."""
     return os.path.isdir(path)
+
+
+def is_of_agent(path: str) -> bool:
+    """Tell from its name whether a file is a subagent's."""
+    return os.path.basename(path).startswith(AGENT_PREFIX)
