@@ -113,7 +113,12 @@ def test_bad_lines_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("trace_store.importers.importing.read_lines", _short_lines)
     t = lively()
     good = import_paths(Store.memory(), [t.write(tmp_path)]).files[0]
-    t.lines[3:3] = ["{broken", '"text"', '{"a":' * 5000, '{"x":"' + "y" * 70_000 + '"}']
+    t.lines[3:3] = [
+        "{broken",
+        '"text"',
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        '{"x":"' + "y" * 70_000 + '"}',
+    ]
     path = Path(t.write(tmp_path))
     with path.open("ab") as file:
         file.write(b'\xff\xfe\n{"type":"user","mess')
