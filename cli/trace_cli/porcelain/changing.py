@@ -9,7 +9,7 @@ import typer
 
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import Json, Message, Quiet, Targets, recorded
-from trace_cli.porcelain.reading import single_message, text_from
+from trace_cli.porcelain.reading import argument_text, single_message, text_from
 from trace_cli.runtime import Invocation
 from trace_store.history.draft import Draft
 from trace_store.objects.message import load_parts
@@ -49,9 +49,8 @@ def edit(
     invocation: Invocation = ctx.obj
     if (text is None) == (file is None):
         raise usage_error("give the new text, or a file with it", "- reads standard input")
-    given = text
-    if given is None or given == "-":
-        given = text_from(invocation, file or "-")
+    typed = text is not None and text != "-"
+    given = argument_text(text or "") if typed else text_from(invocation, file or "-")
 
     def add(repo: Repo, draft: Draft) -> None:
         if from_json:

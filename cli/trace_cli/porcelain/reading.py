@@ -32,6 +32,22 @@ def text_from(invocation: Invocation, path: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
+def argument_text(text: str) -> str:
+    """Return text that was typed as an argument.
+
+    Raises:
+        UnreadableInputError: its bytes were not UTF-8; Python hands such bytes over as lone surrogates.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UnreadableInputError(
+            f"the text is not UTF-8 at character {error.start}: give it in a file",
+            column=error.start,
+        ) from error
+    return text
+
+
 def parsed_json(data: bytes, name: str, first_line: int = 1) -> Any:
     """Return the value of a JSON text.
 

@@ -11,7 +11,7 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import Message as CommitMessage
 from trace_cli.porcelain.opening import Quiet, recorded
 from trace_cli.porcelain.ordering import option_order
-from trace_cli.porcelain.reading import messages_from, text_from
+from trace_cli.porcelain.reading import argument_text, messages_from, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.runtime import Invocation
@@ -109,7 +109,7 @@ def commit(
     if from_json and from_jsonl:
         raise usage_error("--json and --jsonl are two forms; give one")
     if text is not None and not (from_json or from_jsonl):
-        content = text_from(invocation, "-") if text == "-" else text
+        content = text_from(invocation, "-") if text == "-" else argument_text(text)
         messages.append(Message(role, content))
     elif text is not None and text != "-":
         raise usage_error("with --json and --jsonl, messages come from -F FILE or standard input")
@@ -136,7 +136,7 @@ def _in_order(
     for role in names:
         if not left[role]:
             continue
-        text = left[role].pop(0)
+        text = argument_text(left[role].pop(0))
         if role == "tool" and call_id:
             found.append(Message(role, [ToolResult(call_id, text)]))
         else:
