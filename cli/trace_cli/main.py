@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
         here.flush()
         return code
     except TraceError as error:
+        if here.output_failed:
+            _forget_output()
         complain(here, error.message, hint(error))
         return exit_code(error)
     except KeyboardInterrupt:

@@ -12,7 +12,7 @@ import sys
 
 from trace_cli.failures import OutputClosedError, usage_error
 from trace_store.environment import Environment
-from trace_store.errors import UnreadableInputError
+from trace_store.errors import StorageError, UnreadableInputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Invocation:
         terminal: whether standard output is a terminal.
         color: whether standard output may be coloured.
         interactive: whether standard error is a terminal, so that progress may be shown.
+        output_failed: whether standard output takes nothing any more.
         run: runs further commands, for one that shows others; set by `main`.
     """
 
@@ -43,6 +44,7 @@ class Invocation:
         "directory",
         "environment",
         "interactive",
+        "output_failed",
         "run",
         "terminal",
     )
@@ -64,6 +66,7 @@ class Invocation:
         self.terminal = _is_terminal(sys.stdout) if terminal is None else terminal
         self.interactive = _is_terminal(sys.stderr) if terminal is None else terminal
         self.color = self.terminal and self.environment.color
+        self.output_failed = False
         self.run: Callable[[list[str]], int] | None = None
 
     def enter(self, folders: list[str], directory: str | None, *, color: bool = True) -> None:
@@ -100,14 +103,16 @@ class Invocation:
 
         Raises:
             OutputClosedError: nobody reads it any more.
+            StorageError: it cannot be written.
         """
-        stream = self._output
-        if stream is None:
-            stream = self._output = sys.stdout.buffer
+        if self._output is None:
+            if sys.stdout is None:
+                raise self._failed(None)
+            self._output = sys.stdout.buffer
         try:
-            stream.write(data)
-        except BrokenPipeError as error:
-            raise OutputClosedError from error
+            self._output.write(data)
+        except (OSError, ValueError) as error:
+            raise self._failed(error) from error
 
     def line(self, text: str = "") -> None:
         """Write one line of text, which is already safe to show, to standard output."""
@@ -116,31 +121,42 @@ class Invocation:
     def note(self, text: str, end: str = "\n") -> None:
         """Write text, which is already safe to show, to standard error."""
         self.flush()
-        stream = self._error
-        if stream is None:
-            stream = self._error = sys.stderr.buffer
+        if self._error is None and sys.stderr is not None:
+            self._error = sys.stderr.buffer
+        if self._error is None:
+            return
         try:
-            stream.write((text + end).encode("utf-8", "backslashreplace"))
-            stream.flush()
+            self._error.write((text + end).encode("utf-8", "backslashreplace"))
+            self._error.flush()
         except (OSError, ValueError):
             pass  # nobody to tell
 
     def flush(self) -> None:
-        """Hand everything written so far to the system.
-
-        Raises:
-            OutputClosedError: nobody reads it any more.
-        """
-        if self._output is not None:
+        """Hand everything written so far to the system; raises as `write`."""
+        if self._output is not None and not self.output_failed:
             try:
                 self._output.flush()
-            except BrokenPipeError as error:
-                raise OutputClosedError from error
+            except (OSError, ValueError) as error:
+                raise self._failed(error) from error
+
+    def _failed(self, error: OSError | ValueError | None) -> Exception:
+        """Note that standard output takes nothing any more, and return what to raise."""
+        self.output_failed = True
+        if isinstance(error, BrokenPipeError):
+            return OutputClosedError()
+        reason = "it is closed" if error is None else getattr(error, "strerror", None) or str(error)
+        return StorageError(f"cannot write to standard output: {reason}")
 
     @property
     def stdin(self) -> BinaryIO:
-        """Standard input as bytes."""
+        """Standard input as bytes.
+
+        Raises:
+            UnreadableInputError: there is none.
+        """
         if self._input is None:
+            if sys.stdin is None:
+                raise UnreadableInputError("standard input is closed", path="-")
             self._input = sys.stdin.buffer
         return self._input
 

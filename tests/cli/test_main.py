@@ -189,6 +189,27 @@ def test_a_reader_that_stops_is_no_error(
     assert not done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("words", [["log"], ["rev-parse", "HEAD"]])
+def test_output_that_cannot_be_written_is_told(
+    tmp_path: Path, repository: Trace, words: list[str]
+) -> None:
+    assert repository("commit", "--user", "hello").code == 0
+    command = f'"{sys.executable}" -m trace_cli {" ".join(words)}'
+    environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}", "PATH": os.environ["PATH"]}
+    for place, reason in ((">/dev/full", "No space left on device"), (">&-", "it is closed")):
+        done = subprocess.run(
+            ["sh", "-c", f"{command} {place}"],
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=tmp_path,
+            env=environment,
+        )
+        assert done.returncode == 14
+        said = f"trace: error: cannot write to standard output: {reason}\n"
+        assert done.stderr.decode() == said
+
+
 def test_the_environment_is_read(tmp_path: Path) -> None:
     assert run("init", cwd=tmp_path).returncode == 0
     done = run("commit", "--user", "hi", cwd=tmp_path, TRACE_AUTHOR="Grace <g@example.org>")

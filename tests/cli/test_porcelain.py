@@ -315,6 +315,9 @@ def test_config(ok: Run, repository: Trace) -> None:
     assert repository("config", "nothing").code == 4
     assert repository("config", "nothing", "x").code == 2
     assert repository("config", "budget", "-3k").code == 2
+    assert repository("config", "tokenizer", "nothing").code == 2
+    ok("config", "tokenizer", "cl100k_base")
+    assert record(ok("status", "--json"))["token_source"] == "exact:cl100k_base"
     assert repository("config", "--unset").code == 2
 
 

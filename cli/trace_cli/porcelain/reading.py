@@ -36,8 +36,11 @@ def argument_text(text: str) -> str:
     """Return text that was typed as an argument.
 
     Raises:
-        UnreadableInputError: its bytes were not UTF-8; Python hands such bytes over as lone surrogates.
+        UnreadableInputError: there is none, as when a variable is not set; or its bytes were not UTF-8, which Python
+            hands over as lone surrogates.
     """
+    if not text:
+        raise UnreadableInputError("the text is empty")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

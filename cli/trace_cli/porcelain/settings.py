@@ -13,6 +13,7 @@ from trace_cli.render.records import write_record
 from trace_cli.runtime import Invocation
 from trace_store import __version__
 from trace_store.config import KNOWN_KEYS
+from trace_store.context.tokens import get_tokenizer
 from trace_store.errors import NotFoundError
 
 
@@ -44,6 +45,8 @@ def config(
         if key is None:
             _list(invocation, dict(settings.items()), as_json)
         elif unset or value is not None:
+            if key == "tokenizer" and value is not None:
+                get_tokenizer(value)  # the configuration stands below tokens, and takes any word
             settings.set(key, None if unset else value)
         else:
             found = settings.get(key)
