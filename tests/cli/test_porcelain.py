@@ -346,6 +346,22 @@ def test_fsck_reports_damage_with_12(ok: Run, repository: Trace, tmp_path: Path)
     assert set(found[0]) == {"severity", "code", "what", "detail"}
 
 
+def test_fsck_finds_a_context_that_cannot_be_folded(ok: Run, repository: Trace) -> None:
+    ok("commit", "--user", "hello")
+    first = head(ok)
+    wrong = {
+        "author": "Ada",
+        "time": 1,
+        "parents": [first],
+        "ops": [["move", {"targets": [[first, 5]]}]],
+    }
+    ok("write-commit", "--update", "HEAD", stdin=json.dumps(wrong).encode())
+    found = [json.loads(line) for line in repository("fsck", "--json").lines]
+    assert [(each["code"], each["what"]) for each in found] == [
+        ("context-unreadable", "refs/heads/main")
+    ]
+
+
 def test_colour_is_for_terminals(ok: Run, repository: Trace) -> None:
     ok("commit", "--user", "hi")
     assert "\x1b" not in ok("log").text
