@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 from pathlib import Path
@@ -108,3 +109,34 @@ def test_errors_travel_between_processes() -> None:
     error = errors.RefChangedError("the ref moved", ref="refs/heads/main", expected=None)
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.ref) == (type(error), str(error), "refs/heads/main")
+
+
+def finding_codes() -> dict[str, set[str]]:
+    """Return the code and severities of every finding that the source makes."""
+    found: dict[str, set[str]] = {}
+    folders = (ROOT / "trace_store", ROOT / "cli" / "trace_cli")
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
+                code, severity = node.args[0], ast.unparse(node.args[1]).lower()
+                assert isinstance(code, ast.Constant), f"{path}:{node.lineno}"
+                found.setdefault(str(code.value), set()).add(severity)
+    return found
+
+
+def test_every_finding_is_explained() -> None:
+    text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| `([a-z-]+)` \| ([a-z, ]+) \|", text)
+    made = finding_codes()
+    assert sorted(code for code, _ in rows) == sorted(made)
+    wrong = {
+        code: severities
+        for code, severities in rows
+        if made[code] <= {"error", "warning", "info"} and set(severities.split(", ")) != made[code]
+    }
+    assert not wrong
+
+
+def test_no_code_of_a_finding_disappears() -> None:
+    pinned = (ROOT / "tests" / "format" / "finding-codes.txt").read_text(encoding="utf-8").split()
+    assert pinned == sorted(finding_codes()), "only ever add lines"

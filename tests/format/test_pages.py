@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trace_store import layout
+from trace_store.context import index_records
 from trace_store.context.compile_index import cold_view
 from trace_store.files import Disk
 from trace_store.journal import frames
@@ -17,8 +18,10 @@ from trace_store.objects import codec, operations
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
+from trace_store.odb import pack
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import hash_object
+from trace_store.refs import names
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "format"
 
@@ -105,3 +108,25 @@ def test_overview_names_every_file() -> None:
     names = [Path(path).name for path in (*places.directories(), places.config_file)]
     assert not [name for name in names if name not in text]
     assert f"version {layout.FORMAT_VERSION}" in text
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("packs.md", f"at most {pack.MAXIMUM_PACK_BYTES >> 20} MiB"),
+        ("packs.md", f"{pack.MAXIMUM_PACK_RAW_BYTES >> 20} MiB of raw content"),
+        ("packs.md", f"`{pack.MAGIC.decode()}`"),
+        ("refs.md", f"at most {names.MAXIMUM_NAME_BYTES} characters"),
+        ("refs.md", f"longer than {names.MAXIMUM_COMPONENT_BYTES} characters"),
+        ("journal.md", f"`0x{frames._SEED:08x}`"),
+        ("journal.md", f"Kinds below {frames.FIRST_PASSING} are *lasting*"),
+        ("compile-index.md", f"`0x{index_records.SEED:08x}`"),
+        (
+            "compile-index.md",
+            f"A record of the messages column, {index_records.MESSAGE_BYTES} bytes",
+        ),
+        ("compile-index.md", f"A record of a tokens column, {index_records.TOKENS_BYTES} bytes"),
+    ],
+)
+def test_limits_are_those_of_the_code(page: str, said: str) -> None:
+    assert said in " ".join((PAGES / page).read_text(encoding="utf-8").split())
