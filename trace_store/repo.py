@@ -12,8 +12,10 @@ from types import TracebackType
 from typing import Any, overload
 
 from trace_store import revision as revisions
+from trace_store.context import compiling
 from trace_store.context.compiled import CompiledContext
-from trace_store.context.compiling import Compiler, ContextCompiler, compile_with
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.compiling import Compiler
 from trace_store.context.plain import PlainContext
 from trace_store.context.tokens import Tokenizer
 from trace_store.environment import Environment
@@ -218,8 +220,8 @@ class Repo:
         model: str = "",
         compiler: Compiler | None = None,
     ) -> CompiledContext | PlainContext:
-        """Return what a model is shown at a revision; see `trace_store.context.compiling.compile_with`."""
-        return compile_with(
+        """Return what a model is shown at a revision; see `trace_store.context.compiling.compile`."""
+        return compiling.compile(
             self.contexts,
             revision,
             at=at,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trace_store import FixedClock, Message, Store
-from trace_store.context.compiling import ContextCompiler
+from trace_store.context.compiler import ContextCompiler
 from trace_store.history import writing
 from trace_store.maintenance.sealing import seal
 from trace_store.testing import RecordingDisk

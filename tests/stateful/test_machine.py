@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from trace_store import FixedClock, Message, Store, ToolCall, ToolResult
-from trace_store.context.compiling import ContextCompiler
+from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.history import writing
 from trace_store.maintenance.sealing import seal

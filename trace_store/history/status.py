@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trace_store.context.compiling import ContextCompiler
+from trace_store.context.compiler import ContextCompiler
 from trace_store.oid import ObjectId
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from trace_store import revision as revisions
-from trace_store.context.compiling import ContextCompiler
+from trace_store.context.compiler import ContextCompiler
 from trace_store.context.wording import one_line
 from trace_store.graph import ancestors, topological
 from trace_store.objects.commit import Commit, parents_of

@@ -20,7 +20,7 @@ from trace_cli.failures import EXIT_DAMAGED, usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store.context.compile_index import IndexView
-from trace_store.context.compiling import ContextCompiler
+from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import NotFoundError, RefNotFoundError
 from trace_store.revision import ref_of
 from trace_store.store import Store

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store.context.compiling import ContextCompiler
+from trace_store.context.compiler import ContextCompiler
 from trace_store.objects.message import part_blobs
 
 

@@ -1,0 +1,308 @@
+"""The compiler of a store: from a commit to its context, by the cheapest way that is right.
+
+Rule: this module chooses where an answer comes from (an index that fits, one that can be extended, or the history
+alone) and never makes one up. `verify` compares the cached answer with the one from the history.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trace_store import revision as revisions
+from trace_store.context.columns import DiskColumn, MemoryColumn
+from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
+from trace_store.context.compiled import CompiledContext, CompiledMessage, load_tools
+from trace_store.context.folding import Fold, fold
+from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
+from trace_store.context.token_column import TokenColumn
+from trace_store.context.tokens import (
+    DEFAULT_ENCODING,
+    MESSAGE_TOKENS,
+    MessageTokens,
+    TokenCounting,
+    Tokenizer,
+    TokenMemo,
+    count_stored_message,
+    describe,
+    get_tokenizer,
+)
+from trace_store.context.wording import ghost_text
+from trace_store.errors import CorruptIndexError
+from trace_store.objects.commit import Commit
+from trace_store.oid import ObjectId
+from trace_store.store import Store
+
+CACHED_COMMITS = 2048
+WITHOUT_MEMO = 64
+"""Up to so many new messages are counted without reading what was counted before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The outcome of comparing a cached context with the one from the history.
+
+    Attributes:
+        matches: whether they are the same.
+        message_count: messages of the context from the history.
+        first_difference: position of the first message that differs, or None.
+    """
+
+    matches: bool
+    message_count: int
+    first_difference: int | None
+
+
+class ContextCompiler:
+    """Compiles contexts of one store and keeps what makes the next one cheap: open indexes and read commits."""
+
+    def __init__(self, store: Store, *, tokenizer: Tokenizer | None = None) -> None:
+        self.store = store
+        self._tokenizer = tokenizer
+        self._commits: OrderedDict[bytes, Commit] = OrderedDict()
+        self._indexes: dict[str, CompileIndex] = {}
+        self._token_columns: dict[tuple[str, str], TokenColumn] = {}
+        self._fold: tuple[bytes, Fold] | None = None
+
+    def compile(
+        self,
+        revision: str | ObjectId = "HEAD",
+        *,
+        model: str = "",
+        reasoning: bool = True,
+        cold: bool = False,
+    ) -> CompiledContext:
+        """Return the context of a revision.
+
+        Args:
+            revision: text that names a commit, or its id.
+            model: the model to count and render for; "" counts under the repository's encoding.
+            reasoning: whether reasoning is rendered.
+            cold: answer from the history alone, looking at no index.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit.
+            ObjectNotFoundError, CorruptObjectError, InvalidOperationError, UnsupportedFormatError: the history
+                cannot be folded.
+        """
+        ref, tip = self._locate(revision)
+        if cold:
+            view, index = cold_view(tip, self.read_commit), ""
+        else:
+            view, index = self._view(ref, tip)
+        tokenizer, counting = self._counting(model)
+        source = _Source(self, index, tokenizer, cold)
+        return CompiledContext(
+            source,
+            view,
+            tokenizer,
+            counting,
+            lambda: self._tools(view),
+            model=model,
+            reasoning=reasoning,
+        )
+
+    def verify(self, revision: str | ObjectId = "HEAD") -> Verification:
+        """Compare the cached context of a revision with the one from its history alone."""
+        cached, cold = self.compile(revision), self.compile(revision, cold=True)
+        try:
+            ours = [_seen(message) for message in cached.messages]
+        except CorruptIndexError:
+            ours = []
+        theirs = [_seen(message) for message in cold.messages]
+        difference = next(
+            (i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None
+        )
+        if difference is None and len(ours) != len(theirs):
+            difference = min(len(ours), len(theirs))
+        same = (
+            difference is None
+            and cached.prefix_hash == cold.prefix_hash
+            and cached.tools == cold.tools
+            and cached.token_count == cold.token_count
+        )
+        return Verification(same, len(theirs), difference)
+
+    def rebuild(self, ref: str) -> IndexView:
+        """Write the index of a branch anew from its history and return it."""
+        tip = self.store.refs.read(ref)
+        index = self._index(ref)
+        return index.rebuild(tip, self.read_commit) if tip else index.view(None, self.read_commit)
+
+    def index_view(self, ref: str) -> IndexView | None:
+        """Return what the index of a branch holds, without catching it up; None when there is none."""
+        return self._index(ref).load()
+
+    def read_commit(self, oid: bytes) -> Commit:
+        """Return a commit, remembering the latest ones.
+
+        Raises:
+            ObjectNotFoundError: it is not here.
+            CorruptObjectError: it is damaged, or no commit.
+        """
+        commit = self._commits.get(oid)
+        if commit is None:
+            commit = Commit.decode(self.store.objects.read(oid))
+            self._commits[oid] = commit
+            if len(self._commits) > CACHED_COMMITS:
+                self._commits.popitem(last=False)
+        return commit
+
+    def fold(self, tip: bytes) -> Fold:
+        """Return the fold of a commit; the last one is remembered, and is not to be changed."""
+        if self._fold is None or self._fold[0] != tip:
+            self._fold = (tip, fold(tip, self.read_commit))
+        return self._fold[1]
+
+    def _locate(self, revision: str | ObjectId) -> tuple[str | None, ObjectId | None]:
+        """Return (name of the index, commit): a full ref, "HEAD" when detached there, or None for an ancestor."""
+        refs = self.store.refs
+        if not isinstance(revision, ObjectId):
+            if revision in ("HEAD", "@"):
+                head = refs.head()
+                return head.ref or "HEAD", head.oid
+            ref = revisions.ref_of(self.store, revision)
+            tip = refs.read(ref) if ref else None
+            if ref and tip and revisions.resolve_commit(self.store, revision) == tip:
+                return ref, tip
+        return None, revisions.resolve_commit(self.store, revision)
+
+    def _view(self, ref: str | None, tip: ObjectId | None) -> tuple[IndexView, str]:
+        """Return a context, and the name of the index whose records it is the beginning of ("" for none)."""
+        if ref is not None:
+            return self._index(ref).view(tip, self.read_commit, lambda: self._seeds(ref)), ref
+        if tip is None:
+            return cold_view(None, self.read_commit), ""
+        for name, index in self._other_indexes(""):
+            view = index.prefix_view(tip)
+            if view is not None:
+                return view, name
+        fresh = CompileIndex(MemoryColumn())
+        return fresh.view(tip, self.read_commit, lambda: self._seeds("")), ""
+
+    def _seeds(self, ref: str) -> Iterable[IndexView]:
+        views = (index.load() for _, index in self._other_indexes(ref))
+        return [view for view in views if view is not None]
+
+    def _other_indexes(self, ref: str) -> Iterator[tuple[str, CompileIndex]]:
+        head = self.store.refs.head()
+        first = head.ref or "HEAD"
+        names = set(self._indexes)
+        if self.store.local:
+            layout = self.store.layout
+            found = (layout.ref_of_index(n) for n in self.store.disk.names(layout.index_dir))
+            names.update(ref for ref in found if ref)
+        for name in sorted(names, key=lambda n: (n != first, n)):
+            if name != ref:
+                yield name, self._index(name)
+
+    def _index(self, ref: str) -> CompileIndex:
+        index = self._indexes.get(ref)
+        if index is None:
+            index = self._indexes[ref] = CompileIndex(self._column(ref, "messages"))
+        return index
+
+    def token_column(self, ref: str, encoding: str) -> TokenColumn:
+        """Return the tokens column of a branch under an encoding."""
+        column = self._token_columns.get((ref, encoding))
+        if column is None:
+            column = TokenColumn(self._column(ref, f"{encoding}.tokens"))
+            self._token_columns[(ref, encoding)] = column
+        return column
+
+    def _column(self, ref: str, suffix: str) -> DiskColumn | MemoryColumn:
+        if not ref or not self.store.local:
+            return MemoryColumn()
+        return DiskColumn(self.store.disk, self.store.layout.index_file(ref, suffix))
+
+    def _counting(self, model: str) -> tuple[Tokenizer, TokenCounting]:
+        configured = self.store.config.tokenizer
+        if self._tokenizer is not None:
+            return self._tokenizer, describe(model).under(self._tokenizer)
+        if model:
+            counting = describe(model)
+            tokenizer = get_tokenizer(counting.encoding)
+            return tokenizer, counting.under(tokenizer)
+        tokenizer = get_tokenizer(configured)
+        source = "exact" if tokenizer.exact else "estimate"
+        return tokenizer, TokenCounting(tokenizer.encoding, 1.0, f"{source}:{tokenizer.encoding}")
+
+    def _tools(self, view: IndexView) -> tuple[Any, ...]:
+        setter = view.tools_commit()
+        if setter is None:
+            return ()
+        schemas: Sequence[bytes] = ()
+        for operation in self.read_commit(setter).operations:
+            if operation.name == "tools":
+                schemas = operation.fields["schemas"]
+        return load_tools(schemas, _Source(self, "", None, False))
+
+
+class _Source:
+    """What a context reads from; made for one context, so that tokens go to the right column."""
+
+    __slots__ = ("_cold", "_compiler", "_memory", "_ref", "_tokenizer")
+
+    def __init__(
+        self, compiler: ContextCompiler, ref: str, tokenizer: Tokenizer | None, cold: bool
+    ) -> None:
+        self._compiler = compiler
+        self._ref = ref
+        self._tokenizer = tokenizer
+        self._cold = cold
+        self._memory: TokenColumn | None = None
+
+    def read(self, oid: bytes) -> bytes:
+        return self._compiler.store.objects.read(oid)
+
+    def read_commit(self, oid: bytes) -> Commit:
+        return self._compiler.read_commit(oid)
+
+    def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]:
+        return self._compiler.fold(tip).entry(address).labels
+
+    def token_records(self, view: IndexView) -> list[TokenRecord]:
+        return self._column().tokens(view, self._count)
+
+    def token_total(self, view: IndexView) -> TokenRecord:
+        return self._column().total(view, self._count)
+
+    def _column(self) -> TokenColumn:
+        if self._tokenizer is None or self._cold or not self._ref:
+            if self._memory is None:
+                self._memory = TokenColumn(MemoryColumn())
+            return self._memory
+        return self._compiler.token_column(self._ref, self._tokenizer.encoding)
+
+    def _count(self, records: Iterator[MessageRecord], number: int) -> Iterator[MessageTokens]:
+        tokenizer = self._tokenizer or get_tokenizer(DEFAULT_ENCODING)
+        memo = self._memo(tokenizer, number)
+        for record in records:
+            if record.flags & GHOST:
+                text = ghost_text((record.commit, record.number))
+                yield MessageTokens(text=tokenizer.count(text), framing=MESSAGE_TOKENS)
+            else:
+                message = CompiledMessage(self, None, record, 0)
+                yield count_stored_message(tokenizer, message.stored, self.read, memo)
+        memo.flush()
+
+    def _memo(self, tokenizer: Tokenizer, number: int) -> TokenMemo:
+        store = self._compiler.store
+        if not store.local or self._cold:
+            return TokenMemo(tokenizer.encoding)
+        path = store.layout.token_memo_file(tokenizer.encoding)
+        return TokenMemo(tokenizer.encoding, store.disk, path, read_back=number > WITHOUT_MEMO)
+
+
+def _seen(message: CompiledMessage) -> tuple[object, ...]:
+    return (
+        message.address,
+        message.role,
+        message.kind,
+        message.parts,
+        message.priority,
+        message.ghost,
+        message.record.prefix,
+    )
