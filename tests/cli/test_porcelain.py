@@ -129,10 +129,13 @@ def test_status_says_it_all(ok: Run) -> None:
     assert found["message_count"] == 1
     assert found["budget"] == 2000
     assert found["share"] == found["token_count"] / 2000
-    assert found["token_source"] == "exact:o200k_base"
+    assert found["token_source"] == "estimate:o200k_base"
+    assert found["text_token_source"] == "exact:o200k_base"
     lines = ok("status").lines
     assert lines[0].startswith(f"on branch main at {head(ok)[:12]}")
-    assert lines[2] == f"context: 1 message, {found['token_count']} tokens (exact:o200k_base)"
+    counts = found["token_count"], found["text_token_count"]
+    said = "{} tokens, {} of them text (exact:o200k_base)".format(*counts)
+    assert lines[2] == f"context: 1 message, {said}"
     assert lines[3].endswith("of 2,000 tokens")
     assert len(lines) == 4
 
@@ -317,7 +320,7 @@ def test_config(ok: Run, repository: Trace) -> None:
     assert repository("config", "budget", "-3k").code == 2
     assert repository("config", "tokenizer", "nothing").code == 2
     ok("config", "tokenizer", "cl100k_base")
-    assert record(ok("status", "--json"))["token_source"] == "exact:cl100k_base"
+    assert record(ok("status", "--json"))["text_token_source"] == "exact:cl100k_base"
     assert repository("config", "--unset").code == 2
 
 

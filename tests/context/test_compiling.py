@@ -134,15 +134,20 @@ def test_reasoning_is_shown_or_hidden(repo: Repo) -> None:
 def test_token_counts_say_where_they_come_from(repo: Repo) -> None:
     repo.append("user", "some words to count")
     plain = repo.compile()
-    assert plain.token_source == "exact:o200k_base"
-    assert plain.token_count > get_tokenizer().count("some words to count")
+    words = get_tokenizer().count("some words to count")
+    assert (plain.text_token_count, plain.text_token_source) == (words, "exact:o200k_base")
+    assert (plain.token_count, plain.token_source) == (
+        words + MESSAGE_TOKENS + REPLY_TOKENS,
+        "estimate:o200k_base",
+    )
     claude = repo.compile(model="claude-opus-4-6")
     assert claude.token_source == "estimate:o200k_base*1.25"
     assert claude.token_count == round(plain.token_count * 1.25)
-    assert repo.compile(model="gpt-4").token_source == "exact:cl100k_base"
+    assert claude.text_token_source == claude.token_source
+    assert repo.compile(model="gpt-4").text_token_source == "exact:cl100k_base"
     repo.append("user", [Image("image/png", b"\x89PNG")])
-    assert repo.compile().token_source == "estimate:o200k_base"
-    assert [pure for _, pure in repo.compile().message_tokens()] == [True, False]
+    assert repo.compile().text_token_count == words
+    assert [text for _, text in repo.compile().message_tokens()] == [words, 0]
 
 
 def test_a_custom_tokenizer_counts(tmp_path: Path) -> None:

@@ -261,6 +261,23 @@ def test_the_log_walks_lines_ranges_and_merges(repo: Repo) -> None:
     assert log("main..side") == []
 
 
+def test_the_growth_of_tokens_is_that_of_the_contexts(repo: Repo) -> None:
+    first = repo.commit([Message("system", "be brief")])
+    repo.set_tools([{"name": "read"}])
+    repo.commit([Message("user", "some words"), Message("user", "and more", name="ada")])
+    repo.edit(first.addresses[0], "a much longer wording than before")
+    repo.append("assistant", "done")
+    repo.annotate(first.addresses[0], priority="skip")
+    repo.append("user", "thanks")
+    entries = list(repo.log())
+    growth = walk.token_growth(repo.contexts, entries)
+    for entry in entries:
+        total = repo.contexts.compile(entry.oid, cold=True).token_count
+        parents = entry.commit.parents
+        before = repo.contexts.compile(parents[0], cold=True).token_count if parents else 0
+        assert (growth[entry.oid].total, growth[entry.oid].added) == (total, total - before)
+
+
 def test_status_says_how_things_stand(repo: Repo) -> None:
     assert repo.status().message_count == 0
     assert repo.status().branch == "main"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, overload
 
 from trace_store.context.compile_index import IndexView
-from trace_store.context.index_records import GHOST, INEXACT, LABELLED, MessageRecord, TokenRecord
-from trace_store.context.plain import PlainContext, RenderableContext
+from trace_store.context.index_records import GHOST, LABELLED, MessageRecord, TokenRecord
+from trace_store.context.plain import PlainContext, RenderableContext, source_of_sum
 from trace_store.context.tokens import REPLY_TOKENS, TokenCounting, Tokenizer
 from trace_store.context.wording import find_message, find_wording, ghost_text
 from trace_store.objects.commit import Commit
@@ -264,21 +264,27 @@ class CompiledContext(RenderableContext):
 
     @property
     def token_source(self) -> str:
-        """How far to trust the counts: `exact:…` for text alone, `estimate:…`, or `custom:…`.
+        """How far to trust `token_count`: `estimate:…` as soon as there is a message, or `custom:…`.
 
-        A count of text is exact; framing, images and opaque parts make the sum an estimate.
+        Text is counted exactly; framing, images and opaque parts make the sum an estimate.
         """
-        source = self._counting.source
-        if not source.startswith("exact:") or not len(self):
-            return source
-        if self._source.token_total(self._view).inexact:
-            return "estimate:" + source.removeprefix("exact:")
-        return source
+        return source_of_sum(self._counting.source, len(self))
 
-    def message_tokens(self) -> list[tuple[int, bool]]:
-        """Return (tokens, whether they are pure text counts) of each message, scaled for the model."""
+    @property
+    def text_token_count(self) -> int:
+        """Tokens of the text alone, without framing, images and what is opaque."""
+        return self._counting.scale(self._source.token_total(self._view).text_total)
+
+    @property
+    def text_token_source(self) -> str:
+        """How far to trust `text_token_count`: `exact:…` under the encoding, `estimate:…`, or `custom:…`."""
+        return self._counting.source
+
+    def message_tokens(self) -> list[tuple[int, int]]:
+        """Return (tokens, those of its text alone) of each message, scaled for the model."""
+        scale = self._counting.scale
         return [
-            (self._counting.scale(record.tokens), not record.flags & INEXACT)
+            (scale(record.tokens), scale(record.text))
             for record in self._source.token_records(self._view)
         ]
 

@@ -29,7 +29,7 @@ from trace_store.context.tokens import (
     describe,
     get_tokenizer,
 )
-from trace_store.context.wording import ghost_text
+from trace_store.context.wording import created_messages, ghost_text
 from trace_store.errors import CorruptIndexError
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId
@@ -65,6 +65,7 @@ class ContextCompiler:
         self._indexes: dict[str, CompileIndex] = {}
         self._token_columns: dict[tuple[str, str], TokenColumn] = {}
         self._fold: tuple[bytes, Fold] | None = None
+        self._memo: TokenMemo | None = None
 
     def compile(
         self,
@@ -149,6 +150,26 @@ class ContextCompiler:
             if len(self._commits) > CACHED_COMMITS:
                 self._commits.popitem(last=False)
         return commit
+
+    def weigh_created(self, commit: Commit) -> int:
+        """Return the tokens of the messages that a commit creates, under the repository's encoding."""
+        tokenizer, _ = self._counting("")
+        if self._memo is None:
+            self._memo = self.token_memo(tokenizer)
+        read, memo = self.store.objects.read, self._memo
+        counts = [
+            count_stored_message(tokenizer, message, read, memo).total
+            for message in created_messages(commit)
+        ]
+        memo.flush()
+        return sum(counts)
+
+    def token_memo(self, tokenizer: Tokenizer, *, read_back: bool = True) -> TokenMemo:
+        """Return the remembered counts of an encoding; without `read_back` it only adds to them."""
+        if not self.store.local:
+            return TokenMemo(tokenizer.encoding)
+        path = self.store.layout.token_memo_file(tokenizer.encoding)
+        return TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
 
     def fold(self, tip: bytes) -> Fold:
         """Return the fold of a commit; the last one is remembered, and is not to be changed."""
@@ -289,11 +310,9 @@ class _Source:
         memo.flush()
 
     def _memo(self, tokenizer: Tokenizer, number: int) -> TokenMemo:
-        store = self._compiler.store
-        if not store.local or self._cold:
+        if self._cold:
             return TokenMemo(tokenizer.encoding)
-        path = store.layout.token_memo_file(tokenizer.encoding)
-        return TokenMemo(tokenizer.encoding, store.disk, path, read_back=number > WITHOUT_MEMO)
+        return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
 
 
 def _seen(message: CompiledMessage) -> tuple[object, ...]:

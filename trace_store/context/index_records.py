@@ -19,12 +19,11 @@ A record of the messages column has 128 bytes:
     72   2  flags                                      120   4  zero
     74   1  role                                       124   4  checksum
 
-A record of a tokens column has 24 bytes:
+A record of a tokens column has 32 bytes:
 
-     0   4  tokens of the message                       16   4  inexact: messages so far whose count is no pure
-     4   2  flags                                               text count
-     6   2  zero                                        20   4  checksum
-     8   8  total: tokens up to here
+     0   4  tokens of the message                       16   8  tokens of text up to here
+     4   4  tokens of its text alone                    24   4  zero
+     8   8  tokens up to here                           28   4  checksum
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ TOKENS_MAGIC = b"TRTK"
 
 _HEADER = struct.Struct("<4sHHQ16s28sI")
 _MESSAGE = struct.Struct("<32sI32sIHBBI32sQII")
-_TOKENS = struct.Struct("<IHHQII")
+_TOKENS = struct.Struct("<IIQQII")
 HEADER_BYTES = _HEADER.size
 MESSAGE_BYTES = _MESSAGE.size
 TOKENS_BYTES = _TOKENS.size
@@ -60,9 +59,6 @@ IS_IMPORTANT = 32
 LABELLED = 64
 TOOLS = 128
 """The commit of this marker set the tools."""
-
-INEXACT = 1
-"""The count of a message includes an estimate."""
 
 _PRIORITY_FLAGS = {PINNED: IS_PINNED, IMPORTANT: IS_IMPORTANT, NORMAL: 0}
 
@@ -180,16 +176,22 @@ def priority_flag(priority: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """The tokens of one message, and of all up to it."""
+    """The tokens of one message, and of all up to it.
+
+    Attributes:
+        tokens: text, framing and what had to be guessed.
+        text: the part of it that is text, counted and not estimated.
+        total, text_total: the same of all messages up to here.
+    """
 
     tokens: int
-    flags: int
+    text: int
     total: int
-    inexact: int
+    text_total: int
 
     def pack(self) -> bytes:
         """Return the 24 bytes."""
-        return _sealed(_TOKENS.pack(self.tokens, self.flags, 0, self.total, self.inexact, 0))
+        return _sealed(_TOKENS.pack(self.tokens, self.text, self.total, self.text_total, 0, 0))
 
     @classmethod
     def unpack(cls, data: bytes) -> TokenRecord:
@@ -199,8 +201,8 @@ class TokenRecord:
             CorruptIndexError: it is damaged.
         """
         _check(data, TOKENS_BYTES)
-        tokens, flags, _, total, inexact, _ = _TOKENS.unpack(data)
-        return cls(tokens, flags, total, inexact)
+        tokens, text, total, text_total, _, _ = _TOKENS.unpack(data)
+        return cls(tokens, text, total, text_total)
 
 
 def _sealed(data: bytes) -> bytes:

@@ -9,7 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trace_store.context import render
-from trace_store.context.tokens import REPLY_TOKENS, TokenCounting, Tokenizer, count_message
+from trace_store.context.tokens import (
+    REPLY_TOKENS,
+    MessageTokens,
+    TokenCounting,
+    Tokenizer,
+    count_message,
+)
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
 
@@ -110,14 +116,30 @@ class PlainContext(RenderableContext):
         """Tokens of all messages and the framing of a request."""
         if not self.messages:
             return 0
-        counts = [count_message(self._tokenizer, message).total for message in self.messages]
-        return self._counting.scale(sum(counts) + REPLY_TOKENS)
+        return self._counting.scale(self._tokens().total + REPLY_TOKENS)
 
     @property
     def token_source(self) -> str:
-        """How far to trust the counts, as in `CompiledContext.token_source`."""
-        source = self._counting.source
-        guesses = any(count_message(self._tokenizer, m).has_guesses for m in self.messages)
-        if source.startswith("exact:") and guesses:
-            return "estimate:" + source.removeprefix("exact:")
-        return source
+        """How far to trust `token_count`, as in `CompiledContext`."""
+        return source_of_sum(self._counting.source, len(self))
+
+    @property
+    def text_token_count(self) -> int:
+        """Tokens of the text alone, without framing, images and what is opaque."""
+        return self._counting.scale(self._tokens().text)
+
+    @property
+    def text_token_source(self) -> str:
+        """How far to trust `text_token_count`, as in `CompiledContext`."""
+        return self._counting.source
+
+    def _tokens(self) -> MessageTokens:
+        counts = (count_message(self._tokenizer, message) for message in self.messages)
+        return sum(counts, start=MessageTokens())
+
+
+def source_of_sum(source: str, message_count: int) -> str:
+    """Return how far to trust a sum of text and framing, given how far the text is to be trusted."""
+    if message_count and source.startswith("exact:"):
+        return "estimate:" + source.removeprefix("exact:")
+    return source

@@ -75,9 +75,12 @@ class TokenColumn:
         last = _read(opened, have - 1) if have else NOTHING
         added = bytearray()
         for tokens in count(view.messages(have), view.message_count - have):
-            flags = form.INEXACT if tokens.has_guesses else 0
-            total = last.total + tokens.total
-            last = TokenRecord(tokens.total, flags, total, last.inexact + tokens.has_guesses)
+            last = TokenRecord(
+                tokens.total,
+                tokens.text,
+                last.total + tokens.total,
+                last.text_total + tokens.text,
+            )
             added += last.pack()
         expected = form.HEADER_BYTES + have * form.TOKENS_BYTES
         if not opened.append(expected, bytes(added)):

@@ -18,6 +18,8 @@ class Status:
         message_count: messages of the compiled context.
         token_count: their tokens, None when they were not counted.
         token_source: how far to trust that number.
+        text_token_count: tokens of the text alone, None when they were not counted.
+        text_token_source: how far to trust that.
         budget: tokens allowed by the configuration, or None.
         diverged: refs with several tips, and those tips.
         incomplete: refs whose commit is not here.
@@ -30,6 +32,8 @@ class Status:
     message_count: int
     token_count: int | None
     token_source: str
+    text_token_count: int | None
+    text_token_source: str
     budget: int | None
     diverged: dict[str, tuple[ObjectId, ...]]
     incomplete: tuple[str, ...]
@@ -67,6 +71,8 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         message_count=len(context),
         token_count=context.token_count if count_tokens else None,
         token_source=context.token_source,
+        text_token_count=context.text_token_count if count_tokens else None,
+        text_token_source=context.text_token_source,
         budget=store.config.budget,
         diverged={name: store.refs.tips(name) for name in store.refs.diverged()},
         incomplete=tuple(store.refs.incomplete()),

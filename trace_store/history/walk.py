@@ -8,6 +8,8 @@ from itertools import islice
 
 from trace_store import revision as revisions
 from trace_store.context.compiler import ContextCompiler
+from trace_store.context.folding import is_append_only
+from trace_store.context.tokens import REPLY_TOKENS
 from trace_store.context.wording import one_line
 from trace_store.graph import ancestors, topological
 from trace_store.objects.commit import Commit, parents_of
@@ -37,7 +39,7 @@ class TokenGrowth:
     Attributes:
         total: tokens of the compiled context.
         added: how many more, or fewer, than at its first parent.
-        source: how far to trust them.
+        source: how far to trust both.
     """
 
     total: int
@@ -104,20 +106,28 @@ def walk(
 
 
 def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[bytes, TokenGrowth]:
-    """Return the tokens of the context at each commit, and what it added to its first parent's."""
-    totals: dict[bytes, tuple[int, str]] = {}
+    """Return the tokens of the context at each commit, and what it added to its first parent's.
 
-    def total(oid: bytes) -> tuple[int, str]:
-        if oid not in totals:
+    A commit that only appends adds the messages it creates, so the context before it need not be compiled.
+    """
+    bare: dict[bytes, int] = {}
+
+    def bare_tokens(oid: bytes) -> int:
+        """Return the tokens of the messages, without what a request costs once."""
+        if oid not in bare:
             context = contexts.compile(ObjectId(oid))
-            totals[oid] = context.token_count, context.token_source
-        return totals[oid]
+            bare[oid] = context.token_count - (REPLY_TOKENS if len(context) else 0)
+        return bare[oid]
 
     growth: dict[bytes, TokenGrowth] = {}
+    source = contexts.compile(entries[0].oid).token_source if entries else ""
     for entry in entries:
-        after, source = total(entry.oid)
-        before = total(entry.commit.parents[0])[0] if entry.commit.parents else 0
-        growth[entry.oid] = TokenGrowth(after, after - before, source)
+        after, parents = bare_tokens(entry.oid), entry.commit.parents
+        if parents and is_append_only(entry.commit):
+            bare.setdefault(parents[0], after - contexts.weigh_created(entry.commit))
+        before = bare_tokens(parents[0]) if parents else 0
+        totals = [tokens + (REPLY_TOKENS if tokens else 0) for tokens in (before, after)]
+        growth[entry.oid] = TokenGrowth(totals[1], totals[1] - totals[0], source)
     return growth
 
 

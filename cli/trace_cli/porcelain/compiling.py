@@ -11,7 +11,7 @@ from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
 from trace_cli.porcelain.opening import Json, opened
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import address_text, short_address, write_data, write_record
-from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table
+from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
 from trace_cli.runtime import Invocation
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.plain import PlainContext
@@ -135,6 +135,8 @@ def _summary(context: Context, rendered: Rendered, *, as_table: bool) -> dict[st
         "message_count": len(context.messages),
         "token_count": context.token_count,
         "token_source": context.token_source,
+        "text_token_count": context.text_token_count,
+        "text_token_source": context.text_token_source,
         "prefix_hash": context.prefix_hash.hex() if isinstance(context, CompiledContext) else None,
         "tool_count": len(context.tools),
         "format": rendered.renderer,
@@ -161,9 +163,9 @@ def _message_records(context: Context) -> list[dict[str, Any]]:
             "labels": sorted(message.labels),
             "ghost": message.ghost,
             "token_count": tokens,
-            "exact": exact,
+            "text_token_count": text,
         }
-        for message, (tokens, exact) in zip(context.messages, context.message_tokens(), strict=True)
+        for message, (tokens, text) in zip(context.messages, context.message_tokens(), strict=True)
     ]
 
 
@@ -174,7 +176,7 @@ def _table(invocation: Invocation, repo: Repo, context: Context) -> list[str]:
     budget = repo.store.config.budget
     whole = budget or context.token_count
     rows, styles = [], []
-    for message, (tokens, exact) in zip(context.messages, counts, strict=True):
+    for message, (tokens, _) in zip(context.messages, counts, strict=True):
         marks = [message.priority] if message.priority != "normal" else []
         marks += ["ghost"] if message.ghost else []
         marks += [f"#{one_line(label, 40)}" for label in sorted(message.labels)]
@@ -183,7 +185,7 @@ def _table(invocation: Invocation, repo: Repo, context: Context) -> list[str]:
                 short_address(message.address),
                 message.role,
                 message.kind,
-                ("" if exact else "~") + number(tokens),
+                number(tokens),
                 share(tokens, whole),
                 " ".join(marks),
                 _beginning(message.parts),
@@ -192,8 +194,8 @@ def _table(invocation: Invocation, repo: Repo, context: Context) -> list[str]:
         styles.append(("yellow", ROLE_STYLES.get(message.role, ""), "dim", "", "dim", "cyan", ""))
     header = ("address", "role", "kind", "tokens", "budget" if budget else "share", "marks", "text")
     lines = table(invocation, header, rows, LEFT * 3 + RIGHT * 2 + LEFT * 2, styles)
-    total = f"{counted(len(rows), 'message')}, {counted(context.token_count, 'token')}"
-    lines.append(f"{total} ({one_line(context.token_source)})" + _of_budget(context, budget))
+    total = f"{counted(len(rows), 'message')}, {weight(context)}"
+    lines.append(total + _of_budget(context, budget))
     return lines
 
 

@@ -20,6 +20,7 @@ from trace_cli.render.tables import (
     share,
     size,
     table,
+    weight,
 )
 from trace_cli.runtime import Invocation
 from trace_store.history.status import Status
@@ -210,6 +211,8 @@ def _status_record(found: Status) -> dict[str, Any]:
         "message_count": found.message_count,
         "token_count": found.token_count,
         "token_source": found.token_source,
+        "text_token_count": found.text_token_count,
+        "text_token_source": found.text_token_source,
         "budget": found.budget,
         "share": found.share,
         "diverged": {name: [str(tip) for tip in tips] for name, tips in found.diverged.items()},
@@ -245,7 +248,7 @@ def _status_lines(invocation: Invocation, repo: Repo, found: Status) -> list[str
 def _tokens(found: Status) -> str:
     if found.token_count is None:
         return "tokens not counted"
-    return f"{counted(found.token_count, 'token')} ({one_line(found.token_source)})"
+    return weight(found)
 
 
 def _attention(invocation: Invocation, found: Status) -> list[str]:

@@ -11,7 +11,14 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 
+from trace_cli.render.escape import safe
 from trace_cli.runtime import Invocation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.context.compiled import CompiledContext
+    from trace_store.context.plain import PlainContext
+    from trace_store.history.status import Status
 
 LEFT, RIGHT = "<", ">"
 DEFAULT_WIDTH = 100
@@ -143,3 +150,12 @@ def share(part: int, whole: int) -> str:
 def moment(time: str) -> str:
     """Return an ISO time in UTC without its fraction, for people: `2026-11-21 07:10:02`."""
     return time.partition(".")[0].replace("T", " ")
+
+
+def weight(weighed: CompiledContext | PlainContext | Status) -> str:
+    """Return what a context weighs: all tokens, and how many of them are text, with the source of that count."""
+    total, text = weighed.token_count or 0, weighed.text_token_count or 0
+    tokens = counted(total, "token")
+    if not total:
+        return tokens
+    return f"{tokens}, {number(text)} of them text ({safe(weighed.text_token_source)})"
