@@ -22,7 +22,7 @@ import trace_store
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import Draft, Environment, Message, Repo, Store, Text, ToolCall, ToolResult
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.errors import InvalidOperationError, MessageNotFoundError, RepositoryNotFoundError
+from trace_store.errors import MessageNotFoundError, RepositoryNotFoundError
 from trace_store.history import writing
 from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.sealing import seal
@@ -84,7 +84,7 @@ def test_c10_an_edit_of_what_the_context_does_not_hold_is_refused(repo: Repo) ->
     other = repo.append("user", "only here")
     repo.store.transact(lambda _: Transaction([], [RefEdit("refs/heads/side", base, None)]))
     repo.store.refs.set_head("refs/heads/side")
-    with pytest.raises(InvalidOperationError):
+    with pytest.raises(MessageNotFoundError):
         repo.edit(f"{other.oid}.0", "changed")
     with pytest.raises(MessageNotFoundError):
         repo.edit(f"{other.oid}.7", "changed")

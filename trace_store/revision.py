@@ -18,6 +18,7 @@ from trace_store.errors import (
     InvalidInputError,
     MessageNotFoundError,
     RevisionNotFoundError,
+    UnbornBranchError,
 )
 from trace_store.ident import format_time, parse_time
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
@@ -67,6 +68,7 @@ def resolve(store: Store, text: str) -> ObjectId:
 
     Raises:
         RevisionNotFoundError: it names nothing here.
+        UnbornBranchError: it starts from HEAD, which has no commit yet.
         AmbiguousRevisionError: several ids begin like this; `.candidates` holds them.
         InvalidInputError: it cannot be a revision at all.
     """
@@ -209,7 +211,7 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
     if base in ("HEAD", "@"):
         oid = store.refs.head().oid
         if oid is None:
-            raise RevisionNotFoundError(f"{base} has no commit yet", revision=text)
+            raise UnbornBranchError(f"{base} has no commit yet", revision=text)
         return oid
     ref = ref_of(store, base) if base else None
     if ref is not None and len(base) != HEX_CHARACTERS:
@@ -254,6 +256,8 @@ def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
             values = [store.refs.read(name)]
         number = int(inner)
         found = values[number] if number < len(values) else None
+        if found is None and number < len(values):
+            raise RevisionNotFoundError(f"{name} did not exist at {text}", revision=text)
         if found is None:
             raise RevisionNotFoundError(
                 f"the log of {name} has only {len(entries)} entries", revision=text

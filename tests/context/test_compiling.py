@@ -18,6 +18,7 @@ from trace_store import (
     ToolCall,
     ToolResult,
 )
+from trace_store.context.columns import DiskColumn
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.tokens import (
     MESSAGE_TOKENS,
@@ -30,7 +31,7 @@ from trace_store.errors import (
     InvalidInputError,
     NotFoundError,
     RenderError,
-    RevisionNotFoundError,
+    UnbornBranchError,
     UnsupportedFormatError,
 )
 from trace_store.history import writing
@@ -55,7 +56,7 @@ def test_an_unborn_branch_has_an_empty_context(repo: Repo) -> None:
     assert (len(context), context.token_count, context.commit) == (0, 0, None)
     assert context.messages[:] == []
     assert context.tools == ()
-    with pytest.raises(RevisionNotFoundError):
+    with pytest.raises(UnbornBranchError):
         repo.compile("HEAD~1")
 
 
@@ -214,3 +215,30 @@ def test_an_index_of_another_branch_is_taken_over(repo: Repo) -> None:
     assert texts(repo.compile("side")) == ["a", "b", "c", "s"]
     assert texts(repo.compile("side~2")) == ["a", "b"]
     assert repo.contexts.verify("side").matches
+
+
+def test_tokens_of_other_messages_are_never_taken_for_these(repo: Repo) -> None:
+    """A branch that goes back and on another way has a message where another one was counted."""
+    base = repo.append("user", "base").oid
+    repo.append("user", "x" * 1000)
+    assert repo.compile().token_count > 100
+    back = Transaction([], [RefEdit("refs/heads/main", base, ANY)])
+    repo.store.transact(lambda _: back)
+    assert repo.compile().token_count < 20
+    repo.append("user", "short")
+    assert repo.compile().token_count == repo.contexts.compile(cold=True).token_count < 30
+
+
+def test_an_index_that_is_being_written_is_left_alone(repo: Repo) -> None:
+    """Also when the lock was taken through a descriptor that is shared, as after a fork."""
+    repo.append("user", "a")
+    repo.compile()
+    layout, disk = repo.store.layout, repo.store.disk
+    column = DiskColumn(disk, layout.index_file("refs/heads/main", "messages")).current()
+    assert column is not None
+    size = column.size()
+    assert disk.lock(column._fd, blocking=False)
+    assert not column.append(size, b"x")
+    disk.unlock(column._fd)
+    assert not column.append(size - 1, b"x")
+    assert column.size() == size

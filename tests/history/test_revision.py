@@ -13,6 +13,7 @@ from trace_store.errors import (
     InvalidInputError,
     MessageNotFoundError,
     RevisionNotFoundError,
+    UnbornBranchError,
 )
 from trace_store.history import writing
 from trace_store.objects.commit import Tag
@@ -177,6 +178,6 @@ def test_what_cannot_be_a_revision_is_refused(
 
 
 def test_an_unborn_branch_has_no_commit(store: Store) -> None:
-    with pytest.raises(RevisionNotFoundError):
+    with pytest.raises(UnbornBranchError):
         resolve(store, "HEAD")
     assert ref_of(store, "main") is None

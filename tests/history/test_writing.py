@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,7 +152,7 @@ def test_messages_of_another_branch_are_included_once_with_their_state(repo: Rep
     assert repo.compile().messages[1].address == theirs.addresses[0]
     draft = writing.new_draft(repo.store)
     draft.include([ours.addresses[0]])
-    with pytest.raises(InvalidOperationError):
+    with pytest.raises(MessageNotFoundError):
         writing.write(repo.store, draft, author="ada", merge=[side])
 
 
@@ -163,6 +164,32 @@ def test_a_detached_head_takes_commits(repo: Repo) -> None:
     assert third.ref is None
     assert texts(repo) == ["a", "c"]
     assert texts(repo, "main") == ["a", "b"]
+
+
+def test_two_writers_of_one_detached_head_make_one_line(tmp_path: Path) -> None:
+    """A commit that another one overtakes between reading HEAD and setting it goes on top."""
+    repo = Repo.init(tmp_path, environment=ADA, durability="fast")
+    repo.store.refs.set_head(repo.append("user", "base").oid)
+    other = Repo.open(tmp_path, environment=ADA, durability="fast")
+    overtaken = False
+    transact = repo.store.transact
+
+    def overtake(*arguments: Any, **options: Any) -> Any:
+        nonlocal overtaken
+        done = transact(*arguments, **options)
+        if not overtaken:
+            overtaken = True
+            other.append("user", "theirs")
+        return done
+
+    repo.store.transact = overtake  # type: ignore[method-assign]
+    repo.append("user", "ours")
+    assert texts(other) == ["base", "theirs", "ours"]
+
+
+def test_head_is_no_name_for_a_branch(repo: Repo) -> None:
+    with pytest.raises(InvalidRefNameError):
+        writing.commit(repo.store, [Message("user", "x")], author="ada", branch="HEAD")
 
 
 def test_a_commit_goes_to_the_branch_that_is_named(repo: Repo) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from trace_store.errors import StorageError
-from trace_store.files import APPEND, READ, Disk, replace_file, write_all
+from trace_store.files import APPEND, Disk, replace_file, write_all
 
 HEADER_BYTES = 64
 
@@ -18,11 +18,12 @@ HEADER_BYTES = 64
 class OpenColumn:
     """One generation of a column: the bytes of one file, whatever its name points to later."""
 
-    __slots__ = ("_disk", "_fd", "identity")
+    __slots__ = ("_disk", "_fd", "_path", "identity")
 
-    def __init__(self, disk: Disk, fd: int) -> None:
+    def __init__(self, disk: Disk, fd: int, path: str) -> None:
         self._disk = disk
         self._fd = fd
+        self._path = path
         self.identity = disk.identity(fd)
 
     def __del__(self) -> None:
@@ -40,16 +41,25 @@ class OpenColumn:
 
     def append(self, expected: int, data: bytes) -> bool:
         """Append when the length is still the expected one and nobody else is writing; tell whether it was done."""
+        # A lock belongs to an open file, which threads and forked children share; so each append opens its own.
         disk = self._disk
-        if not disk.lock(self._fd, blocking=False):
+        try:
+            fd = disk.open(self._path, APPEND)
+        except StorageError:
+            return False
+        if fd is None:
             return False
         try:
-            if disk.size(self._fd) != expected:
+            if disk.identity(fd) != self.identity or not disk.lock(fd, blocking=False):
                 return False
-            write_all(disk, self._fd, data)
+            if disk.size(fd) != expected:
+                return False
+            write_all(disk, fd, data)
             return True
+        except StorageError:
+            return False  # a full disk costs the index, never the answer
         finally:
-            disk.unlock(self._fd)
+            disk.close(fd)  # which releases the lock
 
 
 class DiskColumn:
@@ -81,11 +91,8 @@ class DiskColumn:
         return opened if opened is not None else MemoryBytes(data)
 
     def _reopen(self) -> OpenColumn | None:
-        try:
-            fd = self._disk.open(self._path, APPEND)
-        except StorageError:
-            fd = self._disk.open(self._path, READ)
-        return None if fd is None else OpenColumn(self._disk, fd)
+        fd = self._disk.open(self._path)
+        return None if fd is None else OpenColumn(self._disk, fd, self._path)
 
 
 class MemoryBytes:

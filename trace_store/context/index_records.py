@@ -22,7 +22,7 @@ A record of the messages column has 128 bytes:
 A record of a tokens column has 32 bytes:
 
      0   4  tokens of the message                       16   8  tokens of text up to here
-     4   4  tokens of its text alone                    24   4  zero
+     4   4  tokens of its text alone                    24   4  tie: the prefix hash up to here begins so
      8   8  tokens up to here                           28   4  checksum
 """
 
@@ -43,10 +43,11 @@ TOKENS_MAGIC = b"TRTK"
 
 _HEADER = struct.Struct("<4sHHQ16s28sI")
 _MESSAGE = struct.Struct("<32sI32sIHBBI32sQII")
-_TOKENS = struct.Struct("<IIQQII")
+_TOKENS = struct.Struct("<IIQQ4sI")
 HEADER_BYTES = _HEADER.size
 MESSAGE_BYTES = _MESSAGE.size
 TOKENS_BYTES = _TOKENS.size
+TIE_BYTES = 4
 
 MARKER = 1
 """The record is no message; it says that the index reaches a commit, or where the tools were set."""
@@ -182,16 +183,20 @@ class TokenRecord:
         tokens: text, framing and what had to be guessed.
         text: the part of it that is text, counted and not estimated.
         total, text_total: the same of all messages up to here.
+        tie: the first bytes of the prefix hash up to here, by which a count of other messages is told.
     """
 
     tokens: int
     text: int
     total: int
     text_total: int
+    tie: bytes
 
     def pack(self) -> bytes:
         """Return the 24 bytes."""
-        return _sealed(_TOKENS.pack(self.tokens, self.text, self.total, self.text_total, 0, 0))
+        return _sealed(
+            _TOKENS.pack(self.tokens, self.text, self.total, self.text_total, self.tie, 0)
+        )
 
     @classmethod
     def unpack(cls, data: bytes) -> TokenRecord:
@@ -201,8 +206,8 @@ class TokenRecord:
             CorruptIndexError: it is damaged.
         """
         _check(data, TOKENS_BYTES)
-        tokens, text, total, text_total, _, _ = _TOKENS.unpack(data)
-        return cls(tokens, text, total, text_total)
+        tokens, text, total, text_total, tie, _ = _TOKENS.unpack(data)
+        return cls(tokens, text, total, text_total, tie)
 
 
 def _sealed(data: bytes) -> bytes:

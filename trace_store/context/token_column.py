@@ -19,7 +19,7 @@ from trace_store.errors import CorruptIndexError
 Count = Callable[[Iterator[MessageRecord], int], Iterator[MessageTokens]]
 """Counts messages of a context; told how many there are."""
 
-NOTHING = TokenRecord(0, 0, 0, 0)
+NOTHING = TokenRecord(0, 0, 0, 0, bytes(form.TIE_BYTES))
 
 
 class TokenColumn:
@@ -61,9 +61,8 @@ class TokenColumn:
                 )
                 if header.generation == view.generation:
                     have = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
-                    if have:
-                        _read(opened, have - 1)
-                    return opened, have
+                    if _belongs(opened, min(have, view.message_count), view):
+                        return opened, have
             except CorruptIndexError:
                 pass
         header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, 0, view.generation)
@@ -74,12 +73,15 @@ class TokenColumn:
     ) -> tuple[OpenColumn | MemoryBytes, TokenRecord]:
         last = _read(opened, have - 1) if have else NOTHING
         added = bytearray()
-        for tokens in count(view.messages(have), view.message_count - have):
+        ties = (record.prefix[: form.TIE_BYTES] for record in view.messages(have))
+        counts = count(view.messages(have), view.message_count - have)
+        for tokens, tie in zip(counts, ties, strict=True):
             last = TokenRecord(
                 tokens.total,
                 tokens.text,
                 last.total + tokens.total,
                 last.text_total + tokens.text,
+                tie,
             )
             added += last.pack()
         expected = form.HEADER_BYTES + have * form.TOKENS_BYTES
@@ -89,6 +91,14 @@ class TokenColumn:
             torn = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES == have
             opened = self._column.replace(whole) if torn else MemoryBytes(whole)
         return opened, last
+
+
+def _belongs(opened: OpenColumn | MemoryBytes, number: int, view: IndexView) -> bool:
+    """Tell whether the first records are of the context's own messages: each prefix hash covers all before it."""
+    if not number:
+        return True
+    message = next(view.messages(number - 1, number))
+    return _read(opened, number - 1).tie == message.prefix[: form.TIE_BYTES]
 
 
 def _read(opened: OpenColumn | MemoryBytes, number: int) -> TokenRecord:

@@ -13,7 +13,13 @@ from typing import Any
 from trace_store import revision as revisions
 from trace_store.context.folding import Fold, fold, is_append_only
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.errors import InvalidOperationError, RefNotFoundError
+from trace_store.errors import (
+    InvalidOperationError,
+    InvalidRefNameError,
+    MessageNotFoundError,
+    RefChangedError,
+    RefNotFoundError,
+)
 from trace_store.history.draft import Address, CommitResult, Draft
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
@@ -26,6 +32,8 @@ from trace_store.store import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.contracts import RefReader
+
+MAXIMUM_ATTEMPTS = 100
 
 
 def new_draft(store: Store) -> Draft:
@@ -59,7 +67,8 @@ def write(
         durability: "durable", "batch" or "fast"; None is the store's.
 
     Raises:
-        InvalidOperationError: the draft is empty, or names what the context does not hold.
+        InvalidOperationError: the draft is empty, or an operation cannot be applied.
+        MessageNotFoundError: an operation names a message that the context does not hold.
         InvalidInputError: the author or the branch cannot be named so.
         StorageError: the disk failed; nothing was written.
     """
@@ -70,15 +79,36 @@ def write(
     ref = head.ref if branch is None else branch_ref(store, branch)
     writer = _Writer(store, draft, author, message, meta, links, merge)
     if ref is None:
-        store.transact(lambda _: writer.make(head.oid, None), author=author, durability=durability)
-        commit = writer.written()
-        store.refs.set_head(commit.oid, message="commit")
-        return commit
+        return _write_detached(store, writer, author, durability)
     writer.check(store.refs.read(ref))  # outside the lock, where it may take long
     store.transact(
         lambda view: writer.make(view.read(ref), ref, view), author=author, durability=durability
     )
     return writer.written()
+
+
+def _write_detached(
+    store: Store, writer: _Writer, author: str, durability: str | None
+) -> CommitResult:
+    """Write a commit that HEAD alone names. HEAD is a file, so it is compared and set under the journal's lock."""
+    for _ in range(MAXIMUM_ATTEMPTS):
+        at = store.refs.head()
+        if at.ref is not None:
+            raise RefChangedError("HEAD was attached meanwhile", ref="HEAD", actual=at.ref)
+        store.transact(lambda _, at=at: writer.make(at.oid, None), durability=durability)  # type: ignore[misc]
+        made = writer.written()
+
+        def move(_: RefReader, old: ObjectId | None = at.oid, new: ObjectId = made.oid) -> None:
+            if store.refs.head().oid != old:
+                raise RefChangedError("HEAD moved meanwhile", ref="HEAD", expected=old)
+            store.refs.set_head(new, message="commit", author=author)
+
+        try:
+            store.transact(move)
+        except RefChangedError:
+            continue  # somebody else was quicker; the commit goes on top of theirs
+        return made
+    raise RefChangedError("HEAD moves again and again", ref="HEAD")
 
 
 @contextmanager
@@ -120,6 +150,8 @@ def branch_ref(store: Store, name: str) -> str:
         InvalidRefNameError: it breaks the rules for names.
         RefNotFoundError: it is the full name of something that is no branch.
     """
+    if name in ("HEAD", "@", "-"):
+        raise InvalidRefNameError(f"{name} is no name for a branch", ref=name)
     full = name if name.startswith("refs/") else revisions.HEADS + name
     check_ref_name(full)
     if not full.startswith(revisions.HEADS):
@@ -189,7 +221,13 @@ class _Writer:
                     number = operation.fields["parent"]
                     if number < len(made.parents):
                         others[number] = fold(made.parents[number], read_commit)
-            state.apply(ops.HERE, made, others)
+            try:
+                state.apply(ops.HERE, made, others)
+            except InvalidOperationError as error:
+                # To the writer of an operation it is the message that is not there.
+                if isinstance(error.__cause__, MessageNotFoundError):
+                    raise error.__cause__ from None
+                raise
         self._checked = tip
 
     def _commit(self, tip: ObjectId | None) -> Commit:
