@@ -78,6 +78,8 @@ def _account(values: Mapping[str, str]) -> str:
         if name:
             return name
     try:
-        return os.getlogin()
-    except (OSError, AttributeError):
+        import pwd  # not everywhere
+
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except (ImportError, KeyError, AttributeError):
         return "unknown"

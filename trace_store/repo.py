@@ -17,7 +17,7 @@ from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.compiling import Compiler
 from trace_store.context.plain import PlainContext
-from trace_store.context.tokens import Tokenizer
+from trace_store.context.tokens import Tokenizer, as_tokenizer
 from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, RepositoryNotFoundError
 from trace_store.history import walk, writing
@@ -42,11 +42,15 @@ class Repo:
     """
 
     def __init__(
-        self, store: Store, *, author: str = "unknown", tokenizer: Tokenizer | None = None
+        self,
+        store: Store,
+        *,
+        author: str = "unknown",
+        tokenizer: Tokenizer | Callable[[str], int] | None = None,
     ) -> None:
         self.store = store
         self.author = author
-        self.contexts = ContextCompiler(store, tokenizer=tokenizer)
+        self.contexts = ContextCompiler(store, tokenizer=as_tokenizer(tokenizer))
         self._schedule = SealSchedule(store)
         self._closed = False
 
@@ -58,7 +62,7 @@ class Repo:
         environment: Environment | None = None,
         clock: Clock | None = None,
         durability: str = "durable",
-        tokenizer: Tokenizer | None = None,
+        tokenizer: Tokenizer | Callable[[str], int] | None = None,
     ) -> Repo:
         """Make `.trace/` in a folder and open it.
 
@@ -80,7 +84,7 @@ class Repo:
         durability: str = "durable",
         environment: Environment | None = None,
         clock: Clock | None = None,
-        tokenizer: Tokenizer | None = None,
+        tokenizer: Tokenizer | Callable[[str], int] | None = None,
     ) -> Repo:
         """Open the repository of a folder or of one above it; make one there when there is none.
 
@@ -92,7 +96,8 @@ class Repo:
                 killed process only).
             environment: what to take for the surroundings; None reads those of the process.
             clock: tells the time.
-            tokenizer: counts tokens instead of the configured encoding.
+            tokenizer: counts tokens instead of the configured encoding: a `Tokenizer`, or a function from text
+                to a number.
 
         Raises:
             RepositoryNotFoundError: none is found and `create` is false, or the one named is none.
@@ -129,8 +134,14 @@ class Repo:
         """
         return self.commit([Message(role, content, **fields)])
 
-    def commit(self, messages: Sequence[Message], *, message: str = "") -> CommitResult:
-        """Append messages as one commit; raises as `append`."""
+    def commit(
+        self, messages: Sequence[Message | Mapping[str, Any]], *, message: str = ""
+    ) -> CommitResult:
+        """Append messages as one commit; dictionaries as OpenAI chat and Anthropic have them are messages too.
+
+        Raises:
+            As `append`.
+        """
         result = writing.commit(self.store, messages, author=self.author, message=message)
         self._schedule.seal_if_due()
         return result
@@ -169,7 +180,10 @@ class Repo:
         return self._one(lambda draft: draft.restore(_several(targets), version=version))
 
     def replace(
-        self, targets: Target | Sequence[Target], messages: Sequence[Message], **origin: Any
+        self,
+        targets: Target | Sequence[Target],
+        messages: Sequence[Message | Mapping[str, Any]],
+        **origin: Any,
     ) -> CommitResult:
         """Let messages become others; `origin` is reason, model, prompt, sources. Raises as `edit`."""
         return self._one(lambda draft: draft.replace(_several(targets), messages, **origin))

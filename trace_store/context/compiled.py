@@ -229,6 +229,9 @@ class CompiledContext(RenderableContext):
     def __len__(self) -> int:
         return len(self.messages)
 
+    def __iter__(self) -> Iterator[CompiledMessage]:
+        return iter(self.messages)
+
     def __repr__(self) -> str:
         at = self.commit.short() if self.commit else "unborn"
         return f"CompiledContext({at}, {len(self)} messages)"

@@ -14,6 +14,7 @@ from trace_store.context.plain import PlainContext
 from trace_store.context.wording import one_line
 from trace_store.errors import InvalidInputError, NotFoundError
 from trace_store.objects.message import Message
+from trace_store.objects.operations import USAGE
 from trace_store.oid import ObjectId
 
 STRATEGIES = ("full", "messages")
@@ -76,10 +77,11 @@ def _commit_lines(contexts: ContextCompiler, context: CompiledContext) -> list[M
     oid: bytes | None = context.commit
     while oid is not None:
         commit = contexts.read_commit(oid)
+        oid, read = (commit.parents[0] if commit.parents else None), contexts.store.objects.read
+        if not commit.message and all(o.name == USAGE for o in commit.operations):
+            continue  # it says nothing about the context
         roles = [m["role"] for o in commit.operations for m in o.fields.get("messages", ())]
         role = "assistant" if roles[:1] == ["assistant"] else "user"
-        line = one_line(commit, contexts.store.objects.read)
-        lines.append(Message(role, line, kind="dialogue"))
-        oid = commit.parents[0] if commit.parents else None
+        lines.append(Message(role, one_line(commit, read), kind="dialogue"))
     lines.reverse()
     return lines

@@ -5,7 +5,7 @@ Rule: rendering is `render`'s business; this module hands it the messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trace_store.context import render
@@ -101,6 +101,9 @@ class PlainContext(RenderableContext):
 
     def __len__(self) -> int:
         return len(self.messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self.messages)
 
     @property
     def tools(self) -> tuple[Any, ...]:

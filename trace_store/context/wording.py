@@ -75,43 +75,60 @@ def find_wording(place: Address, read_commit: ReadCommit) -> Sequence[Stored]:
     return parts
 
 
-def one_line(commit: Commit, read: Callable[[bytes], bytes]) -> str:
+def one_line(commit: Commit, read: Callable[[bytes], bytes], width: int = 72) -> str:
     """Return a commit as one line: its message, or what its operations do, computed when it is shown.
 
-    Content that is not here is said to be absent; nothing is raised.
+    Of a message's text it has the first `width` characters, or all of them with 0. Content that is not here is said
+    to be absent; nothing is raised.
     """
     if commit.message:
         return commit.message.split("\n", 1)[0]
-    said = [_operation_line(operation, read) for operation in commit.operations]
-    return "; ".join(line for line in said if line) or "no change"
+    # What a provider reported is told only where nothing else happened.
+    operations = [o for o in commit.operations if o.name != ops.USAGE] or commit.operations
+    said = [_operation_line(operation, read, width) for operation in operations]
+    if said:
+        return "; ".join(said)
+    return "records without a message" if commit.meta else "no change"
 
 
-def _operation_line(operation: Operation, read: Callable[[bytes], bytes]) -> str:
+def _operation_line(operation: Operation, read: Callable[[bytes], bytes], width: int) -> str:
     fields = operation.fields
     if operation.name == ops.APPEND:
         messages = fields["messages"]
-        first = message_line(messages[0], read) if messages else "nothing"
+        first = message_line(messages[0], read, width) if messages else "nothing"
         more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
         return first + more
     if operation.name == ops.USAGE:
-        return ""
+        return _usage_line(fields)
     if operation.name == ops.REPLACE:
         reason = fields.get("reason", "replace")
-        return f"{reason}: {len(fields['targets'])} messages become {len(fields['messages'])}"
+        count = len(fields["targets"])
+        become = "message becomes" if count == 1 else "messages become"
+        return f"{reason}: {count} {become} {len(fields['messages'])}"
     if operation.name == ops.ANNOTATE:
         marks = [fields[k] for k in ("priority",) if k in fields]
         marks += [f"+{label}" for label in fields.get("labels", ())]
         marks += [f"-{label}" for label in fields.get("unlabels", ())]
         return f"{' '.join(marks) or 'annotate'}: {_targets(fields['targets'])}"
     if operation.name == ops.TOOLS:
-        return f"tools: {len(fields['schemas'])} schemas"
+        count = len(fields["schemas"])
+        return f"tools: {count} schema{'' if count == 1 else 's'}"
     if operation.name == ops.EDIT:
         return f"edit: {_targets([fields['target']])}"
     return f"{operation.name}: {_targets(fields.get('targets', ()))}"
 
 
+def _usage_line(fields: Mapping[str, Any]) -> str:
+    counts = [
+        f"{fields[key]:,} {name}"
+        for key, name in (("input_total", "in"), ("output_total", "out"))
+        if isinstance(fields.get(key), int)
+    ]
+    return "usage: " + ", ".join([*([str(fields["model"])] if "model" in fields else []), *counts])
+
+
 def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72) -> str:
-    """Return a stored message as one line: its role and the beginning of what it says."""
+    """Return a stored message as one line: its role and the beginning of what it says, or all with a width of 0."""
     said: list[str] = []
     for part in stored["parts"]:
         if part["type"] == "text":
@@ -123,10 +140,11 @@ def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72
             said.append("-> " + (_beginning(inner[0]["blob"], read, width) if inner else "[data]"))
         elif part["type"] != "reasoning" or len(stored["parts"]) == 1:
             said.append(f"[{part['type']}]")
-        if sum(map(len, said)) > width:
+        if width and sum(map(len, said)) > width:
             break
     line = " ".join(" ".join(said).split())
-    return f"{stored['role']}: {line[: width - 1] + '…' if len(line) > width else line}"
+    cut = bool(width) and len(line) > width
+    return f"{stored['role']}: {line[: width - 1] + '…' if cut else line}"
 
 
 def _beginning(oid: bytes, read: Callable[[bytes], bytes], width: int) -> str:
@@ -136,7 +154,7 @@ def _beginning(oid: bytes, read: Callable[[bytes], bytes], width: int) -> str:
         return "[absent]"
     except FormatError:
         return "[damaged]"
-    return content[: width * 8].decode("utf-8", "replace")
+    return content[: width * 8 or None].decode("utf-8", "replace")
 
 
 def _targets(targets: Sequence[Sequence[Any]]) -> str:

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from trace_store.context.parsing import message_from_chat
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidMessageError, InvalidOperationError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import Gathering, bytes_of
-from trace_store.objects.message import Message, store_message, store_parts
-from trace_store.objects.parts import Part, Text
+from trace_store.objects.message import Message, message_parts, store_message, store_parts
+from trace_store.objects.parts import Part
 from trace_store.oid import ObjectId
 
 Address = tuple[bytes, int]
@@ -83,8 +84,11 @@ class Draft:
         """
         return self.extend([Message(role, content, **fields)])[0]
 
-    def extend(self, messages: Sequence[Message]) -> list[Address]:
+    def extend(self, messages: Sequence[Message | Mapping[str, Any]]) -> list[Address]:
         """Add messages at the end and return their addresses.
+
+        Args:
+            messages: `Message` values, or dictionaries as OpenAI chat and Anthropic have them.
 
         Raises:
             InvalidMessageError: there is none, or one is not valid.
@@ -96,8 +100,8 @@ class Draft:
 
     def edit(self, target: Target, content: Content) -> None:
         """Replace what a message says; earlier wordings stay readable."""
-        parts = (Text(content),) if isinstance(content, str) else tuple(content)
-        self._add(ops.edit(self._address(target), store_parts(parts, self._gathering.put)))
+        parts = store_parts(message_parts(content), self._gathering.put)
+        self._add(ops.edit(self._address(target), parts))
 
     def annotate(
         self,
@@ -135,7 +139,7 @@ class Draft:
     def replace(
         self,
         targets: Sequence[Target],
-        messages: Sequence[Message],
+        messages: Sequence[Message | Mapping[str, Any]],
         *,
         reason: str = "",
         model: str = "",
@@ -224,8 +228,9 @@ class Draft:
     def _add(self, operation: Operation) -> None:
         self.operations.append(operation)
 
-    def _store(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        return [store_message(message, self._gathering.put) for message in messages]
+    def _store(self, messages: Sequence[Message | Mapping[str, Any]]) -> list[dict[str, Any]]:
+        put = self._gathering.put
+        return [store_message(_message(m, n), put) for n, m in enumerate(messages)]
 
     def _number(self, count: int) -> list[Address]:
         first = self._created
@@ -239,6 +244,14 @@ class Draft:
         if isinstance(targets, str):
             targets = [targets]
         return [self._address(target) for target in targets]
+
+
+def _message(message: Message | Mapping[str, Any], number: int) -> Message:
+    if isinstance(message, Message):
+        return message
+    if isinstance(message, Mapping):
+        return message_from_chat(dict(message), f"message {number}")
+    raise InvalidMessageError(f"message {number} is {type(message).__name__}, not a message")
 
 
 def _schema(schema: Mapping[str, Any]) -> bytes:

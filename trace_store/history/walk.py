@@ -131,9 +131,9 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
     return growth
 
 
-def summary(store: Store, commit: Commit) -> str:
-    """Return a commit as one line."""
-    return one_line(commit, store.objects.read)
+def summary(store: Store, commit: Commit, width: int = 72) -> str:
+    """Return a commit as one line, with the first `width` characters of a message's text, or all with 0."""
+    return one_line(commit, store.objects.read, width)
 
 
 __all__ = ["LogEntry", "TokenGrowth", "log", "summary", "token_growth", "walk"]

@@ -131,7 +131,7 @@ def batch(
 
 def commit(
     store: Store,
-    messages: Sequence[Message],
+    messages: Sequence[Message | Mapping[str, Any]],
     *,
     author: str,
     message: str = "",

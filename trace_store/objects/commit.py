@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trace_store.errors import CorruptObjectError
 from trace_store.objects.codec import COMMIT, TAG, decode, encode
+from trace_store.objects.shapes import check_operation
 from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
@@ -102,7 +103,7 @@ class Commit:
                 parents=[_oid(parent) for parent in fields.pop("parents")],
                 author=_text(fields.pop("author")),
                 time=_integer(fields.pop("time")),
-                operations=[Operation(_text(name), _map(body)) for name, body in fields.pop("ops")],
+                operations=[_operation(*operation) for operation in fields.pop("ops")],
                 message=_text(fields.pop("message", "")),
                 meta=_map(fields.pop("meta", {})),
                 links=[
@@ -201,6 +202,11 @@ def structure(data: bytes, kind: str) -> dict[str, Any]:
     if value[0] != kind or len(value) != 2 or not isinstance(value[1], dict):
         raise CorruptObjectError(f"not a {kind}: it is a {value[0][:40]!r}")
     return value[1]
+
+
+def _operation(name: Any, fields: Any) -> Operation:
+    check_operation(_text(name), _map(fields))
+    return Operation(name, fields)
 
 
 def _oid(value: Any) -> ObjectId:

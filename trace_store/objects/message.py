@@ -65,10 +65,7 @@ class Message:
             raise InvalidMessageError(
                 f"unknown role {str(role)[:40]!r}: one of {', '.join(ROLES)}", role=role
             )
-        parts = (Text(content),) if isinstance(content, str) else tuple(content)
-        for part in parts:
-            if not isinstance(part, Part):
-                raise InvalidMessageError(f"not a part of a message: {type(part).__name__}")
+        parts = message_parts(content)
         self.role = role
         self.parts: tuple[Part, ...] = parts
         self.kind = kind or default_kind(role, parts)
@@ -93,6 +90,26 @@ class Message:
 
     def __repr__(self) -> str:
         return f"Message({self.role!r}, {list(self.parts)!r}, kind={self.kind!r})"
+
+
+def message_parts(content: str | Sequence[Part]) -> tuple[Part, ...]:
+    """Return content as parts; text becomes one.
+
+    Raises:
+        InvalidMessageError: it is neither text nor a sequence of parts.
+    """
+    if isinstance(content, str):
+        return (Text(content),)
+    if isinstance(content, Part) or not isinstance(content, list | tuple):
+        raise InvalidMessageError(
+            f"the content of a message is text or a list of parts, not {type(content).__name__}"
+        )
+    for part in content:
+        if not isinstance(part, Part):
+            raise InvalidMessageError(f"not a part of a message: {type(part).__name__}")
+        if isinstance(part, Text) and not isinstance(part.text, str):
+            raise InvalidMessageError(f"the text of a part is {type(part.text).__name__}, not text")
+    return tuple(content)
 
 
 def default_kind(role: str, parts: Sequence[Part]) -> str:

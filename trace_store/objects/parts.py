@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Part:
@@ -64,16 +64,22 @@ class ToolCall(Part):
     Attributes:
         id: the provider's id, by which the result is paired.
         name: the tool.
-        arguments: the text as the model wrote it; JSON, unless `format` is "text".
+        arguments: the text as the model wrote it; JSON, unless `format` is "text". A mapping becomes compact JSON.
     """
 
     __slots__ = ("arguments", "format", "id", "name")
     type = "tool_call"
 
-    def __init__(self, id: str, name: str, arguments: str, format: str = "json") -> None:
+    def __init__(
+        self, id: str, name: str, arguments: str | Mapping[str, object], format: str = "json"
+    ) -> None:
+        if not isinstance(arguments, str):
+            import json  # only here, since plumbing has no use for it
+
+            arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
         self.id = id
         self.name = name
-        self.arguments = arguments
+        self.arguments: str = arguments
         self.format = format
 
 

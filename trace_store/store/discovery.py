@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-from trace_store.errors import RepositoryNotFoundError, StateError
+from trace_store.errors import NotFoundError, RepositoryNotFoundError, StateError
 from trace_store.files import Disk
 from trace_store.layout import DIRECTORY_NAME, Layout
 
@@ -32,6 +32,7 @@ def find(
 
     Raises:
         RepositoryNotFoundError: there is none.
+        NotFoundError: there is no such folder to look in.
         StateError: it belongs to another user, or is a link.
     """
     disk = disk or Disk()
@@ -42,6 +43,8 @@ def find(
                 return os.path.abspath(path)
         raise RepositoryNotFoundError(f"there is no repository at {named}", path=named)
     folder = os.path.abspath(start)
+    if disk.stat(folder) is None:
+        raise NotFoundError(f"there is no folder {start}", path=start)
     while True:
         path = os.path.join(folder, DIRECTORY_NAME)
         if disk.stat(path) is not None and _is_repository(disk, path):

@@ -15,6 +15,7 @@ from trace_store.context.tokens.tokenizer import (
     DEFAULT_ENCODING,
     CallableTokenizer,
     Tokenizer,
+    as_tokenizer,
     get_tokenizer,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "TokenCounting",
     "TokenMemo",
     "Tokenizer",
+    "as_tokenizer",
     "count_message",
     "count_stored_message",
     "describe",

@@ -10,7 +10,7 @@ import functools
 import re
 import threading
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from trace_store.context.tokens.ranks import ENCODINGS, load_tokens
 from trace_store.errors import InvalidInputError, StateError
@@ -35,6 +35,7 @@ _NAME = re.compile(
 )
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """Counts tokens of text.
 
@@ -141,6 +142,21 @@ class CallableTokenizer:
                 f"the tokenizer {self.encoding} returned {count!r}, not a number of tokens"
             )
         return count
+
+
+def as_tokenizer(
+    tokenizer: Tokenizer | Callable[[str], int] | None,
+) -> Tokenizer | None:
+    """Return a tokenizer for what a caller gives: one, a plain function (named `custom`), or None.
+
+    Raises:
+        InvalidInputError: it is neither.
+    """
+    if tokenizer is None or isinstance(tokenizer, Tokenizer):
+        return tokenizer
+    if callable(tokenizer):
+        return CallableTokenizer("custom", tokenizer)
+    raise InvalidInputError(f"not a tokenizer: {type(tokenizer).__name__}")
 
 
 @functools.cache

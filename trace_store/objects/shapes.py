@@ -1,0 +1,111 @@
+"""The shape of known operations: what a reader may rely on before it looks at what they mean.
+
+Rule: only shapes. What an operation may name, and what is allowed in a context, is for `context/folding.py`; unknown
+operations and fields pass, since they are carried whole.
+"""
+
+from __future__ import annotations
+
+from trace_store.errors import CorruptObjectError
+from trace_store.oid import OID_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    Check = Callable[[Any], bool]
+
+
+def check_operation(name: str, fields: Mapping[str, Any]) -> None:
+    """Raise unless the fields that this version knows have their shapes.
+
+    Raises:
+        CorruptObjectError: one is missing or has another shape.
+    """
+    required, optional = _SHAPES.get(name, ((), ()))
+    for field, check in required:
+        if field not in fields or not check(fields[field]):
+            raise CorruptObjectError(f"the operation {name} has no valid {field}")
+    for field, check in optional:
+        if field in fields and not check(fields[field]):
+            raise CorruptObjectError(f"the operation {name} has no valid {field}")
+
+
+def _is_address(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and isinstance(value[0], bytes)
+        and len(value[0]) in (0, OID_BYTES)
+        and _is_number(value[1])
+    )
+
+
+def _are_addresses(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_address, value))
+
+
+def _is_oid(value: Any) -> bool:
+    return isinstance(value, bytes) and len(value) == OID_BYTES
+
+
+def _are_oids(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_oid, value))
+
+
+def _are_parts(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(part, dict)
+        and isinstance(part.get("type"), str)
+        and ("parts" not in part or _are_parts(part["parts"]))
+        for part in value
+    )
+
+
+def _are_messages(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(message, dict)
+        and isinstance(message.get("role"), str)
+        and _are_parts(message.get("parts"))
+        and all(isinstance(message.get(field, ""), str) for field in _MESSAGE_TEXTS)
+        for message in value
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+_MESSAGE_TEXTS = ("kind", "name", "model", "id")
+_SHAPES: dict[str, tuple[tuple[tuple[str, Check], ...], tuple[tuple[str, Check], ...]]] = {
+    "append": ((("messages", _are_messages),), ()),
+    "include": ((("targets", _are_addresses), ("parent", _is_number)), (("after", _is_address),)),
+    "edit": ((("target", _is_address), ("parts", _are_parts)), ()),
+    "annotate": (
+        (("targets", _are_addresses),),
+        (
+            ("priority", _is_text),
+            ("keep", _are_oids),
+            ("labels", _are_texts),
+            ("unlabels", _are_texts),
+        ),
+    ),
+    "remove": ((("targets", _are_addresses),), ()),
+    "restore": ((("targets", _are_addresses),), (("version", _is_number),)),
+    "replace": (
+        (("targets", _are_addresses), ("messages", _are_messages)),
+        (("sources", _are_addresses), ("prompt", _is_oid), ("reason", _is_text)),
+    ),
+    "move": ((("targets", _are_addresses),), (("after", _is_address),)),
+    "tools": ((("schemas", _are_oids),), ()),
+    "usage": ((), (("about", _is_oid),)),
+}
