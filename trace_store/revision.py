@@ -22,7 +22,7 @@ from trace_store.errors import (
 )
 from trace_store.ident import format_time, parse_time
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
-from trace_store.objects.commit import Commit, Tag, parents_of
+from trace_store.objects.commit import Commit, Tag, parents_of, read_commit
 from trace_store.objects.operations import message_count
 from trace_store.oid import HEX_CHARACTERS, ObjectId, is_prefix
 
@@ -124,10 +124,11 @@ def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
         raise InvalidInputError(f"not the address of a message: {text[:80]!r}", text=text)
     commit = resolve_commit(store, revision)
     number = int(digits)
-    count = created_by(Commit.decode(store.objects.read(commit)))
+    count = created_by(read_commit(commit, store.objects.read))
     if number >= count:
         raise MessageNotFoundError(
-            f"commit {commit.short()} creates {count} messages, none numbered {number}",
+            f"commit {commit.short()} creates {count} message{'' if count == 1 else 's'}, "
+            f"none numbered {number}",
             address=(commit, number),
         )
     return commit, number
@@ -170,7 +171,7 @@ def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | N
     """Return the newest commit along first parents that is not younger than a time, or None."""
     oid: ObjectId | None = start
     while oid is not None:
-        commit = Commit.decode(store.objects.read(oid))
+        commit = read_commit(oid, store.objects.read)
         if commit.time <= moment:
             return oid
         oid = commit.parents[0] if commit.parents else None
@@ -304,7 +305,9 @@ def _parent(store: Store, oid: ObjectId, number: int, text: str) -> ObjectId:
     parents = parents_of(store.objects.read(oid))
     if number > len(parents):
         raise RevisionNotFoundError(
-            f"{text[:120]}: commit {oid.short()} has {len(parents)} parents", revision=text
+            f"{text[:120]}: commit {oid.short()} has "
+            f"{len(parents) or 'no'} parent{'' if len(parents) == 1 else 's'}",
+            revision=text,
         )
     return parents[number - 1]
 

@@ -31,7 +31,7 @@ from trace_store.context.tokens import (
 )
 from trace_store.context.wording import created_messages, ghost_text
 from trace_store.errors import CorruptIndexError
-from trace_store.objects.commit import Commit
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 
@@ -145,7 +145,7 @@ class ContextCompiler:
         """
         commit = self._commits.get(oid)
         if commit is None:
-            commit = Commit.decode(self.store.objects.read(oid))
+            commit = read_commit(oid, self.store.objects.read)
             self._commits[oid] = commit
             if len(self._commits) > CACHED_COMMITS:
                 self._commits.popitem(last=False)

@@ -12,7 +12,7 @@ from trace_store.context.folding import is_append_only
 from trace_store.context.tokens import REPLY_TOKENS
 from trace_store.context.wording import one_line
 from trace_store.graph import ancestors, topological
-from trace_store.objects.commit import Commit, parents_of
+from trace_store.objects.commit import Commit, parents_of, read_commit
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 
@@ -72,7 +72,7 @@ def log(
         return found[:1] if first_parent else found
 
     for oid in islice(walk(store, revision, parents), limit):
-        commit = Commit.decode(store.objects.read(oid))
+        commit = read_commit(oid, store.objects.read)
         yield LogEntry(oid, commit, revisions.created_by(commit))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from trace_store import revision as revisions
@@ -23,7 +24,7 @@ from trace_store.errors import (
 from trace_store.history.draft import Address, CommitResult, Draft
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import check_ref_name
@@ -207,20 +208,14 @@ class _Writer:
             return
         made = self._commit(tip)
         if not is_append_only(made):
-            cache: dict[bytes, Commit] = {}
-
-            def read_commit(oid: bytes) -> Commit:
-                if oid not in cache:
-                    cache[oid] = Commit.decode(self._store.objects.read(oid))
-                return cache[oid]
-
-            state = Fold() if tip is None else fold(tip, read_commit)
+            read = cache(lambda oid: read_commit(oid, self._store.objects.read))
+            state = Fold() if tip is None else fold(tip, read)
             others: list[Fold | None] = [None] * len(made.parents)
             for operation in made.operations:
                 if operation.name == ops.INCLUDE:
                     number = operation.fields["parent"]
                     if number < len(made.parents):
-                        others[number] = fold(made.parents[number], read_commit)
+                        others[number] = fold(made.parents[number], read)
             try:
                 state.apply(ops.HERE, made, others)
             except InvalidOperationError as error:

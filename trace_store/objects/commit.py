@@ -13,7 +13,7 @@ from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 
@@ -178,6 +178,22 @@ class Tag:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptObjectError(f"not a valid tag: {error}") from error
+
+
+def read_commit(oid: bytes, read: Callable[[bytes], bytes]) -> Commit:
+    """Return the commit with this id.
+
+    Raises:
+        ObjectNotFoundError: it is not here.
+        CorruptObjectError: it is damaged, or no commit; the message names it.
+    """
+    try:
+        return Commit.decode(read(oid))
+    except CorruptObjectError as error:
+        name = ObjectId(oid)
+        if name.short() in error.message:
+            raise
+        raise CorruptObjectError(f"object {name.short()}: {error.message}", oid=name) from error
 
 
 def parents_of(data: bytes) -> list[ObjectId]:
