@@ -29,7 +29,7 @@ from trace_cli.commands import (
     Command,
     Option,
 )
-from trace_cli.failures import EXIT_OK, EXIT_USAGE
+from trace_cli.failures import EXIT_OK, EXIT_USAGE, GIT_COMMANDS, usage_error
 from trace_cli.porcelain.ordering import InOrder
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
@@ -58,6 +58,11 @@ class LazyGroup(TyperGroup):
         if self._listing or cmd_name not in BY_NAME:
             return self.commands.get(cmd_name)
         return load_command(BY_NAME[cmd_name])
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> Any:
+        if args and args[0] in GIT_COMMANDS and args[0] not in BY_NAME:
+            raise usage_error(f"no such command {args[0]!r}", GIT_COMMANDS[args[0]])
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Context, formatter: Any) -> None:
         self._listing = True

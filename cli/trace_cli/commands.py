@@ -108,7 +108,7 @@ def _plumbing(name: str, function: str, help: str, *arguments: Option | Argument
 
 
 COMMANDS = (
-    _porcelain("init", "writing:init", "repo.Repo.init", "Make a repository in a folder"),
+    _porcelain("init", "writing:init", "store.Store.init", "Make a repository in a folder"),
     _porcelain(
         "import", "importing:import_", "importers.import_paths", "Import transcripts of agent runs"
     ),

@@ -17,7 +17,6 @@ from trace_store.errors import (
     NotFoundError,
     RenderError,
     RepositoryNotFoundError,
-    RevisionNotFoundError,
     StateError,
     StorageError,
     TraceError,
@@ -73,8 +72,24 @@ HINTS: dict[str, str] = {
     ErrorCode.CORRUPT_INDEX: "`trace compile-index --rebuild` writes it anew",
     ErrorCode.UNSUPPORTED_FORMAT: "install a newer version of Trace",
     ErrorCode.RENDER: "without --strict it is repaired; `trace show ADDRESS` shows the message",
+    ErrorCode.BUDGET: "without --strict it is printed all the same; `trace config budget` sets what is allowed",
     ErrorCode.INTERNAL: "please report this, with what `TRACE_DEBUG=1` adds",
 }
+
+GIT_COMMANDS: dict[str, str] = {
+    "add": "`trace commit` records messages at once; nothing is staged",
+    "branch": "`trace for-each-ref refs/heads` lists branches, `trace update-ref refs/heads/NAME HEAD` makes one",
+    "checkout": "`trace symbolic-ref HEAD refs/heads/NAME` goes to a branch, `trace compile REVISION` needs none",
+    "diff": "`trace log A..B` lists the commits between two revisions, `trace show COMMIT` what one did",
+    "merge": "histories are not merged by a command; `trace commit --branch NAME` adds to a branch",
+    "reflog": "`trace rev-parse 'main@{1}'` says where a branch was; `trace compile 'main@{1}'` shows it",
+    "reset": "`trace update-ref HEAD REVISION` moves the branch; `trace remove ADDRESS` hides a message",
+    "revert": "`trace restore ADDRESS` undoes `trace remove`; `trace restore --version N ADDRESS` undoes `trace edit`",
+    "rm": "`trace remove ADDRESS` hides a message",
+    "switch": "`trace symbolic-ref HEAD refs/heads/NAME` goes to a branch, and begins it when it is new",
+    "tag": "`trace update-ref refs/tags/NAME REVISION` makes a tag, `trace for-each-ref refs/tags` lists them",
+}
+"""What comes closest to a command that git has and Trace has not."""
 
 
 class OutputClosedError(Exception):
@@ -101,8 +116,6 @@ def hint(error: TraceError) -> str:
             shown = ", ".join(candidate[:16] for candidate in candidates[:5])
             more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
             return f"it may be {shown}{more}"
-    if isinstance(error, RevisionNotFoundError) and error.data.get("revision") in ("HEAD", "@"):
-        return HINTS[ErrorCode.UNBORN_BRANCH]
     given = error.data.get("hint")
     return given if isinstance(given, str) else HINTS.get(error.code, "")
 

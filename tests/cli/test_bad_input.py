@@ -170,11 +170,11 @@ def test_an_ambiguous_prefix(repository: Trace) -> None:
 def test_a_branch_without_a_commit(repository: Trace) -> None:
     for words in (["log"], ["show"], ["pin", "HEAD.0"]):
         outcome = repository(*words)
-        refused(outcome, 4)
+        refused(outcome, 6)
         assert "makes the first commit" in outcome.err
     assert repository("compile").out == b""
     assert repository("ls-context").out == b""
     refused(
         repository("usage", "record", '{"input_tokens": 1, "output_tokens": 1}', "--about", "HEAD"),
-        4,
+        6,
     )

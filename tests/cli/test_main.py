@@ -234,6 +234,14 @@ def test_completion_works_from_the_table(tmp_path: Path) -> None:
     assert complete("trace cat-file --ba") == ["--batch", "--batch-check"]
     assert complete("trace log --fu") == ["--full"]
     assert "--branch" in complete("trace commit --")
+    assert complete("trace compile --format an") == ["anthropic"]
+    assert complete("trace import --format ") == ["claude-code"]
+    assert complete("trace log ") == []
+    assert run("init", cwd=tmp_path).returncode == 0
+    assert run("commit", "--user", "x", "--branch", "side", cwd=tmp_path).returncode == 0
+    assert complete("trace log ") == ["HEAD", "side"]
+    assert complete("trace show si") == ["side"]
+    assert not list((tmp_path / ".trace" / "index").glob("*"))
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str], trace: Trace) -> None:

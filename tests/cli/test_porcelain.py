@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.command_line import Outcome, Trace
 from trace_store.environment import Environment
+from trace_store.objects.commit import Commit, Operation
+from trace_store.oid import ObjectId
 
 Run = Callable[..., Outcome]
 
@@ -205,7 +207,7 @@ def test_changes_of_messages(ok: Run) -> None:
     assert (shown["version"], shown["version_count"]) == (1, 2)
     ok("restore", f"{first}.0", "--version", "0")
     assert messages(ok)[0] == ("user", "one")
-    assert "wording 0 of 2" in ok("show", f"{first}.0").text
+    assert "2 wordings; number 0 counts" in ok("show", f"{first}.0").text
     assert ok("show", f"{first}.0", "--in", f"{first}").lines[0].endswith("dialogue")
 
 
@@ -352,13 +354,10 @@ def test_fsck_reports_damage_with_12(ok: Run, repository: Trace, tmp_path: Path)
 def test_fsck_finds_a_context_that_cannot_be_folded(ok: Run, repository: Trace) -> None:
     ok("commit", "--user", "hello")
     first = head(ok)
-    wrong = {
-        "author": "Ada",
-        "time": 1,
-        "parents": [first],
-        "ops": [["move", {"targets": [[first, 5]]}]],
-    }
-    ok("write-commit", "--update", "HEAD", stdin=json.dumps(wrong).encode())
+    parent = ObjectId.parse(first)
+    wrong = Commit([parent], "Ada", 1, [Operation("move", {"targets": [[parent, 5]]})])
+    oid = ok("hash-object", "-w", "-t", "commit", "--stdin", stdin=wrong.encode()).text.strip()
+    ok("update-ref", "refs/heads/main", oid)
     found = [json.loads(line) for line in repository("fsck", "--json").lines]
     assert [(each["code"], each["what"]) for each in found] == [
         ("context-unreadable", "refs/heads/main")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -20,6 +21,7 @@ from trace_store.errors import (
     StorageError,
     UnsupportedFormatError,
 )
+from trace_store.files import READ, Disk
 from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.sealing import seal
 from trace_store.oid import hash_object
@@ -27,6 +29,29 @@ from trace_store.store import Store, find
 from trace_store.testing import FailingDisk, RecordingDisk
 
 NO_ENVIRONMENT = Environment()
+
+
+class ReadOnlyDisk(Disk):
+    """Files that may be read and not written, as somebody else's are."""
+
+    def open(self, path: str, mode: str = READ) -> int | None:
+        if mode != READ:
+            reason = os.strerror(errno.EACCES)
+            raise StorageError(f"{reason}: {path}", path=path, errno=errno.EACCES)
+        return super().open(path, mode)
+
+
+def test_what_may_only_be_read_says_so_when_it_is_written(tmp_path: Path) -> None:
+    with new_store(tmp_path) as store:
+        append(store, "one")
+        journal = store.layout.journal_file(1)
+    with Store.open(str(tmp_path / ".trace"), disk=ReadOnlyDisk()) as store:
+        assert main_line(store) == ["one"]
+        for _ in range(2):
+            with pytest.raises(StorageError, match="Permission denied") as caught:
+                append(store, "two")
+            assert caught.value.path == journal
+        assert main_line(store) == ["one"]
 
 
 class TestInit:
@@ -44,6 +69,17 @@ class TestInit:
         assert (root / ".gitattributes").read_text() == ATTRIBUTES == "* -text -diff\n"
         assert len(store.config.store_id) == 32
         assert Store.init(str(tmp_path)).config.store_id != store.config.store_id
+
+    def test_a_directory_of_another_name(self, tmp_path: Path) -> None:
+        root = tmp_path / "deep" / "store"
+        with Store.init(str(tmp_path), directory=str(root)) as store:
+            assert store.layout.root == str(root)
+            append(store, "one")
+        assert find(str(tmp_path), NO_ENVIRONMENT, explicit=str(root)) == str(root)
+        assert os.listdir(tmp_path) == ["deep"]
+        assert os.listdir(tmp_path / "deep") == ["store"]
+        with pytest.raises(AlreadyExistsError):
+            Store.init(str(tmp_path), directory=str(root))
 
     def test_twice_is_an_error_and_changes_nothing(self, tmp_path: Path) -> None:
         store = new_store(tmp_path)

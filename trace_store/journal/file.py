@@ -36,6 +36,7 @@ class JournalFile:
         number, fd, identity: which file it is.
         end: where the valid frames read so far end.
         closed: nothing is written to it any more.
+        refusal: why it may only be read; None when it may be written.
         unsynced: it was appended to without a sync.
         frames, objects: what was read; objects by id, as (offset, size).
     """
@@ -49,6 +50,7 @@ class JournalFile:
         "identity",
         "number",
         "objects",
+        "refusal",
         "unsynced",
     )
 
@@ -58,6 +60,7 @@ class JournalFile:
         self.identity = identity
         self.end = 0
         self.closed = False
+        self.refusal: StorageError | None = None
         self.unsynced = False
         self.frames: list[Frame] = []
         self.objects: dict[bytes, tuple[int, int]] = {}
@@ -112,15 +115,19 @@ class JournalFile:
 
 def open_journal(disk: Disk, path: str, number: int) -> JournalFile | None:
     """Return the journal at a path, for reading only where writing is not permitted; None when it is absent."""
+    refusal: StorageError | None = None
     try:
         fd = disk.open(path, APPEND)
     except StorageError as error:
         if error.errno not in _READ_ONLY:
             raise
+        refusal = StorageError(error.message, path=path, errno=error.errno)
         fd = disk.open(path, READ)
     if fd is None:
         return None
     identity = disk.identity(fd)
     if identity is None:
         return None
-    return JournalFile(number, fd, identity)
+    file = JournalFile(number, fd, identity)
+    file.refusal = refusal
+    return file

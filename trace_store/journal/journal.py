@@ -109,6 +109,10 @@ class Journal:
                 self._create(max(self._highest_seen, self.published.sealed) + 1)
                 continue
             live = self.files[-1]
+            if live.refusal is not None and not live.closed:
+                raise StorageError(
+                    live.refusal.message, path=self._path(live), errno=live.refusal.errno
+                )
             self._disk.lock(live.fd)
             try:
                 self.refresh()

@@ -107,20 +107,22 @@ class Store:
         cls,
         path: str,
         *,
+        directory: str | None = None,
         clock: Clock | None = None,
         durability: str = DURABLE,
         disk: Disk | None = None,
     ) -> Store:
         """Make a repository in a folder, which is made too when absent, and open it.
 
-        It is built aside and renamed, so there is a complete one or none.
+        It is built aside and renamed, so there is a complete one or none. `directory` names the repository's own
+        directory, for one that is not the `.trace` of the folder.
 
         Raises:
             AlreadyExistsError: there is one already.
         """
         disk = disk or Disk()
-        folder = os.path.abspath(path)
-        target = os.path.join(folder, DIRECTORY_NAME)
+        target = os.path.abspath(directory or os.path.join(path, DIRECTORY_NAME))
+        folder = os.path.dirname(target)
         if disk.stat(target) is not None:
             raise AlreadyExistsError(f"there is already something at {target}", path=target)
         building = Layout(os.path.join(folder, TEMPORARY_PREFIX + os.urandom(6).hex()))

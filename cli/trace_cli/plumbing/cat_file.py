@@ -23,7 +23,13 @@ from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import bounded, safe
 from trace_cli.render.structure import to_json
 from trace_cli.runtime import Invocation
-from trace_store.errors import AmbiguousRevisionError, FormatError, NotFoundError, TraceError
+from trace_store.errors import (
+    AmbiguousRevisionError,
+    FormatError,
+    NotFoundError,
+    TraceError,
+    UnbornBranchError,
+)
 from trace_store.objects.codec import BLOB, LIST, blob_content, decode, kind_of
 from trace_store.objects.content import read_content
 from trace_store.revision import resolve
@@ -112,6 +118,6 @@ def _trouble(error: TraceError) -> str:
         return "ambiguous"
     if isinstance(error, FormatError):
         return "damaged"
-    if isinstance(error, NotFoundError | ValueError):
+    if isinstance(error, NotFoundError | UnbornBranchError | ValueError):
         return "missing"
     raise error

@@ -14,7 +14,7 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import open_store, reach
 from trace_cli.runtime import Invocation
 from trace_store.errors import NotFoundError
-from trace_store.revision import resolve, resolve_address
+from trace_store.revision import ref_of, resolve, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def _lines(store: Store, text: str, short: bool) -> list[str]:
         try:
             commit, number = resolve_address(store, text)
         except NotFoundError:
-            pass  # a branch may be called v1.0
+            if ref_of(store, text) is None:  # a branch may be called v1.0
+                raise
         else:
             return [f"{shown(commit)}.{number}"]
     return [shown(resolve(store, text))]

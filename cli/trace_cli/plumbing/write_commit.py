@@ -13,9 +13,12 @@ other:
 An object id is its 64 hex characters. Text that happens to be 64 hex characters is written `{"$text": "…"}`, bytes
 that are no id `{"$bin": "hex"}`, and a map whose only key is `$text`, `$bin` or `$map` as `{"$map": {…}}`.
 
-Everything the commit names must be here. Without `--update` the commit is stored and no ref moves. With it, the
-commit and the move become durable together; the ref must stand at the first parent (or not exist, when there is no
-parent), else the exit code is 11 and nothing is written. HEAD as the ref means the branch it stands for.
+Everything the commit names must be here, its operations must be known and apply to the context of the first parent,
+and fields other than these are refused: the exit code is then 2, and nothing is written.
+
+Without `--update` the commit is stored and no ref moves. With it, the commit and the move become durable together;
+the ref must stand at the first parent (or not exist, when there is no parent), else the exit code is 11 and nothing is
+written. HEAD as the ref means the branch it stands for.
 """
 
 from __future__ import annotations
@@ -23,11 +26,22 @@ from __future__ import annotations
 from trace_cli.plumbing.support import full_ref, open_store
 from trace_cli.render.structure import from_json
 from trace_cli.runtime import Invocation
+from trace_store.context.folding import Fold, fold, is_append_only
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.errors import CorruptObjectError, ObjectNotFoundError, UnreadableInputError
+from trace_store.errors import (
+    CorruptObjectError,
+    FormatError,
+    InvalidInputError,
+    InvalidMessageError,
+    InvalidOperationError,
+    ObjectNotFoundError,
+    UnreadableInputError,
+)
 from trace_store.ident import check_author
 from trace_store.objects.codec import COMMIT, encode, links
 from trace_store.objects.commit import Commit
+from trace_store.objects.message import load_message, load_parts
+from trace_store.objects.operations import CREATES_MESSAGES, EDIT, HERE, INCLUDE, OPERATIONS
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -36,6 +50,8 @@ if TYPE_CHECKING:
 
     from trace_store.contracts import RefReader
     from trace_store.store import Store
+
+FIELDS = frozenset(("author", "links", "message", "meta", "ops", "parents", "time"))
 
 
 def run(invocation: Invocation, *, ref: str | None, file: str | None) -> int:
@@ -47,7 +63,7 @@ def run(invocation: Invocation, *, ref: str | None, file: str | None) -> int:
         fields.setdefault("parents", [])
         fields.setdefault("ops", [])
         data = encode([COMMIT, fields])
-        commit = _checked(store, data)
+        commit = _checked(store, data, fields)
         oid = store.objects.write(data) if ref is None else _update(store, ref, commit, data)
     invocation.line(str(oid))
     return 0
@@ -78,18 +94,66 @@ def _parsed(text: bytes) -> dict[str, Any]:
     return fields
 
 
-def _checked(store: Store, data: bytes) -> Commit:
-    try:
-        commit = Commit.decode(data)
-    except CorruptObjectError as error:
-        raise UnreadableInputError(error.message) from error
+def _checked(store: Store, data: bytes, fields: dict[str, Any]) -> Commit:
+    unknown = sorted(set(fields) - FIELDS)
+    if unknown:
+        raise InvalidInputError(f"a commit has no field {unknown[0][:80]!r}", field=unknown[0])
+    commit = _decoded(data, fields)
     check_author(commit.author)
+    for operation in commit.operations:
+        if operation.name not in OPERATIONS:
+            raise InvalidOperationError(f"unknown operation {operation.name[:80]!r}")
     for oid in links(data):
         if not store.objects.contains(oid):
             raise ObjectNotFoundError(
                 f"the commit names an object that is not here: {oid}", oid=oid
             )
+    _check_messages(store, commit)
+    if not is_append_only(commit):
+        _check_folds(store, commit)
     return commit
+
+
+def _decoded(data: bytes, fields: dict[str, Any]) -> Commit:
+    try:
+        return Commit.decode(data)
+    except CorruptObjectError as error:
+        try:
+            Commit.decode(encode([COMMIT, {**fields, "ops": []}]))
+        except CorruptObjectError:
+            raise InvalidInputError(error.message) from error
+        raise InvalidOperationError(error.message) from error
+
+
+def _check_messages(store: Store, commit: Commit) -> None:
+    """Load every message and wording, as compiling would."""
+    for operation in commit.operations:
+        try:
+            if operation.name in CREATES_MESSAGES:
+                for message in operation.fields["messages"]:
+                    load_message(message, store.objects.read)
+            elif operation.name == EDIT:
+                load_parts(operation.fields["parts"], store.objects.read)
+        except FormatError as error:
+            raise InvalidMessageError(f"{operation.name}: {error.message}") from error
+
+
+def _check_folds(store: Store, commit: Commit) -> None:
+    """Apply the operations to the context they continue, and see whether it holds what they name."""
+
+    def read_commit(oid: bytes) -> Commit:
+        return Commit.decode(store.objects.read(oid))
+
+    state = fold(commit.parents[0], read_commit) if commit.parents else Fold()
+    others: list[Fold | None] = [None] * len(commit.parents)
+    for operation in commit.operations:
+        number = operation.fields.get("parent")
+        if operation.name == INCLUDE and isinstance(number, int) and 0 < number < len(others):
+            others[number] = fold(commit.parents[number], read_commit)
+    try:
+        state.apply(HERE, commit, others)
+    except FormatError as error:
+        raise InvalidOperationError(error.message) from error
 
 
 def _update(store: Store, ref: str, commit: Commit, data: bytes) -> ObjectId:

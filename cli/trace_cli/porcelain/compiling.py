@@ -8,18 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
+from trace_cli.porcelain.completing import one_of, revisions
 from trace_cli.porcelain.opening import Json, opened
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import address_text, short_address, write_data, write_record
+from trace_cli.render.records import address_text, json_bytes, short_address, write_data
 from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
 from trace_cli.runtime import Invocation
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.plain import PlainContext
 from trace_store.context.render import RENDERERS, Rendered, to_bytes
-from trace_store.errors import StorageError
+from trace_store.errors import BudgetError, InvalidInputError, NotFoundError, StorageError
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
 from trace_store.repo import Repo
+from trace_store.revision import resolve_commit
 
 FORMATS = tuple(sorted(RENDERERS))
 Context = CompiledContext | PlainContext
@@ -28,12 +30,19 @@ Context = CompiledContext | PlainContext
 def compile_(
     ctx: typer.Context,
     revision: Annotated[
-        str, typer.Argument(metavar="REVISION", help="The commit to compile.")
+        str,
+        typer.Argument(metavar="REVISION", help="The commit to compile.", autocompletion=revisions),
     ] = "HEAD",
     form: Annotated[
-        str,
-        typer.Option("-f", "--format", metavar="FORMAT", help=f"One of {', '.join(FORMATS)}."),
-    ] = "text",
+        str | None,
+        typer.Option(
+            "-f",
+            "--format",
+            metavar="FORMAT",
+            help=f"One of {', '.join(FORMATS)}; text if not given.",
+            autocompletion=one_of(FORMATS),
+        ),
+    ] = None,
     as_table: Annotated[
         bool, typer.Option("--table", help="List the messages with their tokens and addresses.")
     ] = False,
@@ -53,7 +62,11 @@ def compile_(
         bool, typer.Option("--reasoning/--no-reasoning", help="Show the model its own reasoning.")
     ] = True,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse a context that would have to be repaired.")
+        bool,
+        typer.Option(
+            "--strict",
+            help="Refuse a context that would have to be repaired, or is over its budget.",
+        ),
     ] = False,
     cache: Annotated[
         bool, typer.Option("--cache", help="Set cache breakpoints where the format has them.")
@@ -76,28 +89,71 @@ def compile_(
     left out for the provider is said on standard error.
 
     With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages; with both, the
-    list is in the JSON.
+    list is in the JSON. A context over its budget (`trace config budget`) is told on standard error; with --strict it
+    is not printed, and the exit code is 15.
+
+    --at with a time goes back along the first parents of REVISION; with a revision it stands for REVISION.
     """
     invocation: Invocation = ctx.obj
-    if form not in FORMATS:
+    if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
+    if form is not None and as_table and not as_json:
+        raise usage_error("--table is no --format; give one of them")
+    to_file = output not in (None, "-")
+    # A file gets a table as wide as it is, without colour.
+    reader = (
+        Invocation(environment=invocation.environment, terminal=False) if to_file else invocation
+    )
     with opened(ctx) as repo:
+        if at and revision not in ("HEAD", "@") and _is_revision(repo, at):
+            raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
         context = repo.compile(revision, at=at, strategy=strategy, reasoning=reasoning, model=model)
         if verify and not _verified(invocation, repo, context.commit if at else revision):
             return EXIT_DAMAGED
+        _check_budget(invocation, repo, context, strict=strict)
         options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
+        if as_table and not as_json:
+            lines = _table(reader, repo, context)
+            _write(invocation, "".join(f"{each}\n" for each in lines).encode(), output, safe=True)
+            return EXIT_OK
+        rendered = context.render(form or "text", **options)
         if as_json:
-            rendered = context.render(form, **options)
-            write_record(invocation, _summary(context, rendered, as_table=as_table))
-        elif as_table:
-            for line in _table(invocation, repo, context):
-                invocation.line(line)
+            summary = _summary(context, rendered, as_table=as_table)
+            data = json_bytes(summary, ascii_only=reader.terminal)
         else:
-            rendered = context.render(form, **options)
             _tell_repairs(invocation, rendered)
             data = to_bytes(rendered.request)
-            _write(invocation, data if data.endswith(b"\n") or not data else data + b"\n", output)
+        data = data if data.endswith(b"\n") or not data else data + b"\n"
+        _write(invocation, data, output, safe=as_json)
     return EXIT_OK
+
+
+def _is_revision(repo: Repo, text: str) -> bool:
+    try:
+        resolve_commit(repo.store, text)
+    except (NotFoundError, InvalidInputError):
+        return False
+    return True
+
+
+def _check_budget(invocation: Invocation, repo: Repo, context: Context, *, strict: bool) -> None:
+    """Say that a context is over its budget.
+
+    Raises:
+        BudgetError: it is, and `strict` is asked.
+    """
+    budget = repo.store.config.budget
+    if not budget or context.token_count <= budget:
+        return
+    if strict:
+        raise BudgetError(
+            f"the context has {counted(context.token_count, 'token')}, "
+            f"and its budget is {number(budget)}",
+            needed=context.token_count,
+            allowed=budget,
+        )
+    said = f"{share(context.token_count, budget)} of {counted(budget, 'token')}"
+    invocation.note(f"note: the context is over its budget: {said}")
 
 
 def _verified(invocation: Invocation, repo: Repo, revision: str | ObjectId | None) -> bool:
@@ -113,9 +169,13 @@ def _verified(invocation: Invocation, repo: Repo, revision: str | ObjectId | Non
     return False
 
 
-def _write(invocation: Invocation, data: bytes, output: str | None) -> None:
+def _write(invocation: Invocation, data: bytes, output: str | None, *, safe: bool) -> None:
+    """Write data to a file or standard output; `safe` when a terminal can be given it as it is."""
     if output is None or output == "-":
-        write_data(invocation, data)
+        if safe:
+            invocation.write(data)
+        else:
+            write_data(invocation, data)
         return
     try:
         with open(output, "wb") as file:

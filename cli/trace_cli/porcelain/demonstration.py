@@ -99,8 +99,8 @@ class _Steps:
         if invocation.run is None:
             raise usage_error("a demonstration runs from the command line only")
         # Named, so that neither TRACE_DIR nor --dir leads the commands elsewhere.
-        named = [] if words[0] == "init" else ["--dir", os.path.join(self._folder, DIRECTORY_NAME)]
-        code = invocation.run(["-C", self._folder, *named, *words])
+        named = os.path.join(self._folder, DIRECTORY_NAME)
+        code = invocation.run(["-C", self._folder, "--dir", named, *words])
         if code:
             raise StorageError(f"`trace {words[0]}` ended with {code}", path=self._folder)
 

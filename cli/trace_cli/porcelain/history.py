@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from trace_cli.porcelain.completing import revisions
 from trace_cli.porcelain.opening import Json, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
@@ -30,7 +31,7 @@ from trace_store.repo import Repo
 
 SUMMARY_WIDTH = 300
 NAME_WIDTH = 36
-"""Columns of a ref's name in a one-line log, so that the summary keeps its room."""
+"""Columns of a ref's name in a one-line log on a terminal, so that the summary keeps its room."""
 DEFAULT_LIMIT = 1000
 """How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
 
@@ -59,7 +60,10 @@ def status(
 def log(
     ctx: typer.Context,
     revision: Annotated[
-        str, typer.Argument(metavar="REVISION", help="Where to start, or a range A..B.")
+        str,
+        typer.Argument(
+            metavar="REVISION", help="Where to start, or a range A..B.", autocompletion=revisions
+        ),
     ] = "HEAD",
     limit: Annotated[
         int | None,
@@ -73,7 +77,10 @@ def log(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List commits, newest first, one on a line."""
+    """List commits, newest first, one on a line.
+
+    On a terminal lines are cut to its width; a program or a file gets them whole, with the first message's text.
+    """
     invocation: Invocation = ctx.obj
     with opened(ctx) as repo:
         names = names_by_commit(repo)
@@ -104,7 +111,9 @@ def _show_block(
             for line in commit_lines(invocation, repo, entry, names, growth.get(entry.oid)):
                 invocation.line(line)
     else:
-        rows = [_log_row(repo, entry, names, growth.get(entry.oid)) for entry in entries]
+        # What a program reads is whole, so that a search finds it.
+        cut = invocation.terminal
+        rows = [_log_row(repo, entry, names, growth.get(entry.oid), cut) for entry in entries]
         align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if tokens else "") + LEFT
         style = ["yellow", "dim", "", *(["", ""] if tokens else []), ""]
         for line in table(invocation, (), rows, align, [style] * len(rows)):
@@ -135,10 +144,15 @@ def _decoration(names: list[str], width: int = 0) -> str:
 
 
 def _log_row(
-    repo: Repo, entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
+    repo: Repo,
+    entry: LogEntry,
+    names: dict[bytes, list[str]],
+    growth: TokenGrowth | None,
+    cut: bool,
 ) -> tuple[str, ...]:
-    decoration = _decoration(names.get(entry.oid, []), NAME_WIDTH).lstrip()
-    said = one_line(summary(repo.store, entry.commit), SUMMARY_WIDTH)
+    decoration = _decoration(names.get(entry.oid, []), NAME_WIDTH if cut else 0).lstrip()
+    width = SUMMARY_WIDTH if cut else 0
+    said = one_line(summary(repo.store, entry.commit, width), width)
     text = f"{decoration} {said}" if decoration else said
     time = moment(format_time(entry.commit.time))[:16]
     counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from trace_cli.failures import usage_error
+from trace_cli.porcelain.completing import one_of
 from trace_cli.porcelain.opening import Json, Quiet, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -15,6 +16,7 @@ from trace_cli.render.tables import columns_of, counted, fit, number, paint
 from trace_cli.runtime import Invocation
 from trace_store.errors import NotFoundError
 from trace_store.importers import FileReport, ImportReport, claude_code_history, import_paths
+from trace_store.importers.registry import FORMATS
 
 NAMED_SKIPS = 5
 """How many skipped records of a file are named for people; --json names more."""
@@ -31,7 +33,10 @@ def import_(
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="FORMAT", help="claude-code; told from each file if not given."
+            "--format",
+            metavar="FORMAT",
+            help=f"{', '.join(FORMATS)}; told from each file if not given.",
+            autocompletion=one_of(FORMATS),
         ),
     ] = None,
     onto: Annotated[
@@ -81,9 +86,11 @@ def import_(
         finally:
             progress.clear()
             finish(repo, quiet=quiet)
+    if quiet:
+        return
     if as_json:
         write_record(invocation, report.as_map())
-    elif not quiet:
+    else:
         show_report(invocation, report)
 
 

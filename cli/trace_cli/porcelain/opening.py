@@ -89,13 +89,15 @@ def recorded(
         before = _context_tokens(repo, branch) if tells_tokens else 0
         result = write(repo.store, draft, author=repo.author, message=message, branch=branch)
         finish(repo, quiet=quiet)
+        if quiet:
+            return
         if as_json:
             write_record(invocation, _record(result))
         elif tells_tokens:
             after = _context_tokens(repo, branch)
             what = _line(repo, result.oid.short(), result)
             invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
-        elif not quiet:
+        else:
             invocation.line(_line(repo, str(result.oid), result))
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from trace_cli.failures import usage_error
+from trace_cli.porcelain.completing import revisions
 from trace_cli.porcelain.history import commit_lines, log_record, names_by_commit
 from trace_cli.porcelain.opening import Json, opened
 from trace_cli.render.escape import bounded, one_line, safe
@@ -27,7 +28,7 @@ from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
 from trace_store.repo import Repo
-from trace_store.revision import created_by, resolve, resolve_address
+from trace_store.revision import created_by, ref_of, resolve, resolve_address
 
 Address = tuple[ObjectId, int]
 
@@ -37,7 +38,9 @@ def show(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WHAT", help="A revision, the address of a message, or an object id."
+            metavar="WHAT",
+            help="A revision, the address of a message, or an object id.",
+            autocompletion=revisions,
         ),
     ] = "HEAD",
     versions: Annotated[
@@ -88,9 +91,9 @@ def _address(repo: Repo, what: str) -> Address | None:
         return None
     try:
         return resolve_address(repo.store, what)
-    except MessageNotFoundError:
-        raise
     except NotFoundError:
+        if ref_of(repo.store, what) is None:
+            raise
         return None  # a branch may be called v1.0
 
 
@@ -190,7 +193,7 @@ def _marks(entry: Entry) -> Iterator[str]:
     if entry.hidden:
         yield entry.hidden + (", leaving a ghost" if entry.is_ghost else "")
     if len(entry.versions) > 1:
-        yield f"wording {entry.current} of {len(entry.versions)}"
+        yield f"{len(entry.versions)} wordings; number {entry.current} counts"
     yield from (f"#{label}" for label in sorted(entry.labels))
 
 

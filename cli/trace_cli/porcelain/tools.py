@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import Json, Message, Quiet, opened, recorded
 from trace_cli.porcelain.reading import parsed_json
 from trace_cli.render.escape import one_line
@@ -24,10 +25,12 @@ app = typer.Typer(
 
 
 @app.callback()
-def tools(ctx: typer.Context) -> None:
+def tools(ctx: typer.Context, as_json: Json = False) -> None:
     """Show the tools in force when no subcommand is given."""
     if ctx.invoked_subcommand is None:
-        _show(ctx, "HEAD", as_json=False)
+        _show(ctx, "HEAD", as_json=as_json)
+    elif as_json:
+        raise usage_error(f"--json stands behind {ctx.invoked_subcommand}")
 
 
 @app.command("set")

@@ -30,11 +30,27 @@ app = typer.Typer(
 )
 
 
+DEFAULT_LIMIT = 20
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--max-count",
+        metavar="N",
+        min=0,
+        help=f"At most so many reports, not {DEFAULT_LIMIT}.",
+    ),
+]
+
+
 @app.callback()
-def usage(ctx: typer.Context) -> None:
+def usage(ctx: typer.Context, limit: Limit = None, as_json: Json = False) -> None:
     """List the latest reports when no subcommand is given."""
     if ctx.invoked_subcommand is None:
-        _show(ctx, "HEAD", 20, as_json=False)
+        _show(ctx, "HEAD", limit, as_json=as_json)
+    elif as_json or limit is not None:
+        given = "--json" if as_json else "-n"
+        raise usage_error(f"{given} stands behind {ctx.invoked_subcommand}")
 
 
 @app.command("record")
@@ -89,17 +105,16 @@ def show(
     revision: Annotated[
         str, typer.Argument(metavar="REVISION", help="Start from this commit.")
     ] = "HEAD",
-    limit: Annotated[
-        int, typer.Option("-n", "--max-count", metavar="N", min=0, help="At most so many reports.")
-    ] = 20,
+    limit: Limit = None,
     as_json: Json = False,
 ) -> None:
     """List reports, newest first, in the normal form, in tokens."""
     _show(ctx, revision, limit, as_json=as_json)
 
 
-def _show(ctx: typer.Context, revision: str, limit: int, *, as_json: bool) -> None:
+def _show(ctx: typer.Context, revision: str, limit: int | None, *, as_json: bool) -> None:
     invocation: Invocation = ctx.obj
+    limit = DEFAULT_LIMIT if limit is None else limit
     rows: list[tuple[str, ...]] = []
     with opened(ctx) as repo:
         for entry in repo.log(revision):

@@ -14,36 +14,45 @@ from trace_cli.porcelain.ordering import option_order
 from trace_cli.porcelain.reading import argument_text, messages_from, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted
 from trace_cli.runtime import Invocation
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolResult
-from trace_store.repo import Repo
+from trace_store.store import Store
 
 
 def init(
     ctx: typer.Context,
     path: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="The project's folder.", show_default=False)
-    ] = ".",
+        str | None,
+        typer.Argument(metavar="FOLDER", help="The project's folder.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing.")] = False,
 ) -> None:
     """Make a repository.
 
     It is a folder `.trace` in the project's folder, to be committed to git beside the code. An existing one is left as
-    it is, and the exit code is 5.
+    it is, and the exit code is 5. Without FOLDER, `--dir` or the variable TRACE_DIR says where else to make it.
     """
     invocation: Invocation = ctx.obj
-    with Repo.init(path, environment=invocation.environment) as repo:
-        directory = repo.store.layout.root
+    if path is not None and invocation.directory is not None:
+        raise usage_error("--dir and FOLDER both say where; give one")
+    named = invocation.directory or (invocation.environment.trace_dir if path is None else None)
+    with Store.init(path or ".", directory=named) as store:
+        directory = store.layout.root
+    if quiet:
+        return
     if as_json:
         write_record(invocation, {"directory": directory})
-    elif not quiet:
+    else:
         invocation.line(f"made an empty repository in {safe(directory)}")
 
 
 def _shortcut(role: str) -> Any:
-    return typer.Option(f"--{role}", metavar="TEXT", help=f"Add a message of the role {role}.")
+    return typer.Option(
+        f"--{role}", metavar="TEXT", help=f"Add a message of the role {role}; - reads it."
+    )
 
 
 def commit(
@@ -64,8 +73,11 @@ def commit(
     assistant: Annotated[list[str] | None, _shortcut("assistant")] = None,
     tool: Annotated[list[str] | None, _shortcut("tool")] = None,
     call_id: Annotated[
-        str, typer.Option("--call-id", metavar="ID", help="The tool call that --tool answers.")
-    ] = "",
+        list[str] | None,
+        typer.Option(
+            "--call-id", metavar="ID", help="The call that a --tool answers; one for each, in turn."
+        ),
+    ] = None,
     file: Annotated[
         str | None,
         typer.Option("-F", "--file", metavar="FILE", help="Read a message's text from FILE."),
@@ -91,9 +103,10 @@ def commit(
 
     All messages of one call make one commit: the role options in the order in which they are given, then TEXT, then
     FILE. With neither of them, standard input is read when it is not a terminal. On success the commit's id and its
-    number of messages are printed.
+    number of messages are printed. Standard input is read once: only one option may take its text from there.
 
         trace commit --user "What is 6 times 7?" --assistant "42."
+        trace commit --tool "42" --call-id call_1
         trace commit --role assistant -F answer.md
         trace commit --jsonl < messages.jsonl
     """
@@ -105,15 +118,21 @@ def commit(
         "assistant": assistant,
         "tool": tool,
     }
-    messages = _in_order(option_order(ctx), given, call_id)
     if from_json and from_jsonl:
         raise usage_error("--json and --jsonl are two forms; give one")
+    typed = [
+        *([] if text is None else [text]),
+        *(each for texts in given.values() if texts for each in texts),
+    ]
+    reads_file = file is not None or from_json or from_jsonl
+    if typed.count("-") + (reads_file and file in (None, "-")) > 1:
+        raise usage_error("standard input can be read once", "put one of the texts in a file")
+    messages = _in_order(invocation, option_order(ctx), given, call_id or ())
     if text is not None and not (from_json or from_jsonl):
-        content = text_from(invocation, "-") if text == "-" else argument_text(text)
-        messages.append(Message(role, content))
+        messages.append(Message(role, _text(invocation, text)))
     elif text is not None and text != "-":
         raise usage_error("with --json and --jsonl, messages come from -F FILE or standard input")
-    if file is not None or from_json or from_jsonl or not messages:
+    if reads_file or not messages:
         messages += _read(invocation, file, role, from_json, from_jsonl)
     if not messages:
         raise usage_error("there is no message to record")
@@ -128,20 +147,35 @@ def commit(
 
 
 def _in_order(
-    order: Sequence[str], given: dict[str, list[str] | None], call_id: str
+    invocation: Invocation,
+    order: Sequence[str],
+    given: dict[str, list[str] | None],
+    call_ids: Sequence[str],
 ) -> list[Message]:
+    """Return the messages of the role options in the order given; the n-th result answers the n-th call."""
+    results = len(given["tool"] or ())
+    if call_ids and len(call_ids) != results:
+        raise usage_error(
+            f"{counted(len(call_ids), 'call')} and {counted(results, 'result')}: "
+            "--call-id and --tool go in pairs",
+            "for example: trace commit --tool TEXT --call-id ID",
+        )
     left = {role: list(texts or ()) for role, texts in given.items()}
-    names = [name for name in order if name in left]
+    calls = list(call_ids)
     found: list[Message] = []
-    for role in names:
-        if not left[role]:
+    for role in order:
+        if not left.get(role):
             continue
-        text = argument_text(left[role].pop(0))
-        if role == "tool" and call_id:
-            found.append(Message(role, [ToolResult(call_id, text)]))
+        text = _text(invocation, left[role].pop(0))
+        if role == "tool" and calls:
+            found.append(Message(role, [ToolResult(calls.pop(0), text)]))
         else:
             found.append(Message(role, text))
     return found
+
+
+def _text(invocation: Invocation, typed: str) -> str:
+    return text_from(invocation, "-") if typed == "-" else argument_text(typed)
 
 
 def _read(

@@ -87,7 +87,7 @@ def table(
     align: str,
     styles: Sequence[Sequence[str]] | None = None,
 ) -> list[str]:
-    """Return the lines of a table; its last column takes the room that is left.
+    """Return the lines of a table; its last column takes the room that is left, and no line is wider than the terminal.
 
     Args:
         invocation: tells the width of the terminal and whether to colour.
@@ -103,11 +103,12 @@ def table(
     widths = [max(columns_of(row[i]) for row in everything) for i in range(count)]
     total = terminal_width(invocation)
     if total:
-        widths[-1] = max(min(widths[-1], total - sum(widths[:-1]) - 2 * (count - 1)), 10)
+        widths = _within(widths, total)
+        count = len(widths)
     lines: list[str] = []
     for number, row in enumerate(everything):
         cells: list[str] = []
-        for i, cell in enumerate(row):
+        for i, cell in enumerate(row[:count]):
             text = fit(cell, widths[i]) if total else cell
             padding = " " * (widths[i] - columns_of(text))
             style = "dim"
@@ -120,6 +121,17 @@ def table(
                 cells.append(shown if i == count - 1 else shown + padding)
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def _within(widths: Sequence[int], total: int) -> list[int]:
+    """Return the widths of the columns that fit in `total`, two apart; the last one of them is cut."""
+    found: list[int] = []
+    for width in widths:
+        left = total - sum(found) - 2 * len(found)
+        if left <= 0:
+            break
+        found.append(min(width, left))
+    return found
 
 
 def number(value: int) -> str:
