@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -29,6 +30,7 @@ from trace_store.maintenance.sealing import seal
 from trace_store.objects.commit import Commit
 from trace_store.oid import hash_object
 from trace_store.revision import resolve
+from trace_store.testing import RecordingDisk
 
 ROOT = Path(trace_store.__file__).parents[1]
 SURROUNDINGS = Environment(author="ada")
@@ -59,6 +61,21 @@ def run(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[
         text=True,
         check=False,
     )
+
+
+def test_c1_no_helper_walks_history_at_an_append(tmp_path: Path) -> None:
+    """Counted to 20,000 messages in tests/context/test_constant_io.py; this is the shape of it."""
+    disk = RecordingDisk()
+    store = Store.init(str(tmp_path), durability="fast", disk=disk)
+    repo = Repo(store, author="ada")
+    costs = []
+    for i in range(300):
+        repo.append("user", f"message {i:03}")
+        disk.reset()
+        repo.append("user", f"another {i:03}")
+        assert len(repo.compile()) == 2 * i + 2
+        costs.append(disk.counts())
+    assert costs[10] == costs[299]
 
 
 def test_c2_a_cached_compile_equals_a_cold_one(repo: Repo) -> None:
@@ -300,6 +317,17 @@ def test_c39_json_loses_no_field(tmp_path: Path) -> None:
     done = run("compile", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert parse(json.loads(done.stdout)) == messages
+
+
+def test_c42_the_documentation_names_no_command_that_is_not_there() -> None:
+    """Every block of every page is also run, by tests/test_docs.py."""
+    from trace_cli.commands import COMMANDS
+
+    known = {row.name for row in COMMANDS}
+    said = re.compile(r"(?:^\$ |`)trace (?:-[-\w]+ )*([a-z][\w-]+)", re.MULTILINE)
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for command in said.findall(page.read_text(encoding="utf-8")):
+            assert command in known, f"{page.name}: trace {command}"
 
 
 def test_c43_speed_is_shown_on_a_real_disk() -> None:
