@@ -3,8 +3,9 @@
 from trace_store.journal.file import JournalFile
 from trace_store.journal.folding import Fold, RefFold
 from trace_store.journal.frames import Frame, Move, encode_transaction
-from trace_store.journal.journal import Journal, journal_numbers
+from trace_store.journal.journal import Journal
 from trace_store.journal.published import Published
+from trace_store.journal.view import journal_numbers
 
 __all__ = [
     "Fold",

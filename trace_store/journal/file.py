@@ -16,6 +16,7 @@ from trace_store.journal.frames import (
     FIRST_PASSING,
     KNOWN_LASTING,
     TRANSACTION,
+    VOID,
     Frame,
     scan,
 )
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from trace_store.files import Disk
 
+_BEGIN_BYTES = 512
 _READ_ONLY = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
@@ -38,6 +40,7 @@ class JournalFile:
         closed: nothing is written to it any more.
         refusal: why it may only be read; None when it may be written.
         unsynced: it was appended to without a sync.
+        failed: a sync of it failed, so nothing more is written to it.
         frames, objects: what was read; objects by id, as (offset, size).
     """
 
@@ -45,6 +48,7 @@ class JournalFile:
         "_limit",
         "closed",
         "end",
+        "failed",
         "fd",
         "frames",
         "identity",
@@ -62,9 +66,25 @@ class JournalFile:
         self.closed = False
         self.refusal: StorageError | None = None
         self.unsynced = False
+        self.failed = False
         self.frames: list[Frame] = []
         self.objects: dict[bytes, tuple[int, int]] = {}
         self._limit: int | None = None
+
+    @property
+    def line(self) -> bytes:
+        """The line of journals it belongs to; empty when it does not begin as a journal does."""
+        return self.frames[0].line if self.frames else b""
+
+    @property
+    def key(self) -> tuple[bytes, int]:
+        """What it is known by, for ever: its line and its number."""
+        return self.line, self.number
+
+    @property
+    def limited(self) -> bool:
+        """Whether a successor says where it ends."""
+        return self._limit is not None
 
     def scan(self, disk: Disk) -> list[Frame]:
         """Read the frames that were added since the last time, and return them."""
@@ -74,6 +94,8 @@ class JournalFile:
         found: list[Frame] = []
         if size > self.end and not self.closed:
             for frame in scan(lambda at, count: disk.read_at(self.fd, at, count), self.end, size):
+                if frame.start == 0 and frame.kind != BEGIN:
+                    break
                 self.take(frame)
                 found.append(frame)
                 if frame.kind == END:
@@ -88,6 +110,20 @@ class JournalFile:
             self.objects[oid] = (offset, size)
         if frame.kind == END:
             self.closed = True
+        elif frame.kind == VOID and self.frames[-2].kind == TRANSACTION:
+            self.frames[-2].voided = True
+            for oid, offset, size in self.frames[-2].objects:
+                if self.objects.get(oid) == (offset, size):
+                    del self.objects[oid]
+
+    def begin(self, disk: Disk) -> bytes:
+        """Return its line, reading no more than its first frame."""
+        if self.frames:
+            return self.line
+        size = min(disk.size(self.fd), _BEGIN_BYTES)
+        for frame in scan(lambda at, count: disk.read_at(self.fd, at, count), 0, size):
+            return frame.line
+        return b""
 
     def cut(self, limit: int) -> None:
         """Let only the first `limit` bytes count."""
@@ -97,15 +133,16 @@ class JournalFile:
         frames = [frame for frame in self.frames if frame.end <= limit]
         self.end, self.closed, self.frames, self.objects = 0, False, [], {}
         for frame in frames:
+            frame.voided = False  # until the frame that voids it is met again
             self.take(frame)
 
     def transactions(self) -> Iterator[Frame]:
-        """Yield the transaction frames in order."""
-        return (frame for frame in self.frames if frame.kind == TRANSACTION)
+        """Yield the transaction frames that were not voided, in order."""
+        return (f for f in self.frames if f.kind == TRANSACTION and not f.voided)
 
     def has_content(self) -> bool:
-        """Tell whether it holds more than its begin and end."""
-        return any(frame.kind not in (BEGIN, END) for frame in self.frames)
+        """Tell whether it holds anything that a seal would write, or must not drop."""
+        return any(f.kind not in (BEGIN, END, VOID) and not f.voided for f in self.frames)
 
     def unknown_kinds(self) -> list[int]:
         """Return the lasting kinds in it that this version does not know."""

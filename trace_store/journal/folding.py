@@ -46,7 +46,7 @@ class Fold:
 
     def apply(self, frame: Frame) -> bool:
         """Apply a frame's moves and tell whether they had effect."""
-        if frame.kind != TRANSACTION or not frame.moves:
+        if frame.kind != TRANSACTION or frame.voided or not frame.moves:
             return False
         reached: dict[str, ObjectId | None] = {}
         for move in frame.moves:

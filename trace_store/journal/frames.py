@@ -21,6 +21,7 @@ from zlib import crc32
 from trace_store.errors import CorruptJournalError, InvalidInputError
 from trace_store.objects.codec import MAXIMUM_ELEMENTS
 from trace_store.oid import OID_BYTES, ObjectId
+from trace_store.ref_names import is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 TRANSACTION = 1
 END = 2
 BEGIN = 3
+VOID = 4
 FIRST_PASSING = 128
-KNOWN_LASTING = frozenset({TRANSACTION, END, BEGIN})
+KNOWN_LASTING = frozenset({TRANSACTION, END, BEGIN, VOID})
+LINE_BYTES = 16
 
 HEADER_BYTES = 12
 MAXIMUM_FRAME_BYTES = 1 << 30
@@ -66,6 +69,8 @@ class Frame:
         moves: the ref moves, which have effect together or not at all.
         author, time, message: for the reflogs; `head` is the ref HEAD was attached to.
         closes: of a begin frame: (journal number, how many of its bytes count).
+        line: of a begin frame: the random id of the line of journals it belongs to.
+        voided: of a transaction: a void frame follows, so it has no effect and was never acknowledged.
     """
 
     __slots__ = (
@@ -74,11 +79,13 @@ class Frame:
         "end",
         "head",
         "kind",
+        "line",
         "message",
         "moves",
         "objects",
         "start",
         "time",
+        "voided",
     )
 
     def __init__(self, kind: int, start: int, end: int) -> None:
@@ -92,6 +99,8 @@ class Frame:
         self.message = ""
         self.head = ""
         self.closes: list[tuple[int, int]] = []
+        self.line = b""
+        self.voided = False
 
     @classmethod
     def of_transaction(cls, moves: list[Move], *, author: str, time: int, message: str) -> Frame:
@@ -130,14 +139,19 @@ def encode_transaction(
     return _frame(TRANSACTION, objects, section)
 
 
-def encode_begin(closes: Sequence[tuple[int, int]]) -> bytes:
-    """Return the bytes of the frame that a journal begins with."""
-    return _frame(BEGIN, (), {"closes": closes})
+def encode_begin(closes: Sequence[tuple[int, int]], line: bytes) -> bytes:
+    """Return the bytes of the frame that a journal of a line begins with."""
+    return _frame(BEGIN, (), {"closes": closes, "line": line})
 
 
 def encode_end() -> bytes:
     """Return the bytes of the frame after which nothing more is written to a journal."""
     return _frame(END, (), {})
+
+
+def encode_void() -> bytes:
+    """Return the bytes of the frame that takes all effect from the transaction right before it."""
+    return _frame(VOID, (), {})
 
 
 def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[Frame]:
@@ -250,10 +264,21 @@ def _read_section(frame: Frame, section: dict[str, Any]) -> None:
         frame.message = str(section.get("message", ""))
         frame.head = str(section.get("head", ""))
         frame.moves = [
-            Move(str(name), _value(old), _value(new)) for name, old, new in section["moves"]
+            Move(_name(name), _value(old), _value(new)) for name, old, new in section["moves"]
         ]
     elif frame.kind == BEGIN:
         frame.closes = [(int(number), int(length)) for number, length in section["closes"]]
+        line = section["line"]
+        if not isinstance(line, bytes) or len(line) != LINE_BYTES:
+            raise TypeError("not the id of a line")
+        frame.line = line
+
+
+def _name(name: Any) -> str:
+    # It becomes a path, and whoever brings a repository may bring a journal that no Trace wrote.
+    if not isinstance(name, str) or not is_ref_name(name):
+        raise ValueError("not a ref name")
+    return name
 
 
 def _value(value: Any) -> ObjectId | None:

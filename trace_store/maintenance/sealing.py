@@ -15,9 +15,10 @@ from trace_store.errors import (
     ConcurrencyError,
     CorruptJournalError,
     FormatError,
+    StorageError,
     UnsupportedFormatError,
 )
-from trace_store.journal import Fold, journal_numbers
+from trace_store.journal import Fold
 from trace_store.journal.published import save, stamp_of
 from trace_store.maintenance.folding import (
     choose_packs,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 MOVED_BY_GIT = "moved by git"
 DEFAULT_LEVEL = 3
+MAXIMUM_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class SealReport:
         folded: how many packs were folded into the new ones.
         refs: the names of the refs whose files were brought up to date.
         accepted: the names of the refs that git had moved.
+        unlogged: the names of the refs whose reflog could not be written.
     """
 
     transactions: int = 0
@@ -63,6 +66,7 @@ class SealReport:
     folded: int = 0
     refs: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
+    unlogged: tuple[str, ...] = ()
 
 
 def seal(store: Store, *, level: int = DEFAULT_LEVEL) -> SealReport:
@@ -117,15 +121,8 @@ class _Sealing:
         self._written = 0
 
     def run(self) -> SealReport:
-        store, journal = self._store, self._store.journal
-        with store.mutex:
-            journal.refresh()
-            self._refuse_unknown(journal.files)  # before another journal is begun
-        number = store.rotate()
-        with store.mutex:
-            journal.refresh()
-            before = journal.published
-            closed = [file for file in journal.files if file.number <= number]
+        store = self._store
+        closed, before, covered = self._close_journals()
         self._refuse_unknown(closed)
         packs, folded = self._write_packs(closed)
         for file in closed:
@@ -133,14 +130,21 @@ class _Sealing:
         self._tips = dict(before.tips)
         moved = self._publish_moved(before)
         accepted = self._accept(before, moved)
+        unlogged: list[str] = []
         for name, entries in sorted(self._logs.items()):
-            append_log(store.disk, store.layout.log_file(name), entries)
+            try:
+                append_log(store.disk, store.layout.log_file(name), entries)
+            except StorageError:
+                unlogged.append(name)  # derived and local: less than what is being sealed
         if stamp_of(store.disk, store.layout.published_file) != before.stamp:
             raise ConcurrencyError("another process has sealed at the same time")
-        sealed = max(number, before.sealed)
+        sealed = dict(before.sealed)
+        for file in closed:
+            number = max(file.number, sealed.pop(file.line, 0))  # goes to the end, as the newest
+            sealed[file.line] = number
         if sealed != before.sealed or self._tips != before.tips or before.stamp is None:
             save(store.disk, store.layout, sealed, self._tips)
-        self._clean(before, folded)
+        self._clean(covered, folded)
         transactions = sum(1 for file in closed for _ in file.transactions())
         return SealReport(
             transactions=transactions,
@@ -149,7 +153,32 @@ class _Sealing:
             folded=len(folded),
             refs=tuple(moved),
             accepted=tuple(accepted),
+            unlogged=tuple(unlogged),
         )
+
+    def _close_journals(self) -> tuple[list[JournalFile], Published, dict[int, tuple[int, int]]]:
+        """Return the journals to seal, what was published before, and the journals that an earlier seal covered.
+
+        Only journals that are there are sealed: one that is removed meanwhile is written anew into the next.
+        """
+        store, journal = self._store, self._store.journal
+        for _ in range(MAXIMUM_ATTEMPTS):
+            with store.mutex:
+                journal.refresh()
+                self._refuse_unknown(journal.files)  # before another journal is begun
+            keys = store.rotate()
+            with store.mutex:
+                journal.refresh()
+                closed = [file for file in journal.files if file.line and file.key in keys]
+                if not journal.lost and {file.key for file in closed}.issuperset(
+                    k for k in keys if k[0]
+                ):
+                    live = journal.files[-1].number if journal.files else 0
+                    spent = [f for f in journal.files if not f.line and f.number < live]
+                    gone = {number: identity for number, (identity, _) in journal.covered.items()}
+                    gone.update((file.number, file.identity) for file in spent)
+                    return closed, journal.published, gone
+        raise ConcurrencyError("the journal is removed again and again")
 
     def _refuse_unknown(self, files: list[JournalFile]) -> None:
         for file in files:
@@ -245,10 +274,11 @@ class _Sealing:
         else:
             self._tips.pop(name, None)
 
-    def _clean(self, before: Published, folded: list[str]) -> None:
+    def _clean(self, covered: dict[int, tuple[int, int]], folded: list[str]) -> None:
         store = self._store
         remove_packs(store, folded)
-        for number in journal_numbers(store.disk, store.layout):
-            if number <= before.sealed:
-                remove_if_possible(store.disk, store.layout.journal_file(number))
+        for number, identity in covered.items():
+            path = store.layout.journal_file(number)
+            if store.disk.identity(path) == identity:  # not one that began anew under this number
+                remove_if_possible(store.disk, path)
         sweep(store)

@@ -1,9 +1,10 @@
 """Refs: names of objects, their tips as files, HEAD, and the reflogs."""
 
+from trace_store.ref_names import is_ref_name
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import Head
 from trace_store.refs.memory import MemoryRefs
-from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, TRASH, check_ref_name, is_ref_name
+from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, TRASH, check_ref_name
 from trace_store.refs.reflog import ReflogEntry
 
 __all__ = [

@@ -1,30 +1,14 @@
-"""Which names a ref may have.
-
-Rule: names become directories on every operating system, and arguments of commands, so one function decides. Full
-names begin with `refs/`; a component that looks like an object id would be taken for a tip.
-"""
+"""The namespaces of refs, and the check of a name that a caller gives."""
 
 from __future__ import annotations
 
 from trace_store.errors import InvalidRefNameError
-from trace_store.oid import HEX_CHARACTERS
+from trace_store.ref_names import is_ref_name, problem_of
 
-PREFIX = "refs/"
 BRANCHES = "refs/heads/"
 TAGS = "refs/tags/"
 CHECKPOINTS = "refs/checkpoints/"
 TRASH = "refs/trash/"
-
-MAXIMUM_COMPONENT_BYTES = 100
-MAXIMUM_NAME_BYTES = 400
-_FORBIDDEN = frozenset('<>:"|?*\\~^ ')
-_HEX = frozenset("0123456789abcdef")
-_ACCEPTED_NAMES = 1024
-_accepted: set[str] = set()
-_DEVICES = frozenset(
-    ["con", "prn", "aux", "nul", "conin$", "conout$"]
-    + [f"{name}{digit}" for name in ("com", "lpt") for digit in range(10)]
-)
 
 
 def check_ref_name(name: str) -> str:
@@ -33,57 +17,7 @@ def check_ref_name(name: str) -> str:
     Raises:
         InvalidRefNameError: it is not; the message says why.
     """
-    if name in _accepted:
-        return name
-    problem = _problem(name)
-    if problem:
+    if not is_ref_name(name):
+        problem = problem_of(name)
         raise InvalidRefNameError(f"not a ref name: {name[:200]!r} {problem}", name=name)
-    if len(_accepted) < _ACCEPTED_NAMES:
-        _accepted.add(name)
     return name
-
-
-def is_ref_name(name: str) -> bool:
-    """Tell whether this is an allowed full ref name."""
-    return not _problem(name)
-
-
-def _problem(name: str) -> str:
-    if not name.startswith(PREFIX):
-        return "does not begin with refs/"
-    if not name.isascii() or not name.isprintable():
-        return "holds characters other than printable ASCII"
-    if len(name) > MAXIMUM_NAME_BYTES:
-        return f"is longer than {MAXIMUM_NAME_BYTES} bytes"
-    if "@{" in name:
-        return "holds '@{'"
-    if not _FORBIDDEN.isdisjoint(name):
-        return 'holds a space or one of < > : " | ? * \\ ~ ^'
-    components = name.split("/")
-    if len(components) < 3:
-        return "has no part after its namespace"
-    for component in components:
-        problem = _component_problem(component)
-        if problem:
-            return problem
-    return ""
-
-
-def _component_problem(component: str) -> str:
-    if not component:
-        return "has an empty part"
-    if len(component) > MAXIMUM_COMPONENT_BYTES:
-        return f"has a part longer than {MAXIMUM_COMPONENT_BYTES} bytes"
-    if component[0] in "-.":
-        return "has a part that begins with '-' or '.'"
-    if component[-1] == "." or component.lower().endswith(".lock"):
-        return "has a part that ends with '.' or '.lock'"
-    if ".." in component:
-        return "holds '..'"
-    if component == "@":
-        return "has a part '@'"
-    if len(component) == HEX_CHARACTERS and _HEX.issuperset(component.lower()):
-        return "has a part that looks like an object id"
-    if component.split(".")[0].lower() in _DEVICES:
-        return "has a part that names a device on Windows"
-    return ""

@@ -12,7 +12,7 @@ import stat
 from trace_store.errors import StorageError
 from trace_store.files import create_file
 from trace_store.oid import HEX_CHARACTERS, ObjectId
-from trace_store.refs.names import is_ref_name
+from trace_store.ref_names import is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class TipFiles:
 
     def read(self, name: str) -> tuple[ObjectId, ...]:
         """Return the tips of a ref, sorted; none when it has no file."""
-        names = self._disk.names(self._layout.ref_dir(name))
+        _, names = self._disk.scan(self._layout.ref_dir(name))
         return tuple(ObjectId.parse(n) for n in names if _is_tip(n))
 
     def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, tuple[ObjectId, ...]]]:

@@ -32,6 +32,7 @@ def recover(journal: Journal, refs: RefReader) -> bool:
     held = {oid for file in journal.files for oid in file.objects}
     while journal.lost:
         file = journal.lost[0]
+        journal.settle(file)
         for frame in list(file.transactions()):
             objects = [
                 (oid, data) for oid, data in _objects(journal, file, frame) if oid not in held

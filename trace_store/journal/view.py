@@ -1,0 +1,246 @@
+"""One process's view of the journals of a working copy.
+
+Rule: reading takes no lock. A number alone names no journal, since numbers begin anew where everything ignored is
+removed: a journal is known by its line, a random id that only the successor which its closer makes takes over, and its
+number.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store.errors import ClosedError, ConcurrencyError
+from trace_store.journal.file import JournalFile, open_journal
+from trace_store.journal.folding import Fold
+from trace_store.journal.frames import VOID
+from trace_store.journal.published import Published, load
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.files import Disk
+    from trace_store.layout import Layout
+
+MAXIMUM_ATTEMPTS = 100
+NUMBERS_END = 1 << 63
+
+
+class JournalView:
+    """The unsealed journals, oldest first, with their objects and the fold of their ref moves."""
+
+    def __init__(self, disk: Disk, layout: Layout) -> None:
+        self._disk = disk
+        self._layout = layout
+        self._process = os.getpid()
+        self._highest_seen = 0
+        self._sealed: dict[bytes, int] = {}
+        self._shut = False
+        self._locked: JournalFile | None = None
+        self.files: list[JournalFile] = []
+        self.lost: list[JournalFile] = []
+        """Journals that were removed from the disk before they were sealed; still readable here."""
+        self.covered: dict[int, tuple[tuple[int, int], bytes]] = {}
+        """Sealed journals still on the disk: by number, which file and of which line."""
+        self.published = Published()
+        self.fold = Fold()
+        """What the unsealed journals say of the refs."""
+        self.generation = 0
+        """Counts the changes of the set of journals."""
+        self.locks = 0
+        """Counts how often the lock was taken."""
+
+    @property
+    def locked(self) -> bool:
+        """Whether this view holds the lock, under which it is up to date."""
+        return self._locked is not None
+
+    def refresh(self) -> None:
+        """Bring the view up to date: what is sealed, which journals there are, and their new frames.
+
+        Raises:
+            ClosedError: the handle is closed.
+            StorageError: the disk refuses.
+        """
+        self._check_open()
+        if self._process != os.getpid():
+            # A forked child shares its parent's descriptors, and with them the parent's lock.
+            self.close()
+            self._process = os.getpid()
+        for _ in range(MAXIMUM_ATTEMPTS):
+            published = load(self._disk, self._layout.published_file, self.published)
+            if published is not self.published:
+                self.published = published
+                for line, number in published.sealed.items():
+                    self._sealed[line] = max(number, self._sealed.get(line, 0))
+            if not self._match_directory():
+                continue
+            for file in self.files:
+                if not file.closed:
+                    self._scan(file)
+            return
+        raise ConcurrencyError("the journals keep changing")
+
+    def read(self, oid: bytes) -> bytes | None:
+        """Return the bytes stored for an id, unchecked; None when no journal of this view has it.
+
+        Raises:
+            ClosedError: the handle is closed.
+        """
+        self._check_open()
+        for file in (*self.files, *self.lost):
+            place = file.objects.get(oid)
+            if place is not None:
+                return self._disk.read_at(file.fd, *place)
+        return None
+
+    def contains(self, oid: bytes) -> bool:
+        """Tell whether a journal of this view has the object.
+
+        Raises:
+            ClosedError: the handle is closed.
+        """
+        self._check_open()
+        return any(oid in file.objects for file in (*self.files, *self.lost))
+
+    def oids(self) -> Iterator[bytes]:
+        """Yield the id of every object in this view; one in two journals comes twice."""
+        for file in (*self.files, *self.lost):
+            yield from file.objects
+
+    def read_from(self, file: JournalFile, offset: int, size: int) -> bytes:
+        """Return bytes of a journal of this view."""
+        return self._disk.read_at(file.fd, offset, size)
+
+    def shut(self) -> None:
+        """Close all descriptors for good: reading raises ClosedError afterwards."""
+        self.close()
+        self._shut = True
+
+    def close(self) -> None:
+        """Close all descriptors; the next refresh opens what there is."""
+        for file in (*self.files, *self.lost):
+            self._disk.close(file.fd)
+        self.files, self.lost = [], []
+        self.covered = {}
+        self.fold = Fold()
+        self._locked = None
+        self.generation += 1
+
+    def _path(self, file: JournalFile) -> str:
+        return self._layout.journal_file(file.number)
+
+    def _check_open(self) -> None:
+        if self._shut:
+            raise ClosedError("the repository is closed")
+
+    def _scan(self, file: JournalFile) -> None:
+        """Read what was added to a journal, and fold it."""
+        found = file.scan(self._disk)
+        if any(frame.kind == VOID for frame in found):
+            self._fold_again()  # it may take back what was folded already
+        else:
+            self.fold.apply_all(found)
+
+    def _fold_again(self) -> None:
+        self.generation += 1
+        self.fold = Fold()
+        for file in self.files:
+            self.fold.apply_all(file.frames)
+
+    def _match_directory(self) -> bool:
+        """Make `files` the unsealed journals on the disk; False when one vanished, or was sealed, meanwhile."""
+        known = {file.number: file for file in self.files}
+        covered: dict[int, tuple[tuple[int, int], bytes]] = {}
+        kept: dict[int, JournalFile] = {}
+        opened: list[JournalFile] = []
+        for number in sorted(journal_numbers(self._disk, self._layout)):
+            identity = self._disk.identity(self._layout.journal_file(number))
+            file = known.get(number)
+            if identity is None:
+                self._drop(opened)
+                return False
+            if file is not None and file.identity == identity:
+                if self.published.covers(*file.key):
+                    covered[number] = (identity, file.line)
+                else:
+                    kept[number] = file
+                continue
+            before = self.covered.get(number)
+            if (
+                before is not None
+                and before[0] == identity
+                and self.published.covers(before[1], number)
+            ):
+                covered[number] = before
+            elif not self._open(number, opened, covered):
+                self._drop(opened)
+                return False
+        gone = [file for file in self.files if file.number not in kept]
+        if not all(map(self._is_sealed, gone)) and self._is_published_anew():
+            self._drop(opened)
+            return False
+        self.covered = covered
+        if gone or opened:
+            self._replace_files(kept, opened)
+        return True
+
+    def _open(
+        self,
+        number: int,
+        opened: list[JournalFile],
+        covered: dict[int, tuple[tuple[int, int], bytes]],
+    ) -> bool:
+        """Open a journal, but leave one that is sealed alone; False when it is not there any more."""
+        file = open_journal(self._disk, self._layout.journal_file(number), number)
+        if file is None:
+            return False
+        if number <= max(self.published.sealed.values(), default=0):
+            line = file.begin(self._disk)
+            if self.published.covers(line, number):
+                covered[number] = (file.identity, line)
+                self._disk.close(file.fd)
+                return True
+        opened.append(file)
+        return True
+
+    def _drop(self, opened: list[JournalFile]) -> None:
+        for file in opened:
+            self._disk.close(file.fd)
+
+    def _is_published_anew(self) -> bool:
+        """Tell whether a journal that is gone may have been sealed, and removed, since `published` was read."""
+        path = self._layout.published_file
+        return load(self._disk, path, self.published) is not self.published
+
+    def _is_sealed(self, file: JournalFile) -> bool:
+        return file.number <= self._sealed.get(file.line, 0)
+
+    def _replace_files(self, kept: dict[int, JournalFile], opened: list[JournalFile]) -> None:
+        for file in self.files:
+            if file.number not in kept:
+                file.scan(self._disk)
+                unsealed = not self._is_sealed(file) and file.has_content()
+                if unsealed or file is self._locked:
+                    self.lost.append(file)
+                else:
+                    self._disk.close(file.fd)
+        self.files = sorted((*kept.values(), *opened), key=lambda file: file.number)
+        limits: dict[int, int] = {}
+        for file in reversed(
+            self.files
+        ):  # newest first: a journal begins with saying where its predecessor ends
+            if file.number in limits:
+                file.cut(limits[file.number])
+            file.scan(self._disk)
+            for frame in file.frames[:1]:
+                limits.update(frame.closes)
+        self._highest_seen = max([self._highest_seen, *(file.number for file in self.files)])
+        self._fold_again()
+
+
+def journal_numbers(disk: Disk, layout: Layout) -> list[int]:
+    """Return the numbers of the journals on the disk, in no order; other files there are passed over."""
+    names = disk.names(layout.journal_dir)
+    numbers = [int(n) for n in names if n.isascii() and n.isdecimal() and n[0] != "0"]
+    return [number for number in numbers if number < NUMBERS_END]
