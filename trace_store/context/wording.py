@@ -78,8 +78,8 @@ def find_wording(place: Address, read_commit: ReadCommit) -> Sequence[Stored]:
 def one_line(commit: Commit, read: Callable[[bytes], bytes], width: int = 72) -> str:
     """Return a commit as one line: its message, or what its operations do, computed when it is shown.
 
-    Of a message's text it has the first `width` characters, or all of them with 0. Content that is not here is said
-    to be absent; nothing is raised.
+    Of a message's text it has the first `width` characters. Content that is not here is said to be absent; nothing is
+    raised.
     """
     if commit.message:
         return commit.message.split("\n", 1)[0]
@@ -128,7 +128,7 @@ def _usage_line(fields: Mapping[str, Any]) -> str:
 
 
 def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72) -> str:
-    """Return a stored message as one line: its role and the beginning of what it says, or all with a width of 0."""
+    """Return a stored message as one line: its role and the beginning of what it says."""
     said: list[str] = []
     for part in stored["parts"]:
         if part["type"] == "text":
@@ -140,11 +140,10 @@ def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72
             said.append("-> " + (_beginning(inner[0]["blob"], read, width) if inner else "[data]"))
         elif part["type"] != "reasoning" or len(stored["parts"]) == 1:
             said.append(f"[{part['type']}]")
-        if width and sum(map(len, said)) > width:
+        if sum(map(len, said)) > width:
             break
     line = " ".join(" ".join(said).split())
-    cut = bool(width) and len(line) > width
-    return f"{stored['role']}: {line[: width - 1] + '…' if cut else line}"
+    return f"{stored['role']}: {line[: width - 1] + '…' if len(line) > width else line}"
 
 
 def _beginning(oid: bytes, read: Callable[[bytes], bytes], width: int) -> str:
@@ -154,7 +153,7 @@ def _beginning(oid: bytes, read: Callable[[bytes], bytes], width: int) -> str:
         return "[absent]"
     except FormatError:
         return "[damaged]"
-    return content[: width * 8 or None].decode("utf-8", "replace")
+    return content[: width * 8].decode("utf-8", "replace")
 
 
 def _targets(targets: Sequence[Sequence[Any]]) -> str:

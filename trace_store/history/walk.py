@@ -132,7 +132,7 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
 
 
 def summary(store: Store, commit: Commit, width: int = 72) -> str:
-    """Return a commit as one line, with the first `width` characters of a message's text, or all with 0."""
+    """Return a commit as one line, with the first `width` characters of a message's text."""
     return one_line(commit, store.objects.read, width)
 
 

@@ -79,7 +79,7 @@ def log(
 ) -> None:
     """List commits, newest first, one on a line.
 
-    On a terminal lines are cut to its width; a program or a file gets them whole, with the first message's text.
+    On a terminal lines are cut to its width; a program or a file gets up to 300 characters of the first message.
     """
     invocation: Invocation = ctx.obj
     with opened(ctx) as repo:
@@ -151,8 +151,7 @@ def _log_row(
     cut: bool,
 ) -> tuple[str, ...]:
     decoration = _decoration(names.get(entry.oid, []), NAME_WIDTH if cut else 0).lstrip()
-    width = SUMMARY_WIDTH if cut else 0
-    said = one_line(summary(repo.store, entry.commit, width), width)
+    said = one_line(summary(repo.store, entry.commit, SUMMARY_WIDTH), SUMMARY_WIDTH)
     text = f"{decoration} {said}" if decoration else said
     time = moment(format_time(entry.commit.time))[:16]
     counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
