@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trace_store import layout
+from trace_store import layout, ref_names
 from trace_store.context import index_records
 from trace_store.context.compile_index import cold_view
 from trace_store.files import Disk
@@ -21,7 +21,6 @@ from trace_store.objects.message import KINDS, ROLES, Message, store_message
 from trace_store.odb import pack
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import hash_object
-from trace_store.refs import names
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "format"
 
@@ -116,8 +115,8 @@ def test_overview_names_every_file() -> None:
         ("packs.md", f"at most {pack.MAXIMUM_PACK_BYTES >> 20} MiB"),
         ("packs.md", f"{pack.MAXIMUM_PACK_RAW_BYTES >> 20} MiB of raw content"),
         ("packs.md", f"`{pack.MAGIC.decode()}`"),
-        ("refs.md", f"at most {names.MAXIMUM_NAME_BYTES} characters"),
-        ("refs.md", f"longer than {names.MAXIMUM_COMPONENT_BYTES} characters"),
+        ("refs.md", f"at most {ref_names.MAXIMUM_NAME_BYTES} characters"),
+        ("refs.md", f"longer than {ref_names.MAXIMUM_COMPONENT_BYTES} characters"),
         ("journal.md", f"`0x{frames._SEED:08x}`"),
         ("journal.md", f"Kinds below {frames.FIRST_PASSING} are *lasting*"),
         ("compile-index.md", f"`0x{index_records.SEED:08x}`"),

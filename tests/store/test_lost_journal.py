@@ -15,10 +15,11 @@ from tests.store.support.histories import (
     journal_path,
     journals,
     main_line,
+    move,
     new_store,
     reopen,
 )
-from trace_store.errors import ConcurrencyError
+from trace_store.errors import ClosedError, ConcurrencyError
 from trace_store.files import Disk
 from trace_store.maintenance.sealing import seal
 
@@ -181,3 +182,68 @@ def test_only_local_state_is_lost(tmp_path: Path) -> None:
     seal(again)
     assert main_line(reopen(tmp_path)) == ["one", "two"]
     assert errors(again) == []
+
+
+@pytest.mark.parametrize("durability", ["durable", "batch", "fast"])
+def test_a_handle_that_closes_brings_its_journal_back(tmp_path: Path, durability: str) -> None:
+    new_store(tmp_path).close()
+    store = reopen(tmp_path, durability=durability)
+    append(store, "one", durability=durability)
+    wipe(tmp_path)
+    store.close()
+    assert main_line(reopen(tmp_path)) == ["one"]
+
+
+def test_a_handle_that_closes_makes_no_removed_repository_anew(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    append(store, "one")
+    shutil.rmtree(tmp_path / ".trace")
+    store.close()
+    assert not (tmp_path / ".trace").exists()
+
+
+def test_nothing_is_read_after_closing(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    tip = append(store, "one")
+    seal(store)
+    store.close()
+    with pytest.raises(ClosedError):
+        store.objects.read(tip)
+    with pytest.raises(ClosedError):
+        store.refs.read(MAIN)
+    with pytest.raises(ClosedError):
+        store.sync()
+    store.close()
+
+
+def test_a_lost_settlement_of_a_ref_with_two_values_is_brought_back_whole(tmp_path: Path) -> None:
+    """A frame may move one ref in several steps; only the last value counts."""
+    store = new_store(tmp_path)
+    first, second, last = (append(store, text) for text in "abc")
+    tag = "refs/tags/v"
+    move(store, tag, first)
+    seal(store)
+    (tmp_path / ".trace" / tag / str(second)).touch()
+    seal(store)
+    assert len(store.refs.tips(tag)) == 2
+    move(store, tag, last)
+    shutil.rmtree(tmp_path / ".trace" / "journal")
+    append(store, "after")
+    assert store.refs.tips(tag) == reopen(tmp_path).refs.tips(tag) == (last,)
+    assert not list(store.refs.iterate("refs/trash/"))
+    seal(store)
+    assert reopen(tmp_path).refs.tips(tag) == (last,)
+
+
+def test_a_long_name_is_rescued_under_a_hash(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    name = ("refs/heads/" + "/".join(["x" * 95] * 4))[:396]
+    append(store, "one", name)
+    seal(store)
+    lost = append(store, "two", name)
+    shutil.rmtree(tmp_path / ".trace" / "journal")
+    append(reopen(tmp_path), "other", name)
+    append(store, "next")
+    rescued = dict(store.refs.iterate("refs/trash/recovered/"))
+    assert list(rescued.values()) == [lost]
+    assert main_line(reopen(tmp_path)) == ["next"]

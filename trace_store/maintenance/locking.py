@@ -20,11 +20,11 @@ WAIT_SECONDS = 60.0
 
 
 @contextmanager
-def operation_lock(store: Store) -> Iterator[None]:
+def operation_lock(store: Store, *, wait: bool = True) -> Iterator[None]:
     """Hold the lock that seal and pack share.
 
     Raises:
-        LockedError: another process holds it for longer than `WAIT_SECONDS`.
+        LockedError: another process holds it for longer than `WAIT_SECONDS`, or at all when not asked to wait.
     """
     # Its import takes several times as long as an append; only who seals pays for it.
     from filelock import FileLock, Timeout
@@ -33,7 +33,7 @@ def operation_lock(store: Store) -> Iterator[None]:
     path = store.layout.lock_file("maintenance")
     lock = FileLock(
         path,
-        timeout=WAIT_SECONDS,
+        timeout=WAIT_SECONDS if wait else 0,
         poll_interval=0.01,
         fallback_to_soft=False,
         preserve_lock_file=True,

@@ -8,6 +8,7 @@ removed, and packs that were folded into a new one. Writers are not held up afte
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 MOVED_BY_GIT = "moved by git"
 DEFAULT_LEVEL = 3
 MAXIMUM_ATTEMPTS = 100
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +71,23 @@ class SealReport:
     unlogged: tuple[str, ...] = ()
 
 
-def seal(store: Store, *, level: int = DEFAULT_LEVEL) -> SealReport:
+def seal(store: Store, *, level: int = DEFAULT_LEVEL, wait: bool = True) -> SealReport:
     """Seal what the journals hold, and accept what git has moved; does nothing when there is neither.
 
+    Args:
+        store: what to seal.
+        level: how hard to compress.
+        wait: whether to wait for another process that is sealing or packing.
+
     Raises:
-        LockedError: another process has been sealing for a minute.
+        LockedError: another process has been sealing for a minute, or is at all when not asked to wait.
         UnsupportedFormatError: the journal holds lasting frames that only a newer version understands.
         CorruptJournalError: an object in it is damaged, with no other copy.
         StorageError: the disk refuses; sealing again goes on where this stopped.
     """
     if not store.local or not _has_work(store):
         return SealReport()
-    with operation_lock(store):
+    with operation_lock(store, wait=wait):
         return _Sealing(store, level).run()
 
 
@@ -134,8 +141,10 @@ class _Sealing:
         for name, entries in sorted(self._logs.items()):
             try:
                 append_log(store.disk, store.layout.log_file(name), entries)
-            except StorageError:
-                unlogged.append(name)  # derived and local: less than what is being sealed
+            except StorageError as error:
+                if getattr(error, "errno", None) in _PASSING:
+                    raise  # a seal that is repeated may write it
+                unlogged.append(name)  # something stands in its place: it is worth less than a seal
         if stamp_of(store.disk, store.layout.published_file) != before.stamp:
             raise ConcurrencyError("another process has sealed at the same time")
         sealed = dict(before.sealed)

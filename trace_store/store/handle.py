@@ -31,7 +31,7 @@ from trace_store.layout import (
 )
 from trace_store.odb import LooseObjects, MemoryObjects, ObjectDatabase, Packs
 from trace_store.refs import BRANCHES, MemoryRefs, RefDatabase, is_ref_name
-from trace_store.store.recovery import recover
+from trace_store.store.recovery import MAXIMUM_ATTEMPTS, bring_back, recover
 from trace_store.store.unsealed import Unsealed, unsealed_of
 
 TYPE_CHECKING = False
@@ -53,7 +53,6 @@ BATCH_FRAMES = 64
 """In `batch`, how many transactions share one sync at most."""
 WORTH_LOOKING_UP_BYTES = 4096
 """Smaller objects are not looked for in packs before an append; sealing drops what is there already."""
-MAXIMUM_ATTEMPTS = 100
 
 
 class Store:
@@ -85,6 +84,7 @@ class Store:
         self._mutex = RLock()
         self._closed = False
         self._unsynced = 0
+        self._wrote = False
         self._journal: Journal | None = None
         self.objects: ObjectDatabase | MemoryObjects
         self.refs: RefDatabase | MemoryRefs
@@ -271,12 +271,10 @@ class Store:
                         return transaction
                 finally:
                     self._journal.unlock()
-            raise StorageError(
-                "the journal is removed again and again", path=self.layout.journal_dir
-            )
+            raise StorageError("the journal goes again and again", path=self.layout.journal_dir)
 
-    def rotate(self) -> int:
-        """Close the live journal and return the number up to which there is something to seal; 0 when there is not.
+    def rotate(self) -> list[tuple[bytes, int]]:
+        """Close the live journal and return the keys (line, number) of the journals to seal.
 
         For maintenance: whoever holds the lock of sealing calls it.
         """
@@ -288,16 +286,27 @@ class Store:
                         return self.journal.rotate()
                 finally:
                     self.journal.unlock()
-            raise StorageError(
-                "the journal is removed again and again", path=self.layout.journal_dir
-            )
+            raise StorageError("the journal goes again and again", path=self.layout.journal_dir)
 
     def sync(self) -> None:
-        """Make everything durable that `batch` has only written so far."""
+        """Make everything durable that `batch` has only written so far, and write a lost journal anew.
+
+        Raises:
+            StorageError: the disk refuses; what was not yet synced may be lost.
+            ClosedError: the handle is closed.
+        """
         with self._mutex:
-            if self._journal is not None and self._unsynced:
+            if self._closed:
+                raise ClosedError("the repository is closed")
+            journal = self._journal
+            if journal is None:
+                return
+            wrote = self._wrote and not journal.locked
+            if wrote and self.disk.stat(self.layout.config_file) is not None:
+                bring_back(journal, self.refs)
+            if self._unsynced:
                 self._unsynced = 0
-                self._journal.sync()
+                journal.sync()
 
     def unsealed(self) -> Unsealed:
         """Return what a seal would write."""
@@ -317,7 +326,7 @@ class Store:
             finally:
                 self._closed = True
                 if self._journal is not None:
-                    self._journal.close()
+                    self._journal.shut()
                 if isinstance(self.objects, ObjectDatabase):
                     self.objects.packs.close()
 
@@ -340,6 +349,7 @@ class Store:
         )
         if not journal.append(data, frame, objects, sync=durability == DURABLE):
             return False
+        self._wrote = True
         if durability == BATCH:
             self._unsynced += 1
             if self._unsynced >= BATCH_FRAMES:

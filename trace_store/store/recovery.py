@@ -7,9 +7,12 @@ stays where it is; the value it would have lost is kept under `refs/trash/recove
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+from trace_store.errors import ConcurrencyError
 from trace_store.journal import Frame, Move, encode_transaction
-from trace_store.oid import hash_object
-from trace_store.refs import TRASH
+from trace_store.oid import digest, hash_object
+from trace_store.refs import TRASH, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 RECOVERED = TRASH + "recovered/"
+MAXIMUM_ATTEMPTS = 100
 
 
 def recover(journal: Journal, refs: RefReader) -> bool:
@@ -37,7 +41,11 @@ def recover(journal: Journal, refs: RefReader) -> bool:
             objects = [
                 (oid, data) for oid, data in _objects(journal, file, frame) if oid not in held
             ]
-            moves = [kept for move in frame.moves for kept in _kept(journal, refs, move)]
+            moves = [
+                kept
+                for name in dict.fromkeys(move.name for move in frame.moves)
+                for kept in _kept(journal, refs, [m for m in frame.moves if m.name == name])
+            ]
             if not objects and not moves:
                 continue
             again = Frame.of_transaction(
@@ -59,23 +67,51 @@ def recover(journal: Journal, refs: RefReader) -> bool:
     return True
 
 
+def bring_back(journal: Journal, refs: RefReader) -> None:
+    """Look whether journals were removed from under this view, and write them anew; takes the lock when it has to.
+
+    Raises:
+        StorageError: the disk refuses.
+        ConcurrencyError: journals are removed again and again.
+    """
+    journal.refresh()
+    for _ in range(MAXIMUM_ATTEMPTS):
+        if not journal.lost:
+            return
+        journal.lock()
+        try:
+            recover(journal, refs)
+        finally:
+            journal.unlock()
+    raise ConcurrencyError("the journal goes again and again")
+
+
 def _objects(journal: Journal, file: JournalFile, frame: Frame) -> list[tuple[ObjectId, bytes]]:
     found = [(oid, journal.read_from(file, offset, size)) for oid, offset, size in frame.objects]
     return [(oid, data) for oid, data in found if hash_object(data) == oid]
 
 
-def _kept(journal: Journal, refs: RefReader, move: Move) -> list[Move]:
-    """Return what becomes of one lost move."""
-    fold = journal.fold.refs.get(move.name)
-    if fold is not None and (move.new == fold.value or move.new in fold.passed):
+def _kept(journal: Journal, refs: RefReader, moves: list[Move]) -> list[Move]:
+    """Return what becomes of the lost moves of one ref in one frame, of which only the last value counts."""
+    name, new = moves[0].name, moves[-1].new
+    fold = journal.fold.refs.get(name)
+    if fold is not None and (new == fold.value or new in fold.passed):
         return []  # another process has brought it back already
-    current = refs.read(move.name)
-    if move.new == current:
+    current = refs.read(name)
+    if new == current and len(moves) < 2:
         return []
-    if move.old == current:
-        return [Move(move.name, current if fold is None else fold.value, move.new)]
-    if move.new is None:
+    given_up = [move.old for move in moves]
+    if current in (*given_up, new):
+        start = current if fold is None else fold.value
+        return [Move(name, a, b) for a, b in pairwise([start, *given_up, new]) if a != b]
+    if new is None:
         return []
-    trash = f"{RECOVERED}{move.name.removeprefix('refs/')}"
+    trash = rescue_name(name)
     known = refs.read(trash)
-    return [] if known == move.new else [Move(trash, known, move.new)]
+    return [] if known == new else [Move(trash, known, new)]
+
+
+def rescue_name(name: str) -> str:
+    """Return the ref that keeps what another would have lost; a name that would be too long is hashed."""
+    trash = f"{RECOVERED}{name.removeprefix('refs/')}"
+    return trash if is_ref_name(trash) else f"{RECOVERED}{digest(name.encode()).hex()[:40]}"
