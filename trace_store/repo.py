@@ -22,6 +22,7 @@ from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, RepositoryNotFoundError
 from trace_store.history import walk, writing
 from trace_store.history.draft import Content, Draft, Target
+from trace_store.history.rewording import current_parts, reworded
 from trace_store.history.status import Status, status
 from trace_store.history.writing import CommitResult
 from trace_store.ident import Clock
@@ -158,11 +159,22 @@ class Repo:
         self._schedule.seal_if_due()
 
     def edit(self, target: Target, content: Content) -> CommitResult:
-        """Replace what a message says; earlier wordings stay readable.
+        """Reword a message; earlier wordings stay readable.
+
+        Args:
+            target: the message.
+            content: text, which takes the place of its text or of what its tool result says, while calls, images and
+                reasoning stay; or all of its parts.
 
         Raises:
-            InvalidOperationError: the context does not hold the message.
+            MessageNotFoundError: the context does not hold the message.
+            InvalidOperationError: text is given, and it has several tool results.
         """
+        if isinstance(content, str):
+            address = (
+                revisions.resolve_address(self.store, target) if isinstance(target, str) else target
+            )
+            content = reworded(current_parts(self.contexts, address), content)
         return self._one(lambda draft: draft.edit(target, content))
 
     def annotate(self, targets: Target | Sequence[Target], **marks: Any) -> CommitResult:

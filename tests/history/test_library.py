@@ -11,6 +11,7 @@ from trace_store import Environment, Message, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import (
     InvalidInputError,
     InvalidMessageError,
+    InvalidOperationError,
     NotFoundError,
     RepositoryNotFoundError,
 )
@@ -94,6 +95,22 @@ def test_open_finds_or_creates(tmp_path: Path) -> None:
     below = tmp_path / "a"
     below.mkdir()
     assert len(Repo.open(below, environment=ADA).compile()) == 1
+
+
+def test_a_reworded_message_keeps_its_calls_and_results(repo: Repo) -> None:
+    call = repo.append("assistant", [Text("hm"), ToolCall("c1", "read", "{}")]).addresses[0]
+    result = repo.append("tool", [ToolResult("c1", "long", is_error=True)]).addresses[0]
+    repo.edit(call, "reading")
+    repo.edit(result, "short")
+    context = repo.compile()
+    assert context.messages[0].parts == (Text("reading"), ToolCall("c1", "read", "{}"))
+    assert context.messages[1].parts == (ToolResult("c1", "short", is_error=True),)
+    assert not context.render("openai", strict=True).repairs[1:]
+    context.render("anthropic", model="claude-opus-4-6")
+    both = repo.append("tool", [ToolResult("c2", "a"), ToolResult("c3", "b")]).addresses[0]
+    with pytest.raises(InvalidOperationError):
+        repo.edit(both, "which?")
+    repo.edit(both, [ToolResult("c2", "a"), ToolResult("c3", "B")])
 
 
 def test_what_says_nothing_new_is_told_apart(repo: Repo) -> None:

@@ -46,9 +46,8 @@ class RenderableContext:
             InvalidInputError: unknown form.
             RenderError: with `strict=True`, when the context would have to be repaired.
         """
-        return render.render(
-            form, self.shown_messages(), self.tools, model=self.model or None, **options
-        )
+        options.setdefault("model", self.model or None)
+        return render.render(form, self.shown_messages(), self.tools, **options)
 
     def to_openai(self, **options: Any) -> dict[str, Any]:
         """Return an OpenAI chat request: `{"messages": …, "tools": …}`."""

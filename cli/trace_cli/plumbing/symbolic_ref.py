@@ -23,7 +23,10 @@ def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> i
         raise usage_error(f"HEAD stands for a branch, not for {ref!r}", "give refs/heads/NAME")
     with open_store(invocation) as store:
         if ref is not None:
-            store.refs.set_head(ref)
+            left = store.refs.head()
+            was = left.ref.removeprefix(HEADS) if left.ref else str(left.oid)
+            # `@{-1}` looks for these words, as git's does.
+            store.refs.set_head(ref, message=f"moving from {was} to {ref.removeprefix(HEADS)}")
             return 0
         head = store.refs.head()
         if head.ref is None:

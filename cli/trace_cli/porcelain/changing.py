@@ -12,9 +12,8 @@ from trace_cli.porcelain.opening import Json, Message, Quiet, Targets, recorded
 from trace_cli.porcelain.reading import argument_text, single_message, text_from
 from trace_cli.runtime import Invocation
 from trace_store.history.draft import Draft
-from trace_store.objects.message import load_parts
+from trace_store.history.rewording import current_parts, reworded
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
-from trace_store.objects.parts import Part, Reasoning, Text, ToolResult
 from trace_store.repo import Repo
 from trace_store.revision import resolve_address
 
@@ -56,34 +55,10 @@ def edit(
         if from_json:
             draft.edit(target, single_message(given).parts)
         else:
-            draft.edit(target, _reworded(_current_parts(repo, target), given))
+            parts = current_parts(repo.contexts, resolve_address(repo.store, target))
+            draft.edit(target, reworded(parts, given))
 
     recorded(ctx, add, message=message, as_json=as_json, quiet=quiet)
-
-
-def _current_parts(repo: Repo, target: str) -> tuple[Part, ...]:
-    address = resolve_address(repo.store, target)
-    head = repo.store.refs.head().oid
-    entry = repo.contexts.fold(head or address[0]).entry(address)
-    return load_parts(entry.parts, repo.store.objects.read)
-
-
-def _reworded(parts: Sequence[Part], text: str) -> list[Part]:
-    """Return a message's parts with another text, and everything else as it was."""
-    if not any(isinstance(part, Text) for part in parts):
-        results = [part for part in parts if isinstance(part, ToolResult)]
-        if len(results) > 1:
-            raise usage_error(
-                f"the message has {len(results)} tool results", "--parts gives all of them"
-            )
-        if results:
-            new = ToolResult(results[0].call_id, text, results[0].is_error)
-            return [new if part is results[0] else part for part in parts]
-    kept = [part for part in parts if not isinstance(part, Text)]
-    place = next((i for i, part in enumerate(parts) if isinstance(part, Text)), None)
-    # Without a text so far, the new one stands where providers want it: after reasoning, before calls.
-    at = sum(isinstance(part, Reasoning) for part in kept) if place is None else place
-    return [*kept[:at], Text(text), *kept[at:]]
 
 
 def pin(
