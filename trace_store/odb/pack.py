@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import struct
 
-from trace_store.errors import CorruptObjectError, CorruptPackError
+from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.deflate import inflate
 from trace_store.oid import Digester
@@ -29,13 +29,24 @@ from trace_store.oid import Digester
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
 
-    from trace_store.files import Disk
+    class Files(Protocol):
+        """What a pack is read through."""
+
+        def read_at(self, fd: int, offset: int, size: int, /) -> bytes: ...
+        def size(self, fd: int, /) -> int: ...
+        def close(self, fd: int, /) -> None: ...
+
 
 MAXIMUM_PACK_BYTES = 32 * 1024 * 1024
 MAXIMUM_PACK_RAW_BYTES = 256 * 1024 * 1024
 MAXIMUM_FRAME_BYTES = MAXIMUM_OBJECT_BYTES + 1024 * 1024
 MAXIMUM_PREFIX_BYTES = 8 * 1024 * 1024
+MAXIMUM_PREFIX_FRAMES = 256
+MAXIMUM_PACK_FRAMES = 16 * 1024
+MAXIMUM_FRAME_OBJECTS = 64 * 1024
+MAXIMUM_PACK_OBJECTS = 256 * 1024
 MAGIC = b"TRPK"
 VERSION = 1
 HASH_BYTES = 32
@@ -65,11 +76,12 @@ class Pack:
 
     __slots__ = ("_disk", "check", "fd", "frame_count", "name", "object_count", "path", "size")
 
-    def __init__(self, disk: Disk, path: str, name: str, fd: int) -> None:
+    def __init__(self, disk: Files, path: str, name: str, fd: int) -> None:
         """Take over an open descriptor.
 
         Raises:
             CorruptPackError: the file does not begin and end like a pack; the descriptor is closed.
+            StorageError: it cannot be read; the descriptor is closed.
         """
         self._disk = disk
         self.path = path
@@ -78,7 +90,7 @@ class Pack:
         self.size = disk.size(fd)
         try:
             self.frame_count, self.object_count, self.check = self._read_ends()
-        except CorruptPackError:
+        except (CorruptPackError, StorageError):
             disk.close(fd)
             raise
 
@@ -90,9 +102,10 @@ class Pack:
         """Yield where the frames are, in order.
 
         Raises:
-            CorruptPackError: a frame head makes no sense.
+            CorruptPackError: a frame head makes no sense, or the frames are more than a pack may hold.
         """
         offset = HEADER.size
+        count = total = 0
         end = self.size - TRAILER.size
         while True:
             if offset + FRAME.size > end:
@@ -106,6 +119,10 @@ class Pack:
                 return
             if offset + compressed > end or raw > MAXIMUM_FRAME_BYTES:
                 raise self._corrupt("a frame is longer than it may be")
+            count += 1
+            total += raw
+            if count > MAXIMUM_PACK_FRAMES or total > MAXIMUM_PACK_RAW_BYTES:
+                raise self._corrupt("it holds more than a pack may")
             yield FramePlace(offset, compressed, raw, prefixes)
             offset += compressed
 
@@ -159,7 +176,7 @@ def split(raw: bytes) -> Iterator[tuple[int, int]]:
         raise CorruptObjectError("a frame has no object count")
     (count,) = _LENGTH.unpack_from(raw)
     offset = _LENGTH.size * (count + 1)
-    if offset > len(raw):
+    if offset > len(raw) or count > MAXIMUM_FRAME_OBJECTS:
         raise CorruptObjectError("a frame counts more objects than it has room for")
     lengths = struct.unpack_from(f"<{count}I", raw, _LENGTH.size)
     if offset + sum(lengths) != len(raw):
@@ -179,20 +196,32 @@ def walk(pack: Pack) -> Iterator[tuple[int, FramePlace, bytes | CorruptObjectErr
     """Yield (number, place, raw content or what is wrong with it) of every frame in order.
 
     Raises:
-        CorruptPackError: the rest cannot be found.
+        CorruptPackError: the rest cannot be found, or there are more objects than a pack may hold.
+        StorageError: the disk refuses.
     """
     group: list[bytes | None] = []
+    held = objects = 0
     for number, place in enumerate(pack.places()):
         if place.prefixes == 0:
-            group = []
+            group, held = [], 0
+        raw: bytes | None = None
         try:
             raw = pack.decode(place, prefix_of(group, place.prefixes))
         except CorruptObjectError as error:
-            group.append(None)
             yield number, place, error
-            continue
+        else:
+            objects += int.from_bytes(raw[: _LENGTH.size], "little")
+            if objects > MAXIMUM_PACK_OBJECTS:
+                raise CorruptPackError(
+                    f"pack {pack.name[:12]} is damaged: it holds more objects than it may",
+                    path=pack.path,
+                )
+            yield number, place, raw
         group.append(raw)
-        yield number, place, raw
+        held += len(raw or b"")
+        # What no frame may have as its prefix is not kept.
+        while held > MAXIMUM_PREFIX_BYTES or len(group) > MAXIMUM_PREFIX_FRAMES:
+            held -= len(group.pop(0) or b"")
 
 
 def prefix_of(group: list[bytes | None], count: int) -> bytes:
@@ -203,6 +232,8 @@ def prefix_of(group: list[bytes | None], count: int) -> bytes:
     """
     if count == 0:
         return b""
+    if count > MAXIMUM_PREFIX_FRAMES:
+        raise CorruptObjectError(f"a frame is chained to {count} frames")
     pieces = [piece for piece in group[-count:] if piece is not None]
     if len(pieces) != count or sum(map(len, pieces)) > MAXIMUM_PREFIX_BYTES:
         raise CorruptObjectError("the frames before a frame are damaged")

@@ -49,6 +49,7 @@ class PackIndex:
         "_bits",
         "_frames_at",
         "_ids_at",
+        "_pack_size",
         "_read",
         "_rows_at",
         "_size",
@@ -73,6 +74,7 @@ class PackIndex:
             raise CorruptIndexError("a pack index belongs to another pack", path=pack.path)
         self._read = read
         self._size = size
+        self._pack_size: int = pack_size
         self._bits = bits
         self._ids_at = _HEADER.size + 4 * ((1 << bits) + 1)
         self._rows_at = self._ids_at + OID_BYTES * objects
@@ -102,14 +104,17 @@ class PackIndex:
         """Return where a frame is.
 
         Raises:
-            CorruptIndexError: there is no such frame.
+            CorruptIndexError: there is no such frame, or it is said to be outside of the pack.
         """
         if not 0 <= frame < self.frames:
             raise CorruptIndexError(f"a pack index names frame {frame} of {self.frames}")
         data = self._read(self._frames_at + _PLACE.size * frame, _PLACE.size)
         if len(data) < _PLACE.size:
             raise CorruptIndexError("a pack index is too short")
-        return FramePlace(*_PLACE.unpack(data))
+        place = FramePlace(*_PLACE.unpack(data))
+        if place.offset + place.compressed > self._pack_size:
+            raise CorruptIndexError("a pack index names a place outside of its pack")
+        return place
 
     def with_prefix(self, prefix: str, limit: int) -> list[ObjectId]:
         """Return at most `limit` ids that begin with these hex digits, sorted."""

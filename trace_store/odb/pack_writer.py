@@ -18,8 +18,13 @@ from trace_store.odb.pack import (
     FRAME,
     HEADER,
     MAGIC,
+    MAXIMUM_FRAME_OBJECTS,
     MAXIMUM_PACK_BYTES,
+    MAXIMUM_PACK_FRAMES,
+    MAXIMUM_PACK_OBJECTS,
     MAXIMUM_PACK_RAW_BYTES,
+    MAXIMUM_PREFIX_BYTES,
+    MAXIMUM_PREFIX_FRAMES,
     TRAILER,
     VERSION,
     FramePlace,
@@ -58,7 +63,7 @@ class PackWriter:
         self._layout = layout
         self._level = level
         self._frame_bytes = frame_bytes
-        self._group_bytes = group_bytes
+        self._group_bytes = min(group_bytes, MAXIMUM_PREFIX_BYTES)
         self._durable = durable
         self._maximum_bytes = maximum_bytes
         self._names: list[str] = []
@@ -77,7 +82,10 @@ class PackWriter:
         if oid in self._seen:
             return False
         self._seen.add(oid)
-        if self._waiting and self._waiting_bytes + len(data) > self._frame_bytes:
+        if self._waiting and (
+            self._waiting_bytes + len(data) > self._frame_bytes
+            or len(self._waiting) >= MAXIMUM_FRAME_OBJECTS
+        ):
             self._write_frame()
         self._waiting.append((oid, data))
         self._waiting_bytes += len(data)
@@ -106,7 +114,7 @@ class PackWriter:
     def _write_frame(self) -> None:
         raw = join([data for _, data in self._waiting])
         file = self._file
-        if file is not None and file.raw_bytes + len(raw) > MAXIMUM_PACK_RAW_BYTES:
+        if file is not None and not file.has_room(len(raw), len(self._waiting)):
             self._complete(file)
             file = None
         if file is None:
@@ -163,9 +171,20 @@ class _OpenPack:
         self._whole = Digester()
         self._write(HEADER.pack(MAGIC, VERSION, frame_bytes, group_bytes))
 
+    def has_room(self, size: int, objects: int) -> bool:
+        """Tell whether one more frame is within what a pack may hold."""
+        return (
+            self.raw_bytes + size <= MAXIMUM_PACK_RAW_BYTES
+            and len(self.rows) + objects <= MAXIMUM_PACK_OBJECTS
+            and len(self.places) < MAXIMUM_PACK_FRAMES
+        )
+
     def prefix(self, group_bytes: int, size: int) -> list[bytes]:
         """Return the frames that the next one, of `size` bytes, is chained to."""
-        if sum(map(len, self._group)) + size > group_bytes:
+        if (
+            sum(map(len, self._group)) + size > group_bytes
+            or len(self._group) >= MAXIMUM_PREFIX_FRAMES
+        ):
             self._group = []
         return self._group
 
