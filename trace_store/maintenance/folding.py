@@ -14,6 +14,7 @@ from trace_store.errors import CorruptObjectError, CorruptPackError, StorageErro
 from trace_store.files import read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb import ObjectDatabase
+from trace_store.odb.open_files import NO_DESCRIPTORS
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES, split, walk
 from trace_store.oid import ObjectId, hash_object
 
@@ -68,7 +69,9 @@ def _sizes(store: Store) -> Iterator[tuple[int, int, int, str]]:
             continue
         try:
             raw = sum(place.raw for place in packed.pack.places())
-        except CorruptPackError:
+        except (CorruptPackError, StorageError) as error:
+            if isinstance(error, StorageError) and error.errno in NO_DESCRIPTORS:
+                raise
             continue
         yield raw, found.st_size, found.st_mtime_ns, name
 
@@ -78,6 +81,7 @@ def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
 
     Raises:
         CorruptPackError: it cannot be read to its end.
+        StorageError: the process has no descriptor left.
     """
     assert isinstance(store.objects, ObjectDatabase)
     packed = store.objects.packs.get(name)
@@ -86,13 +90,20 @@ def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
             f"pack {name[:12]} cannot be read", path=store.layout.pack_file(name)
         )
     count = 0
-    for _, _, raw in walk(packed.pack):
-        if isinstance(raw, CorruptObjectError):
-            raise CorruptPackError(f"pack {name[:12]} is damaged: {raw}", path=packed.pack.path)
-        for offset, length in split(raw):
-            data = raw[offset : offset + length]
-            count += 1
-            yield hash_object(data), data
+    try:
+        for _, _, raw in walk(packed.pack):
+            if isinstance(raw, CorruptObjectError):
+                raise CorruptPackError(f"pack {name[:12]} is damaged: {raw}", path=packed.pack.path)
+            for offset, length in split(raw):
+                data = raw[offset : offset + length]
+                count += 1
+                yield hash_object(data), data
+    except StorageError as error:
+        if error.errno in NO_DESCRIPTORS:
+            raise
+        raise CorruptPackError(
+            f"pack {name[:12]} cannot be read: {error}", path=packed.pack.path
+        ) from error
     if count != packed.pack.object_count:
         raise CorruptPackError(f"pack {name[:12]} lacks objects", path=packed.pack.path)
 

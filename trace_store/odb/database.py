@@ -1,12 +1,20 @@
 """The object database of a repository on disk.
 
 Rule: an object is looked for in the journals, then in the packs, then among the loose files; what is not found is
-looked for once more after all three were listed again. A damaged copy hides no sound one. Every read checks the hash.
+looked for once more after all three were listed again. A copy that is damaged, or that the disk refuses, hides no
+sound one, wherever and whenever that was written. Every read checks the hash.
 """
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError, CorruptPackError, ObjectNotFoundError
+from trace_store.errors import (
+    CorruptObjectError,
+    CorruptPackError,
+    FormatError,
+    ObjectNotFoundError,
+    StorageError,
+    TraceError,
+)
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_prefix
 from trace_store.odb.loose import LooseObjects
 from trace_store.odb.packs import Packs
@@ -44,17 +52,22 @@ class ObjectDatabase:
             ObjectNotFoundError: it is not here.
             CorruptObjectError: it is here, but every copy is damaged.
             CorruptPackError: it is not found, and a pack that may hold it cannot be read.
+            StorageError: the disk refuses the only copy.
         """
         with self._mutex:
-            data = self._look(oid)
+            data, failure = self._look(oid)
             if data is None:
                 self._journal.refresh()
                 self.packs.refresh()
-                data = self._look(oid)
+                data, again = self._look(oid)
+                failure = again or failure
             if data is None and self.packs.repair_indexes():
-                data = self._look(oid)
+                data, again = self._look(oid)
+                failure = again or failure
             if data is not None:
                 return data
+            if failure is not None:
+                raise failure
             for error in self.packs.damaged.values():
                 raise CorruptPackError(f"object {oid.hex()} is not found, and {error}") from error
         raise ObjectNotFoundError(f"no object {oid.hex()}", oid=ObjectId(oid))
@@ -72,6 +85,18 @@ class ObjectDatabase:
             return (self.packs.refresh() and self.packs.contains(oid)) or self._journal.contains(
                 oid
             )
+
+    def is_packed(self, oid: bytes) -> bool:
+        """Tell whether a pack has a sound copy; unlike a loose file, a pack always is on stable storage.
+
+        Raises:
+            StorageError: the process has no descriptor left.
+        """
+        with self._mutex:
+            try:
+                return self.packs.read(oid) is not None
+            except FormatError:
+                return False
 
     def write(self, data: bytes) -> ObjectId:
         """Store canonical object bytes as a loose object and return their id.
@@ -110,21 +135,18 @@ class ObjectDatabase:
     def _has(self, oid: bytes) -> bool:
         return self._journal.contains(oid) or self.packs.contains(oid) or self.loose.contains(oid)
 
-    def _look(self, oid: bytes) -> bytes | None:
-        failure: CorruptObjectError | None = None
-        data = self._journal.read(oid)
-        if data is not None:
+    def _look(self, oid: bytes) -> tuple[bytes | None, TraceError | None]:
+        """Return a sound copy, or what is wrong with the last of those there are."""
+        failure: TraceError | None = None
+        for place in (self._in_journal, self.packs.read, self.loose.read):
             try:
-                return check_hash(oid, data, "a journal")
-            except CorruptObjectError as error:
-                failure = error
-        for place in (self.packs, self.loose):
-            try:
-                data = place.read(oid)
+                data = place(oid)
                 if data is not None:
-                    return data
-            except CorruptObjectError as error:
+                    return data, None
+            except (CorruptObjectError, StorageError) as error:
                 failure = error
-        if failure is not None:
-            raise failure
-        return None
+        return None, failure
+
+    def _in_journal(self, oid: bytes) -> bytes | None:
+        data = self._journal.read(oid)
+        return None if data is None else check_hash(oid, data, "a journal")

@@ -1,7 +1,8 @@
 """All packs of a repository.
 
 Rule: a pack that cannot be read hides no other. The list is read again when an object is not found, because another
-process may have sealed or folded packs meanwhile.
+process may have sealed or folded packs meanwhile; a damaged pack is then tried anew when its file has changed, since
+whoever copies files, as git does, writes them under their final name. A lack of descriptors is no damage.
 """
 
 from __future__ import annotations
@@ -12,22 +13,32 @@ from trace_store.errors import (
     CorruptIndexError,
     CorruptObjectError,
     CorruptPackError,
-    FormatError,
     StorageError,
+    TraceError,
 )
 from trace_store.files import create_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash
-from trace_store.odb.pack import FramePlace, Pack, prefix_of
+from trace_store.odb.open_files import NO_DESCRIPTORS, OpenFiles
+from trace_store.odb.pack import (
+    MAXIMUM_PREFIX_BYTES,
+    MAXIMUM_PREFIX_FRAMES,
+    FramePlace,
+    Pack,
+    prefix_of,
+)
 from trace_store.odb.pack_index import PackIndex, build_index
 from trace_store.oid import HEX_CHARACTERS, ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
 
     from trace_store.files import Disk
     from trace_store.layout import Layout
+
+    T = TypeVar("T")
 
 CACHE_BYTES = 16 * 1024 * 1024
 MAXIMUM_ATTEMPTS = 20
@@ -35,14 +46,14 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class IndexedPack:
-    """A pack with its index; `index_fd` is None when the index is only in memory."""
+    """A pack with its index; `index_file`, a handle, is None when the index is only in memory."""
 
-    __slots__ = ("index", "index_fd", "pack")
+    __slots__ = ("index", "index_file", "pack")
 
-    def __init__(self, pack: Pack, index: PackIndex, index_fd: int | None) -> None:
+    def __init__(self, pack: Pack, index: PackIndex, index_file: int | None) -> None:
         self.pack = pack
         self.index = index
-        self.index_fd = index_fd
+        self.index_file = index_file
 
 
 class Packs:
@@ -51,6 +62,7 @@ class Packs:
     def __init__(self, disk: Disk, layout: Layout) -> None:
         self._disk = disk
         self._layout = layout
+        self._files = OpenFiles(disk)
         self._open: dict[str, IndexedPack] = {}
         self._listed = False
         self._recent = ""
@@ -58,31 +70,35 @@ class Packs:
         self._frame_bytes = 0
         self.damaged: dict[str, CorruptPackError] = {}
         """Why a pack, or a part of it, cannot be read, by its name."""
+        self._stamps: dict[str, tuple[int, ...] | None] = {}
 
     def read(self, oid: bytes) -> bytes | None:
         """Return an object's bytes, hash-checked, or None when no pack has it.
 
         Raises:
-            CorruptObjectError: every copy is damaged.
+            CorruptObjectError: every copy is damaged, or the disk refuses it.
+            StorageError: the process has no descriptor left.
         """
         self._list()
-        failure: FormatError | None = None
+        failure: TraceError | None = None
         for packed in self._likely_first():
-            found = packed.index.find(oid)
-            if found is None:
-                continue
-            self._recent = packed.pack.name
             try:
+                found = packed.index.find(oid)
+                if found is None:
+                    continue
+                self._recent = packed.pack.name
                 return self._extract(packed, oid, found)
-            except (CorruptObjectError, CorruptIndexError) as error:
-                failure = error
+            except (CorruptObjectError, CorruptIndexError, StorageError) as error:
+                failure = _unless_exhausted(error)
+            if packed.index_file is None:
+                continue  # the index was made of the pack itself
             try:
                 again = self._reindex(packed)
                 found = again.index.find(oid)
                 if found is not None:
                     return self._extract(again, oid, found)
-            except (CorruptObjectError, CorruptIndexError) as error:
-                failure = error
+            except (CorruptObjectError, CorruptIndexError, StorageError) as error:
+                failure = _unless_exhausted(error)
         if failure is not None:
             raise CorruptObjectError(
                 f"object {oid.hex()} is damaged in a pack: {failure}", oid=ObjectId(oid)
@@ -91,22 +107,23 @@ class Packs:
 
     def contains(self, oid: bytes) -> bool:
         """Tell whether a pack has the object."""
-        self._list()
-        return any(packed.index.find(oid) is not None for packed in self._likely_first())
+        found = (self._readable(packed, lambda index: index.find(oid)) for packed in self._all())
+        return any(place is not None for place in found)
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
         """Return ids that begin with these hex digits."""
-        self._list()
         found: list[ObjectId] = []
-        for packed in self._open.values():
-            found += packed.index.with_prefix(prefix, MAXIMUM_CANDIDATES)
+        for packed in self._all():
+            ids = self._readable(
+                packed, lambda index: index.with_prefix(prefix, MAXIMUM_CANDIDATES)
+            )
+            found += ids or []
         return found
 
     def iterate(self) -> Iterator[ObjectId]:
         """Yield all ids, pack by pack; an object in two packs comes twice."""
-        self._list()
-        for packed in list(self._open.values()):
-            yield from packed.index.iterate()
+        for packed in self._all():
+            yield from self._readable(packed, lambda index: list(index.iterate())) or []
 
     def names(self) -> list[str]:
         """Return the names of the packs that can be read."""
@@ -123,6 +140,8 @@ class Packs:
         added = False
         for _ in range(MAXIMUM_ATTEMPTS):
             present = set(pack_names(self._disk, self._layout))
+            for name in [n for n in self.damaged if n in present and self._has_changed(n)]:
+                self._drop(name)
             known = set(self._open) | set(self.damaged)
             for name in known - present:
                 self._drop(name)
@@ -138,9 +157,16 @@ class Packs:
         """Check every index as a whole, make the damaged ones again, and tell whether there were any."""
         repaired = False
         for packed in list(self._open.values()):
-            if not packed.index.verify():
+            try:
+                if packed.index.verify():
+                    continue
+            except StorageError as error:
+                _unless_exhausted(error)
+            try:
                 self._reindex(packed)
                 repaired = True
+            except StorageError as error:
+                self._note(packed.pack.name, _unless_exhausted(error))
         return repaired
 
     def close(self) -> None:
@@ -162,47 +188,93 @@ class Packs:
         if not self._listed:
             self.refresh()
 
+    def _all(self) -> Iterator[IndexedPack]:
+        """Yield all packs, also those that take the place of one that went meanwhile."""
+        self._list()
+        done: set[str] = set()
+        while True:
+            left = [packed for packed in self._likely_first() if packed.pack.name not in done]
+            if not left:
+                return
+            for packed in left:
+                done.add(packed.pack.name)
+                yield packed
+
+    def _readable(self, packed: IndexedPack, ask: Callable[[PackIndex], T]) -> T | None:
+        """Return what an index answers, made again if need be; None when the pack is gone, or cannot be read."""
+        try:
+            return ask(packed.index)
+        except StorageError as error:
+            _unless_exhausted(error)
+        try:
+            return ask(self._reindex(packed).index)
+        except StorageError as error:
+            self._note(packed.pack.name, _unless_exhausted(error))
+            self.refresh()
+            return None
+
     def _drop(self, name: str) -> None:
         self.damaged.pop(name, None)
+        self._stamps.pop(name, None)
         packed = self._open.pop(name, None)
         if packed is not None:
             packed.pack.close()
-            if packed.index_fd is not None:
-                self._disk.close(packed.index_fd)
+            if packed.index_file is not None:
+                self._files.close(packed.index_file)
+        for key in [key for key in self._frames if key[0] == name]:
+            self._frame_bytes -= len(self._frames.pop(key))
 
     def _add(self, name: str) -> bool:
         path = self._layout.pack_file(name)
+        self._stamps[name] = self._stamp(name)  # before it is read: what is written later is seen
         try:
-            fd = self._disk.open(path)
-            if fd is None:
+            file = self._files.open(path)
+            if file is None:
                 return False
-            pack = Pack(self._disk, path, name, fd)
-        except StorageError as error:
-            self.damaged[name] = CorruptPackError(
-                f"pack {name[:12]} cannot be read: {error}", path=path
-            )
+            pack = Pack(self._files, path, name, file)
+            self._open[name] = self._load_index(pack) or self._make_index(pack)
+        except (StorageError, CorruptPackError) as error:
+            self._note(name, _unless_exhausted(error))
             return False
-        except CorruptPackError as error:
-            self.damaged[name] = error
-            return False
-        self._open[name] = self._load_index(pack) or self._make_index(pack)
         return True
+
+    def _note(self, name: str, error: TraceError) -> None:
+        """Record why a pack cannot be read; what the disk refused is tried again in any case."""
+        if isinstance(error, StorageError):
+            self._stamps[name] = None
+            error = CorruptPackError(
+                f"pack {name[:12]} cannot be read: {error}", path=self._layout.pack_file(name)
+            )
+        if isinstance(error, CorruptPackError):
+            self.damaged[name] = error
+
+    def _has_changed(self, name: str) -> bool:
+        stamp = self._stamps.get(name)
+        return stamp is None or stamp != self._stamp(name)
+
+    def _stamp(self, name: str) -> tuple[int, ...] | None:
+        found = self._disk.stat(self._layout.pack_file(name))
+        if found is None:
+            return None
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
     def _load_index(self, pack: Pack) -> IndexedPack | None:
         try:
-            fd = self._disk.open(self._layout.pack_index_file(pack.name))
-        except StorageError:
+            file = self._files.open(self._layout.pack_index_file(pack.name))
+        except StorageError as error:
+            _unless_exhausted(error)
             return None
-        if fd is None:
+        if file is None:
             return None
         try:
             index = PackIndex(
-                lambda at, size: self._disk.read_at(fd, at, size), self._disk.size(fd), pack
+                lambda at, size: self._files.read_at(file, at, size), self._files.size(file), pack
             )
-        except CorruptIndexError:
-            self._disk.close(fd)
+        except (CorruptIndexError, StorageError) as error:
+            self._files.close(file)
+            _unless_exhausted(error)
             return None
-        return IndexedPack(pack, index, fd)
+        return IndexedPack(pack, index, file)
 
     def _make_index(self, pack: Pack) -> IndexedPack:
         data, whole = build_index(pack)
@@ -212,7 +284,7 @@ class Packs:
             self._save_index(pack.name, data)
         else:
             what = f"pack {pack.name[:12]} is damaged: not all of it can be read"
-            self.damaged[pack.name] = CorruptPackError(what, path=pack.path)
+            self._note(pack.name, CorruptPackError(what, path=pack.path))
         return IndexedPack(pack, index, None)
 
     def _save_index(self, name: str, data: bytes) -> None:
@@ -231,8 +303,8 @@ class Packs:
 
     def _reindex(self, packed: IndexedPack) -> IndexedPack:
         made = self._make_index(packed.pack)
-        if packed.index_fd is not None:
-            self._disk.close(packed.index_fd)
+        if packed.index_file is not None:
+            self._files.close(packed.index_file)
         self._open[packed.pack.name] = made
         return made
 
@@ -249,9 +321,14 @@ class Packs:
         place = packed.index.place(number)
         if place.prefixes > number:
             raise CorruptIndexError("a frame is chained to more frames than there are")
+        if place.prefixes > MAXIMUM_PREFIX_FRAMES:
+            raise CorruptObjectError(f"a frame is chained to {place.prefixes} frames")
+        chain = [packed.index.place(n) for n in range(number - place.prefixes, number)]
+        if sum(link.raw for link in chain) > MAXIMUM_PREFIX_BYTES:
+            raise CorruptObjectError("a frame is chained to more content than may be")
         group: list[bytes | None] = []
-        for earlier in range(number - place.prefixes, number):
-            group.append(self._link(packed, earlier, packed.index.place(earlier), group))
+        for earlier, link in enumerate(chain, number - place.prefixes):
+            group.append(self._link(packed, earlier, link, group))
         return self._link(packed, number, place, group)
 
     def _link(
@@ -275,6 +352,13 @@ class Packs:
         while self._frame_bytes > CACHE_BYTES and len(self._frames) > 1:
             oldest = next(iter(self._frames))
             self._frame_bytes -= len(self._frames.pop(oldest))
+
+
+def _unless_exhausted(error: TraceError) -> TraceError:
+    """Return the error, or raise it when it only says that no descriptor is left."""
+    if isinstance(error, StorageError) and error.data.get("errno") in NO_DESCRIPTORS:
+        raise error
+    return error
 
 
 def pack_names(disk: Disk, layout: Layout) -> list[str]:

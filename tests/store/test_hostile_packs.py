@@ -1,0 +1,352 @@
+"""Packs made to exhaust a reader, in great number, half written, or on a failing disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.store.support.histories import append, main_line, new_store, pack_paths, reopen
+from tests.store.test_packs import packs_in, texts, write_packs, write_raw
+from trace_store.contracts import Transaction
+from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
+from trace_store.files import READ, Disk
+from trace_store.layout import Layout
+from trace_store.maintenance.packing import pack
+from trace_store.maintenance.sealing import seal
+from trace_store.objects.codec import encode_blob
+from trace_store.odb import Packs, PackWriter
+from trace_store.odb import packs as packs_module
+from trace_store.odb.deflate import deflate
+from trace_store.odb.open_files import MAXIMUM_DESCRIPTORS
+from trace_store.odb.pack import (
+    FRAME,
+    HEADER,
+    MAGIC,
+    MAXIMUM_FRAME_OBJECTS,
+    MAXIMUM_PACK_FRAMES,
+    MAXIMUM_PACK_OBJECTS,
+    MAXIMUM_PREFIX_BYTES,
+    VERSION,
+    FramePlace,
+    Pack,
+    join,
+    walk,
+)
+from trace_store.oid import digest, hash_object
+from trace_store.store import Store
+
+HEAD = HEADER.pack(MAGIC, VERSION, 1, 1)
+END = FRAME.pack(0, 0, 0)
+
+
+class CountingDisk(Disk):
+    """Knows the open descriptors, and has no more than `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.fds: set[int] = set()
+        self.most = 0
+
+    def open(self, path: str, mode: str = READ) -> int | None:
+        if len(self.fds) >= self.limit:
+            raise StorageError("Too many open files", path=path, errno=errno.EMFILE)
+        fd = super().open(path, mode)
+        if fd is not None:
+            self.fds.add(fd)
+            self.most = max(self.most, len(self.fds))
+        return fd
+
+    def close(self, fd: int) -> None:
+        super().close(fd)
+        self.fds.discard(fd)
+
+
+class BadSectors(Disk):
+    """Cannot read certain files behind their first bytes."""
+
+    def __init__(self) -> None:
+        self.bad: set[int] = set()
+
+    def read_at(self, fd: int, offset: int, size: int) -> bytes:
+        if offset > 16 and os.fstat(fd).st_ino in self.bad:
+            raise StorageError("Input/output error", errno=errno.EIO)
+        return super().read_at(fd, offset, size)
+
+
+def many_packs(folder: Path, count: int) -> list[bytes]:
+    objects = [b"object %d" % number for number in range(count)]
+    for data in objects:
+        write_packs(folder, [data])
+    return objects
+
+
+class TestBombs:
+    def test_a_pack_holds_no_more_than_it_may(self, tmp_path: Path) -> None:
+        """Sixty frames of a few bytes that stand for 420 MiB are refused before they are unfolded."""
+        raw = join([bytes(7 << 20)])
+        first, later = deflate(raw, level=3), deflate(raw, level=3, prefix=raw)
+        body = HEAD + FRAME.pack(len(first), len(raw), 0) + first
+        body += 59 * (FRAME.pack(len(later), len(raw), 1) + later)
+        write_raw(tmp_path, body + END, 60, 60)
+        packs = packs_in(tmp_path)
+        (name,) = packs.names()
+        assert name in packs.damaged
+        packed = packs.get(name)
+        assert packed is not None
+        with pytest.raises(CorruptPackError, match="more than a pack may"):
+            list(packed.pack.places())
+
+    def test_no_more_of_a_group_is_kept_than_may_be_a_prefix(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        raw = join([bytes(3 << 20)])
+        first, later = deflate(raw, level=3), deflate(raw, level=3, prefix=raw)
+        body = HEAD + FRAME.pack(len(first), len(raw), 0) + first
+        body += 9 * (FRAME.pack(len(later), len(raw), 1) + later)
+        write_raw(tmp_path, body + END, 10, 10)
+        groups: list[int] = []
+
+        def prefix_of(group: list[bytes | None], count: int) -> bytes:
+            groups.append(sum(len(piece or b"") for piece in group))
+            return b"".join(piece or b"" for piece in group[len(group) - count :])
+
+        monkeypatch.setattr("trace_store.odb.pack.prefix_of", prefix_of)
+        packs = packs_in(tmp_path)
+        assert len(packs.names()) == 1
+        assert not packs.damaged
+        assert len(groups) == 10
+        assert max(groups) <= MAXIMUM_PREFIX_BYTES
+
+    def test_a_chain_is_measured_before_it_is_decoded(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        objects = texts(60)
+        write_packs(tmp_path, objects, frame_bytes=700, group_bytes=1 << 20)
+        monkeypatch.setattr(packs_module, "MAXIMUM_PREFIX_BYTES", 2000)
+        decoded: list[int] = []
+        whole = Pack.decode
+
+        def decode(self: Pack, place: FramePlace, prefix: bytes) -> bytes:
+            decoded.append(place.raw)
+            return whole(self, place, prefix)
+
+        packs = packs_in(tmp_path)
+        (packed,) = [packs.get(name) for name in packs.names()]
+        assert packed is not None
+        monkeypatch.setattr(Pack, "decode", decode)
+        with pytest.raises(CorruptObjectError, match="more content"):
+            packs._frame(packed, packed.index.frames - 1)
+        assert decoded == []
+
+    def test_empty_objects_are_counted(self, tmp_path: Path) -> None:
+        """A frame of zeros would be four million objects of no bytes."""
+        count = MAXIMUM_FRAME_OBJECTS + 1
+        raw = struct.pack("<I", count) + bytes(4 * count)
+        frame = deflate(raw, level=3)
+        write_raw(tmp_path, HEAD + FRAME.pack(len(frame), len(raw), 0) + frame + END, 1, count)
+        packs = packs_in(tmp_path)
+        assert list(packs.iterate()) == []
+        assert set(packs.damaged) == set(packs.names())
+
+    def test_objects_and_frames_of_a_pack_are_counted(self, tmp_path: Path) -> None:
+        raw = struct.pack("<I", MAXIMUM_FRAME_OBJECTS) + bytes(4 * MAXIMUM_FRAME_OBJECTS)
+        full = deflate(raw, level=3)
+        head = FRAME.pack(len(full), len(raw), 0)
+        count = MAXIMUM_PACK_OBJECTS // MAXIMUM_FRAME_OBJECTS + 1
+        write_raw(tmp_path / "a", HEAD + count * (head + full) + END, count, 0)
+        none = deflate(bytes(4), level=3)
+        count = MAXIMUM_PACK_FRAMES + 1
+        write_raw(
+            tmp_path / "b", HEAD + count * (FRAME.pack(len(none), 4, 0) + none) + END, count, 0
+        )
+        for folder, message in ((tmp_path / "a", "more objects"), (tmp_path / "b", "more than")):
+            packs = packs_in(folder)
+            (packed,) = [packs.get(name) for name in packs.names()]
+            assert packed is not None
+            with pytest.raises(CorruptPackError, match=message):
+                for _ in walk(packed.pack):
+                    pass
+
+    def test_a_writer_keeps_the_bounds(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        module = "trace_store.odb.pack_writer."
+        monkeypatch.setattr(module + "MAXIMUM_FRAME_OBJECTS", 3)
+        monkeypatch.setattr(module + "MAXIMUM_PACK_OBJECTS", 12)
+        monkeypatch.setattr(module + "MAXIMUM_PREFIX_FRAMES", 1)
+        objects = [b"%d" % number for number in range(30)]
+        assert len(write_packs(tmp_path / "a", objects)) == 3
+        monkeypatch.setattr(module + "MAXIMUM_PACK_FRAMES", 2)
+        assert len(write_packs(tmp_path / "b", objects)) == 5
+        for folder in (tmp_path / "a", tmp_path / "b"):
+            packs = packs_in(folder)
+            assert [packs.read(hash_object(data)) for data in objects] == objects
+            for name in packs.names():
+                packed = packs.get(name)
+                assert packed is not None
+                assert all(place.prefixes <= 1 for place in packed.pack.places())
+
+
+class TestDescriptors:
+    def test_many_packs_need_few(self, tmp_path: Path) -> None:
+        objects = many_packs(tmp_path, MAXIMUM_DESCRIPTORS + 10)
+        disk = CountingDisk(1000)
+        packs = Packs(disk, Layout(str(tmp_path)))
+        assert [packs.read(hash_object(data)) for data in objects] == objects
+        assert set(packs.iterate()) == {hash_object(data) for data in objects}
+        assert disk.most <= MAXIMUM_DESCRIPTORS
+        packs.close()
+        assert disk.fds == set()
+
+    def test_fewer_than_usual_are_enough(self, tmp_path: Path) -> None:
+        objects = many_packs(tmp_path, 20)
+        disk = CountingDisk(6)
+        packs = Packs(disk, Layout(str(tmp_path)))
+        assert [packs.read(hash_object(data)) for data in objects] == objects
+        assert packs.damaged == {}
+        assert len(disk.fds) < 6, "others have some, too"
+
+    def test_a_lack_of_descriptors_is_no_damage(self, tmp_path: Path) -> None:
+        objects = many_packs(tmp_path, 5)
+        disk = CountingDisk(0)
+        packs = Packs(disk, Layout(str(tmp_path)))
+        with pytest.raises(StorageError) as caught:
+            packs.read(hash_object(objects[0]))
+        assert caught.value.errno == errno.EMFILE
+        assert packs.damaged == {}
+        disk.limit = 10
+        assert [packs.read(hash_object(data)) for data in objects] == objects
+
+    def test_a_pack_folded_while_it_had_no_descriptor(self, tmp_path: Path) -> None:
+        """Another process replaces packs whose files this one had closed; nothing is missed."""
+        store = new_store(tmp_path)
+        for data in texts(3):
+            write_packs(tmp_path / ".trace", [data])
+        assert len(pack_paths(tmp_path)) == 3
+        right = {oid: store.objects.read(oid) for oid in store.objects.iterate()}
+        for way in ("read", "contains", "iterate"):
+            store.objects.write(encode_blob(way.encode()))
+            with reopen(tmp_path) as reader:
+                assert reader.objects.contains(next(iter(right)))
+                reader.objects.packs._files._spare(0)  # type: ignore[union-attr]
+                pack(reopen(tmp_path))
+                if way == "read":
+                    assert all(reader.objects.read(oid) == data for oid, data in right.items())
+                elif way == "contains":
+                    assert all(reader.objects.contains(oid) for oid in right)
+                else:
+                    assert set(right) <= set(reader.objects.packs.iterate())  # type: ignore[union-attr]
+
+
+class TestOtherWriters:
+    def test_a_pack_is_tried_again_when_its_file_has_grown(self, tmp_path: Path) -> None:
+        objects = texts(30)
+        (name,) = write_packs(tmp_path / "a", objects, frame_bytes=3000)
+        data = Path(Layout(str(tmp_path / "a")).pack_file(name)).read_bytes()
+        store = new_store(tmp_path / "b")
+        append(store, "one")
+        path = Path(store.layout.pack_file(name))
+        for length in (0, 10, len(data) // 2):
+            path.write_bytes(data[:length])
+            with pytest.raises(CorruptPackError):
+                store.objects.read(hash_object(objects[-1]))
+        path.write_bytes(data)
+        assert [store.objects.read(hash_object(o)) for o in objects] == objects
+        assert store.objects.packs.damaged == {}  # type: ignore[union-attr]
+
+    def test_a_sound_copy_written_since_is_found(self, tmp_path: Path) -> None:
+        store = new_store(tmp_path)
+        blob = encode_blob(os.urandom(2000))
+        oid = hash_object(blob)
+        store.transact(lambda refs: Transaction([(oid, blob)], [], ""))
+        seal(store)
+        store.close()
+        (path,) = pack_paths(tmp_path)
+        with reopen(tmp_path) as reader:
+            assert reader.objects.contains(oid)
+            damaged = bytearray(path.read_bytes())
+            damaged[100] ^= 1
+            path.write_bytes(damaged)
+            with pytest.raises(CorruptObjectError):
+                reader.objects.read(oid)
+            writer = PackWriter(reader.disk, reader.layout)
+            writer.add(oid, blob)
+            writer.finish()
+            assert reader.objects.read(oid) == blob
+
+
+class TestFailingDisk:
+    def test_a_pack_the_disk_refuses_hides_nothing_and_stops_no_seal(self, tmp_path: Path) -> None:
+        disk = BadSectors()
+        store = new_store(tmp_path, disk=disk)
+        append(store, "one")
+        blob = encode_blob(b"q" * 2000)
+        oid = hash_object(blob)
+        store.transact(lambda refs: Transaction([(oid, blob)], [], ""))
+        seal(store)
+        store.objects.write(blob)
+        append(store, "two")
+        (bad,) = pack_paths(tmp_path)
+        disk.bad.add(bad.stat().st_ino)
+        assert store.objects.read(oid) == blob
+        seal(store)
+        assert bad in pack_paths(tmp_path)
+        append(store, "three")
+        seal(store)
+        assert bad in pack_paths(tmp_path)
+        assert bad.stem in pack(store).kept
+        disk.bad.clear()
+        with reopen(tmp_path) as again:
+            assert main_line(again) == ["one", "two", "three"]
+
+    def test_a_disk_that_works_again_is_believed(self, tmp_path: Path) -> None:
+        objects = texts(20)
+        (name,) = write_packs(tmp_path, objects)
+        disk = BadSectors()
+        disk.bad.add(os.stat(Layout(str(tmp_path)).pack_file(name)).st_ino)
+        packs = Packs(disk, Layout(str(tmp_path)))
+        assert packs.read(hash_object(objects[0])) is None
+        assert name in packs.damaged
+        disk.bad.clear()
+        assert packs.refresh()
+        assert [packs.read(hash_object(data)) for data in objects] == objects
+        assert packs.damaged == {}
+
+
+def test_an_index_that_names_a_place_outside_of_its_pack_is_made_again(tmp_path: Path) -> None:
+    """Every high bit of a frame's entry, also the sign of its offset."""
+    data = b"content " * 30
+    (name,) = write_packs(tmp_path, [data])
+    path = Path(Layout(str(tmp_path)).pack_index_file(name))
+    sound = path.read_bytes()
+    assert digest(sound[:-32]) == sound[-32:]
+    for place in range(len(sound) - 52, len(sound) - 32):
+        changed = bytearray(sound)
+        changed[place] ^= 0x80
+        path.write_bytes(changed)
+        packs = packs_in(tmp_path)
+        assert packs.read(hash_object(data)) == data, place
+        packs.close()
+        assert path.read_bytes() == sound
+
+
+def test_a_durable_transaction_does_not_rely_on_a_loose_file(tmp_path: Path) -> None:
+    """A `fast` writer has not synced it; a pack always is."""
+    blob = encode_blob(os.urandom(5000))
+    oid = hash_object(blob)
+    with new_store(tmp_path) as fast:
+        fast.objects.write(blob)
+    with Store.open(str(tmp_path / ".trace")) as store:
+        store.transact(lambda refs: Transaction([(oid, blob)], [], ""))
+        assert store.journal.contains(oid)
+        seal(store)
+    for number in range(2):  # the first seal after this removes the journal
+        append(reopen(tmp_path), f"{number}")
+        seal(reopen(tmp_path))
+    with Store.open(str(tmp_path / ".trace")) as store:
+        store.transact(lambda refs: Transaction([(oid, blob)], [], ""))
+        assert not store.journal.contains(oid), "it is in a pack"
