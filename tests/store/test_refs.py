@@ -20,11 +20,13 @@ from tests.store.support.histories import (
     new_store,
     reopen,
 )
+from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import FormatError, InvalidRefNameError, StorageError
 from trace_store.files import Disk
 from trace_store.ident import FixedClock
 from trace_store.journal import RefFold
 from trace_store.maintenance.sealing import seal
+from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import ReflogEntry, check_ref_name, is_ref_name
 from trace_store.refs.reflog import append_log, encode_entry, read_log
@@ -53,6 +55,64 @@ def fold(*values: ObjectId | None) -> RefFold:
     made = RefFold(values[-1])
     made.passed = set(values[:-1])
     return made
+
+
+class TestDivergence:
+    def test_it_is_not_remembered_of_a_history_with_a_gap(self, tmp_path: Path) -> None:
+        """When the commit between two tips arrives, one tip lies in the other's past."""
+        source = new_store(tmp_path / "a")
+        first, middle, last = (append(source, text) for text in "abc")
+        store = new_store(tmp_path / "b")
+        for tip in (first, last):
+            store.objects.write(source.objects.read(tip))
+            path = tmp_path / "b/.trace/refs/heads/main" / str(tip)
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.touch()
+        assert set(store.refs.tips(MAIN)) == {first, last}
+        store.objects.write(source.objects.read(middle))
+        assert store.refs.tips(MAIN) == (last,)
+
+    def test_an_append_to_a_diverged_branch_walks_no_history(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = new_store(tmp_path)
+        append(store, "root")
+        other = append(store, "other side", OTHER, parent=store.refs.read(MAIN))
+        for number in range(5):
+            append(store, f"{number}")
+        seal(store)
+        (tmp_path / ".trace/refs/heads/main" / str(other)).touch()
+        seal(store)
+        append(store, "known from here on")
+        monkeypatch.setattr("trace_store.graph.maximal", lambda *_: pytest.fail("walked"))
+        for number in range(3):
+            tip = append(store, f"more {number}")
+            assert store.refs.tips(MAIN) == (tip, other)
+        monkeypatch.undo()
+        with reopen(tmp_path) as again:
+            tip = [append(again, f"elsewhere {number}") for number in range(3)][-1]
+        monkeypatch.setattr("trace_store.graph.maximal", lambda *_: pytest.fail("walked"))
+        assert store.refs.tips(MAIN) == (tip, other)
+
+    def test_a_line_that_took_in_the_other_is_no_longer_apart(self, tmp_path: Path) -> None:
+        """Neither by a merge, nor when a tip is followed by the other's own child."""
+        store = new_store(tmp_path)
+        root = append(store, "root")
+        other = append(store, "other side", OTHER, parent=root)
+        append(store, "own")
+        seal(store)
+        (tmp_path / ".trace/refs/heads/main" / str(other)).touch()
+        seal(store)
+        own = append(store, "own again")
+        assert store.refs.tips(MAIN) == (own, other)
+        child = append(store, "child of the other", OTHER)
+        (tmp_path / ".trace/refs/heads/main" / str(child)).touch()
+        assert store.refs.tips(MAIN) == (own, child)
+        merge = Commit([own, child], "tester", 1_700_000_000_000, []).encode()
+        made = hash_object(merge)
+        edit = RefEdit(MAIN, made, own)
+        store.transact(lambda refs: Transaction([(made, merge)], [edit], "merge"))
+        assert store.refs.tips(MAIN) == (made,)
 
 
 class TestResolving:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5
 _MEMORY = 256
+_NEAR = 64
+"""How many commits are looked at to find out that a value continues a known line."""
 
 
 class RefDatabase:
@@ -58,6 +60,7 @@ class RefDatabase:
         self._mutex = mutex
         self._default = check_ref_name(BRANCHES + default_branch)
         self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
+        self._met_absent = False
         self._lineage = Lineage(self._maximal, self._is_ancestor, objects.contains)
         self._looked_at = 0
         self._seen: dict[str, tuple[ObjectId, ...]] = {}
@@ -266,18 +269,46 @@ class RefDatabase:
         try:
             return parents_of(self._objects.read(oid))
         except (NotFoundError, FormatError):
+            self._met_absent = True
             return []  # an incomplete history ends here
 
     def _maximal(self, values: Sequence[ObjectId]) -> list[ObjectId]:
         key = frozenset(values)
         known = self._maxima.get(key)
         if known is None:
-            known = graph.maximal(sorted(key), self._parents)
-            if all(map(self._objects.contains, key)):
+            self._met_absent = False
+            known = sorted(key)
+            if not self._stays_apart(key):
+                known = graph.maximal(known, self._parents)
+            # What a walk that stopped at an absent commit says may change when the commit comes.
+            if not self._met_absent and all(map(self._objects.contains, key)):
                 if len(self._maxima) >= _MEMORY:
-                    self._maxima.clear()
+                    del self._maxima[next(iter(self._maxima))]
                 self._maxima[key] = known
         return known
+
+    def _stays_apart(self, values: frozenset[ObjectId]) -> bool:
+        """Tell whether one value continues a line of which it is known that it left the past of all others.
+
+        A commit with one parent has that parent's past. So where neither the parent lies in another value's past nor
+        another in the parent's, the same holds for the commit, and an append to a diverged branch costs no walk.
+        """
+        if not self._maxima:
+            return False
+        for value in values:
+            others = values - {value}
+            at = value
+            for _ in range(_NEAR):
+                parents = self._parents(at)
+                if len(parents) != 1 or parents[0] in others:
+                    break
+                at = parents[0]
+                known = self._maxima.get(others | {at})
+                if known is not None:
+                    if len(known) == len(values):
+                        return True
+                    break
+        return False
 
     def _is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
         return graph.is_ancestor(candidate, descendant, self._parents)
