@@ -14,7 +14,6 @@ from trace_store.config import DEFAULT_BRANCH, Config, new_config
 from trace_store.errors import (
     AlreadyExistsError,
     ClosedError,
-    FormatError,
     InvalidInputError,
     StorageError,
 )
@@ -373,12 +372,10 @@ class Store:
             )
         if journal.contains(oid):
             return False
-        if len(data) < WORTH_LOOKING_UP_BYTES or not self.objects.contains(oid):
+        if len(data) < WORTH_LOOKING_UP_BYTES:
             return True
-        try:
-            return not self.objects.read(oid)
-        except FormatError:
-            return True  # a damaged copy does not count
+        # A loose file may have been written without a sync, and a damaged copy does not count.
+        return not (isinstance(self.objects, ObjectDatabase) and self.objects.is_packed(oid))
 
     def _transact_in_memory(
         self, build: Callable[[RefReader], Transaction | None], author: str
