@@ -12,13 +12,13 @@ from trace_store.ident import Clock
 from trace_store.maintenance import schedule
 from trace_store.maintenance.locking import operation_lock
 from trace_store.maintenance.schedule import (
-    INTERVAL_MS,
     RETRY_MS,
     SealSchedule,
     seal_if_due_by_age,
 )
 from trace_store.maintenance.sealing import seal
-from trace_store.store import Store
+from trace_store.store import Store, unsealed
+from trace_store.store.unsealed import INTERVAL_MS
 
 
 class Hands(Clock):
@@ -92,7 +92,7 @@ def test_a_process_that_writes_once_seals_by_age_and_size(
     clock.time += 1
     assert seal_if_due_by_age(store) is not None
     append(store, "two")
-    monkeypatch.setattr(schedule, "MAXIMUM_JOURNAL_BYTES", 10)
+    monkeypatch.setattr(unsealed, "MAXIMUM_JOURNAL_BYTES", 10)
     assert seal_if_due_by_age(store) is not None
     assert main_line(reopen(tmp_path)) == ["one", "two"]
     assert seal_if_due_by_age(Store.memory()) is None

@@ -10,11 +10,10 @@ from __future__ import annotations
 from trace_store.errors import LockedError, TraceError
 from trace_store.maintenance.sealing import SealReport, seal
 from trace_store.store import Store
+from trace_store.store.unsealed import INTERVAL_MS, MAXIMUM_JOURNAL_BYTES
 
-INTERVAL_MS = 30_000
 RETRY_MS = 1_000
 """How long after a seal that failed for another reason than a lock the next one is tried at the earliest."""
-MAXIMUM_JOURNAL_BYTES = 8 * 1024 * 1024
 
 
 class SealSchedule:
@@ -55,11 +54,7 @@ def seal_if_due_by_age(store: Store) -> SealReport | None:
         What was done; None when it is not time, or when it cannot be done now.
     """
     try:
-        unsealed = store.unsealed()
-        if unsealed.since is None:
-            return None
-        old = store.clock.now() - unsealed.since >= INTERVAL_MS
-        if not old and unsealed.bytes < MAXIMUM_JOURNAL_BYTES:
+        if not store.unsealed().due(store.clock.now()):
             return None
         return seal(store, wait=False)
     except TraceError:

@@ -7,6 +7,11 @@ if TYPE_CHECKING:
     from trace_store.journal import Journal
 
 
+INTERVAL_MS = 30_000
+"""How long a transaction waits for a seal where many are written."""
+MAXIMUM_JOURNAL_BYTES = 8 * 1024 * 1024
+
+
 class Unsealed:
     """What a seal would write.
 
@@ -26,6 +31,12 @@ class Unsealed:
         self.bytes = size
         self.refs = refs
         self.since = since
+
+    def due(self, now: int) -> bool:
+        """Tell whether it is time to seal: the oldest transaction is old, or there is much."""
+        if self.since is None:
+            return False
+        return now - self.since >= INTERVAL_MS or self.bytes >= MAXIMUM_JOURNAL_BYTES
 
 
 def unsealed_of(journal: Journal) -> Unsealed:

@@ -15,7 +15,7 @@ branch it stands for. Nothing is printed; the exit code is 11 when a ref stands 
 from __future__ import annotations
 
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import full_ref, open_store
+from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
 from trace_cli.runtime import Invocation
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import InvalidInputError, RefNotFoundError
@@ -57,6 +57,7 @@ def run(
             return Transaction((), edits, text) if edits else None
 
         store.transact(build, author=invocation.environment.author)
+        seal_if_due(store)
     return 0
 
 

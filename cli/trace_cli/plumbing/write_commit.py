@@ -23,7 +23,7 @@ written. HEAD as the ref means the branch it stands for.
 
 from __future__ import annotations
 
-from trace_cli.plumbing.support import full_ref, open_store
+from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
 from trace_cli.render.structure import from_json
 from trace_cli.runtime import Invocation
 from trace_store.context.folding import Fold, fold, is_append_only
@@ -65,6 +65,7 @@ def run(invocation: Invocation, *, ref: str | None, file: str | None) -> int:
         data = encode([COMMIT, fields])
         commit = _checked(store, data, fields)
         oid = store.objects.write(data) if ref is None else _update(store, ref, commit, data)
+        seal_if_due(store)
     invocation.line(str(oid))
     return 0
 

@@ -15,7 +15,7 @@ from trace_cli.runtime import Invocation
 from trace_store.history.draft import Draft
 from trace_store.history.walk import summary
 from trace_store.history.writing import CommitResult, new_draft, write
-from trace_store.maintenance.schedule import INTERVAL_MS
+from trace_store.maintenance.schedule import seal_if_due_by_age
 from trace_store.objects.commit import Commit
 from trace_store.repo import Repo
 from trace_store.revision import ref_of
@@ -62,10 +62,9 @@ def opened(ctx: typer.Context, *, quiet: bool = False) -> Iterator[Repo]:
 def finish(repo: Repo, *, quiet: bool) -> None:
     """Make what was written visible to git; quiet commands, of which there may be many, do so now and then."""
     if quiet:
-        since = repo.store.unsealed().since
-        if since is None or repo.store.clock.now() - since < INTERVAL_MS:
-            return
-    repo.seal()
+        seal_if_due_by_age(repo.store)
+    else:
+        repo.seal()
 
 
 def recorded(

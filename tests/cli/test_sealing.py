@@ -1,0 +1,26 @@
+"""What scripts write is sealed now and then, so that the journal stays short and git sees it in the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.command_line import Outcome
+from trace_store.store import unsealed
+
+Run = Callable[..., Outcome]
+
+
+@pytest.mark.parametrize("words", [["update-ref", "refs/heads/x", "HEAD"], ["write-commit"]])
+def test_plumbing_that_writes_seals_when_it_is_time(
+    ok: Run, repository: object, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    ok("commit", "-q", "--user", "x")
+    spec = json.dumps({"ops": []}).encode()
+    ok(*words, stdin=spec if words == ["write-commit"] else b"")
+    assert json.loads(ok("status", "--json").out)["unsealed_transactions"] > 0
+    monkeypatch.setattr(unsealed, "INTERVAL_MS", 0)
+    ok(*words, stdin=spec if words == ["write-commit"] else b"")
+    assert json.loads(ok("status", "--json").out)["unsealed_transactions"] == 0
