@@ -23,6 +23,9 @@ from tests.importers.support.transcripts import (
     lively,
     records_in,
 )
+from tests.support.valid_requests import assert_valid_requests
+from trace_store.context.compiler import ContextCompiler
+from trace_store.history.walk import log
 from trace_store.importers import import_paths
 from trace_store.importers.making import messages_of
 from trace_store.maintenance.checking import fsck
@@ -114,3 +117,17 @@ def test_a_report_is_json(tmp_path: Path) -> None:
     again = json.loads(json.dumps(report.as_map()))
     assert again["outcomes"] == {"message": 20, "source": 7}
     assert again["files"][0]["records"]["assistant"] == {"message": 10}
+
+
+@pytest.mark.parametrize("path", each_real_transcript())
+def test_every_context_of_a_real_transcript_is_a_valid_request(path: Path, tmp_path: Path) -> None:
+    """At the end of each branch, and at commits on the way, compactions among them."""
+    with Store.init(str(tmp_path), durability="fast") as store:
+        import_paths(store, [str(path)])
+        contexts = ContextCompiler(store)
+        for name, tip in store.refs.iterate("refs/heads/"):
+            assert contexts.verify(name).matches
+            line = [entry.oid for entry in log(store, tip, first_parent=True)]
+            for oid in {*line[:: max(1, len(line) // 5)], line[0], line[-1]}:
+                context = contexts.compile(oid)
+                assert_valid_requests(list(context.messages), context.tools)
