@@ -24,6 +24,7 @@ from trace_store.files import APPEND, CREATE, Disk, read_file, replace_file
 _FIELDS = struct.Struct(">32sII")
 _CHECKED_BYTES = _FIELDS.size - 4
 _MAXIMUM_COUNT = (1 << 32) - 1
+_ATTEMPTS = 100
 
 
 class TokenMemo:
@@ -84,8 +85,8 @@ class TokenMemo:
         if self._disk is None or not self._pending:
             return 0
         try:
-            if self._damaged or not self._append(self._disk):
-                self._rewrite(self._disk)
+            if not self._add(self._disk):
+                return 0
         except StorageError:
             return 0
         written = len(self._pending)
@@ -126,21 +127,34 @@ class TokenMemo:
             records += checked + zlib.crc32(checked, self._seed).to_bytes(4)
         return bytes(records)
 
-    def _append(self, disk: Disk) -> bool:
-        """Write what is new behind the last record; False when the file does not end with a whole one."""
-        data = self._records(self._pending)
-        fd = self._open(disk)
-        try:
-            if disk.size(fd) % _FIELDS.size:
-                return False
-            # A short write leaves a torn record, behind which nothing is read.
-            self._damaged = disk.write(fd, data) != len(data)
-        finally:
-            disk.close(fd)
-        return True
+    def _add(self, disk: Disk) -> bool:
+        """Write what is new behind the last record, or the whole file where it has a tear; tell whether all of it."""
+        for _ in range(_ATTEMPTS):
+            try:
+                fd = self._open(disk)
+            except StorageError:
+                self._rewrite(disk)  # a link or a directory has the name; a link is replaced
+                return True
+            try:
+                # Whoever looks without the lock may see another's batch half written, and take it for a tear.
+                disk.lock(fd)
+                if disk.identity(fd) != disk.identity(self._path):
+                    continue  # another process has repaired it
+                if self._damaged:
+                    self._read()
+                if self._damaged or disk.size(fd) % _FIELDS.size:
+                    self._rewrite(disk)
+                    return True
+                data = self._records(self._pending)
+                # A short write leaves a torn record, behind which nothing is read; the next flush mends it.
+                self._damaged = disk.write(fd, data) != len(data)
+                return not self._damaged
+            finally:
+                disk.close(fd)  # which releases the lock
+        raise StorageError("the file of token counts comes and goes", path=self._path)
 
     def _rewrite(self, disk: Disk) -> None:
-        # Read anew: another process may have added to it or repaired it meanwhile.
+        # Read anew: another process may have added to it meanwhile.
         counts = {**self._read(), **self._known()}
         replace_file(disk, self._path, self._records(counts), durable=False)
         self._damaged = False
