@@ -74,7 +74,7 @@ class ObjectStoreSuite:
     """Objects by id."""
 
     def make_objects(self) -> ObjectStore:
-        """Return an empty object store."""
+        """Return an empty object store; whoever tests an implementation overrides this."""
         raise NotImplementedError
 
     def test_what_is_written_is_read(self) -> None:
@@ -133,7 +133,7 @@ class RefStoreSuite:
     """Names of objects, moved in transactions."""
 
     def make_store(self) -> TransactingStore:
-        """Return an empty store."""
+        """Return an empty store; whoever tests an implementation overrides this."""
         raise NotImplementedError
 
     def move(
