@@ -176,3 +176,69 @@ def test_no_source_leaves_it_out_and_adding_it_later_makes_no_second_copy(tmp_pa
     assert again.messages == 0
     assert again.commits <= 1, "only what stands at the end of the file"
     assert set(branches(store)) == set(before)
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_what_was_gone_back_behind_stays_out_of_a_branch_that_others_committed_to(
+    tmp_path: Path, remembers: bool
+) -> None:
+    t = Transcript()
+    t.user("First.")
+    t.assistant("msg_1", text("One."), stop="end_turn")
+    end = t.last
+    t.user("Second.")
+    t.assistant("msg_2", text("Two."), stop="end_turn")
+    t.user("No, another.", parent=end)
+    t.assistant("msg_3", text("Three."), stop="end_turn")
+    path = t.write(tmp_path)
+    said = ["user: First.", "assistant: One.", "user: No, another.", "assistant: Three."]
+    with Store.init(str(tmp_path / "p"), durability="fast") as store:
+        import_paths(store, [path])
+        assert context(store, branches(store)[SESSION]) == said
+        writing.commit(store, [Message("user", "A note of mine.")], author="ada")
+        said.append("user: A note of mine.")
+        for number in range(3):
+            if not remembers:
+                forget(store)
+            t.user(f"And {number}?")
+            said.append(f"user: And {number}?")
+            import_paths(store, [t.write(tmp_path)])
+            assert context(store, branches(store)[SESSION]) == said
+            if not remembers:
+                forget(store)
+            assert import_paths(store, [path]).commits == 0
+            assert context(store, branches(store)[SESSION]) == said
+
+
+@pytest.mark.parametrize("before", [2, 3, 4, 5])
+def test_what_is_gone_back_behind_later_leaves_a_branch_that_others_committed_to(
+    tmp_path: Path, before: int
+) -> None:
+    """The talk goes back behind what was imported before somebody committed, and what was settled by then."""
+    t = Transcript()
+    t.user("First.")
+    t.assistant("msg_1", text("One."), stop="end_turn")
+    end = t.last
+    t.user("Second.")
+    t.assistant("msg_2", text("Two."), stop="end_turn")
+    t.user("Not yet.")
+    t.assistant("msg_3", text("Three."), stop="end_turn")
+    lines, t.lines = t.lines, t.lines[:before]
+    path = t.write(tmp_path)
+    with Store.init(str(tmp_path / "p"), durability="fast") as store:
+        import_paths(store, [path])
+        writing.commit(store, [Message("user", "A note of mine.")], author="ada")
+        t.lines = lines
+        import_paths(store, [t.write(tmp_path)])
+        t.user("No, another.", parent=end)
+        t.assistant("msg_4", text("Four."), stop="end_turn")
+        import_paths(store, [t.write(tmp_path)])
+        assert [
+            line for line in context(store, branches(store)[SESSION]) if "mine" not in line
+        ] == [
+            "user: First.",
+            "assistant: One.",
+            "user: No, another.",
+            "assistant: Four.",
+        ]
+        assert import_paths(store, [path]).commits == 0

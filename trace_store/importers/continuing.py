@@ -9,7 +9,7 @@ Rule: decides what one planned commit becomes; `writing` writes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from trace_store.importers.making import (
     messages_of,
     own_operations,
     put_source,
+    removal,
     stored_message,
 )
 from trace_store.objects import operations as ops
@@ -65,7 +66,7 @@ class Continuation:
         self,
         store: Store,
         tip: ObjectId | None,
-        stop: Container[bytes] = frozenset(),
+        written: Mapping[int, ObjectId | None] | None = None,
         *,
         saved: Mapping[str, Any] | None = None,
     ) -> None:
@@ -74,9 +75,14 @@ class Continuation:
         Args:
             store: where it is.
             tip: its value.
-            stop: commits at which to stop looking, since what lies behind them is not planned again.
+            written: the commits of the plan that are not planned again, by number; nobody looks behind them.
             saved: what `save` returned at the end of the last import.
         """
+        self._written = {} if written is None else written
+        self._numbers: dict[bytes, int] = {}
+        for number, oid in self._written.items():
+            if oid is not None:
+                self._numbers.setdefault(oid, number)
         self._store = store
         self.tip = tip
         self.places: dict[Place, Address] = {}
@@ -92,7 +98,9 @@ class Continuation:
                 for number, index, oid, n in saved["places"]
             }
         for oid, commit in chain(store, tip):
-            if oid in stop:
+            if oid in self._numbers:
+                if saved is None:
+                    self._last = self._numbers[oid]
                 break
             key = key_of(commit)
             if key and not commit.operations and not event_of(commit):
@@ -126,7 +134,9 @@ class Continuation:
         whole = replace(planned, removes=(*abandoned, *planned.removes), records=records)
         present = self._present.get(planned.key)
         if present is not None:
-            return present.commits[0], self._complete(whole, present, gathering, source=source)
+            gone = [address(place) for place in abandoned]
+            made = self._complete(whole, present, gone, gathering, source=source)
+            return present.commits[0], made
         operations = [
             *earlier_operations(whole, gathering.put, address, stored_parts),
             *own_operations(whole, gathering.put, address),
@@ -134,8 +144,8 @@ class Continuation:
         kept = put_source(whole, gathering.put) if source else None
         if not operations and kept is None and not (whole.meta or whole.links):
             return self.tip, None
-        made = self._made(whole, operations, kept, len(planned.messages), gathering)
-        return made.oid, made
+        new = self._made(whole, operations, kept, len(planned.messages), gathering)
+        return new.oid, new
 
     def commits_of(self, planned: PlannedCommit) -> Sequence[ObjectId]:
         """Return what the branch held of a planned commit, oldest first."""
@@ -143,9 +153,18 @@ class Continuation:
         return () if present is None else present.commits
 
     def _complete(
-        self, planned: PlannedCommit, present: _Present, gathering: Gathering, *, source: bool
+        self,
+        planned: PlannedCommit,
+        present: _Present,
+        abandoned: Sequence[Address],
+        gathering: Gathering,
+        *,
+        source: bool,
     ) -> Made | None:
-        """Return the commit that brings what a planned commit has gained, or None when it has gained nothing."""
+        """Return the commit that brings what a planned commit has gained, or None when it has gained nothing.
+
+        What was abandoned goes when it is here all the same; it may have come since, from another of its branches.
+        """
         commits = [read_commit(self._store, oid) for oid in present.commits]
         wording, where = _wording(present.commits, commits)
         for index, address in enumerate(where):
@@ -161,13 +180,16 @@ class Continuation:
         more = stored[len(where) :]
         if more:
             operations.append(ops.append(more))
-        if not operations and not fresh:
+        taken_out = _taken_out(commits)
+        gone = [target for target in abandoned if target not in taken_out]
+        if not operations and not fresh and not gone:
             return None
         if planned.usage and operations:
             first = commits[0]
             operations.append(
                 ops.usage(planned.usage, about=first.parents[0] if first.parents else None)
             )
+        operations = [*removal(gone), *operations]
         rest = replace(
             planned,
             key=f"{planned.key}{GROWN}{len(planned.records)}",
@@ -209,12 +231,45 @@ class Continuation:
         if self._last is None or planned.parent == self._last:
             return ()
         found: list[Place] = []
+        base = self._written_as(planned.parent)
         number: int | None = self._last
-        while number is not None and number != planned.parent and number in self._rows:
-            parent, count = self._rows[number]
+        while number is not None and self._written_as(number) != base:
+            row = self._row(number)
+            if row is None:
+                break
+            parent, count = row
             found += [(number, index) for index in range(count)]
             number = parent
         return tuple(sorted(found))
+
+    def _written_as(self, number: int | None) -> int | None:
+        """Return the number of the commit that stands for a planned one: that before, where there was nothing in it."""
+        if number is None or number in self._rows:
+            return number
+        oid = self._written.get(number)
+        return number if oid is None else self._numbers[oid]
+
+    def _row(self, number: int) -> tuple[int | None, int] | None:
+        """Return the parent of a planned commit, and how many messages it adds."""
+        if number in self._rows:
+            return self._rows[number]
+        oid = self._written.get(number)
+        if oid is None:
+            return None
+        commit = read_commit(self._store, oid)
+        parent = self._numbers.get(commit.parents[0]) if commit.parents else None
+        return parent, len(messages_of(commit))
+
+
+def _taken_out(commits: Sequence[Commit]) -> set[Address]:
+    """Return the messages that some commits remove."""
+    return {
+        (target[0], target[1])
+        for commit in commits
+        for operation in commit.operations
+        if operation.name == ops.REMOVE
+        for target in operation.fields["targets"]
+    }
 
 
 def _base_key(key: str) -> str:

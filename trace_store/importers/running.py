@@ -228,7 +228,7 @@ class Run:
         for _, value in session_refs(store, self._folder(plan)):
             known.add(store, value, made)
         if self._onto is not None or others or memory.continuation is not None:
-            self._continuation = Continuation(store, tip, made, saved=memory.continuation)
+            self._continuation = Continuation(store, tip, memory.oids, saved=memory.continuation)
         self._placing, self._cut = placing, memory.cut
         self._writer = PlanWriter(
             store,
