@@ -1,0 +1,1 @@
+"""What is measured with: transcripts made from installed source text, and real ones given by path."""

@@ -1,0 +1,153 @@
+"""Transcripts of an agent at work, as long as wanted, made from source text and a seed.
+
+A session works on one group of related files: it reads, searches, edits, runs tests, looks at diffs and logs, and
+writes prose between. Two variants bound how much real work repeats itself: in the repetitive one files are read
+again unchanged (about 17 % of all bytes are exact copies of an earlier tool result), in the other hardly ever (0.1 %).
+
+A message is a dict in the form that providers take: `role`, `id`, and `content`, a list of blocks (`text`,
+`tool_use`, `tool_result`). `datasets.as_message` gives Trace's own value of it.
+
+Rule: everything comes from the generator's seed and the files found; no clock, no environment.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from benchmarks.data.sources import Corpus, Group
+from benchmarks.data.workspace import Workspace
+
+JsonMessage = dict[str, Any]
+
+SHORTEST_SESSION, LONGEST_SESSION = 300, 1500
+TURN_CALLS = (3, 25)
+READ_AGAIN_SHARE = 0.26
+QUESTIONS = (
+    "Please look at {name} in {file}: {line}",
+    "{name} is slow for large inputs. Find out why and make it faster.",
+    "The tests of {file} fail since yesterday. {line}",
+    "Rename {name} and change all its callers.",
+    "What does {name} do, and who calls it? {line}",
+    "Add a test for {name} that covers the case where nothing is given.",
+    "Go on.",
+)
+
+
+def generate(
+    count: int, *, seed: int = 1, repetitive: bool = True, corpus: Corpus | None = None
+) -> Iterator[JsonMessage]:
+    """Yield `count` messages.
+
+    Raises:
+        ValueError: no source files were found.
+    """
+    generator = random.Random(f"{seed} {repetitive}")
+    groups = (corpus or Corpus.installed()).groups(generator)
+    made = 0
+    while made < count:
+        length = min(generator.randint(SHORTEST_SESSION, LONGEST_SESSION), count - made)
+        session = _Session(next(groups), generator, repetitive)
+        for message in itertools.islice(session.messages(), length):
+            yield message
+            made += 1
+
+
+class _Session:
+    """One session: its files as they are by now, and what was asked of them so far."""
+
+    def __init__(self, group: Group, generator: random.Random, repetitive: bool) -> None:
+        self._group = group
+        self._generator = generator
+        self._repetitive = repetitive
+        self._workspace = Workspace(group, generator)
+        self._reads: list[tuple[str, int, int]] = []
+        self._prose = itertools.cycle(generator.sample(group.prose, len(group.prose)))
+        self._names = itertools.cycle(generator.sample(group.names, len(group.names)))
+        self._tools: list[Callable[[], tuple[str, dict[str, Any], str]]] = [
+            self._read,
+            self._search,
+            self._edit,
+            self._test,
+            self._diff,
+            self._log,
+        ]
+        self._weights = [46, 16, 16, 10, 4, 8]
+
+    def messages(self) -> Iterator[JsonMessage]:
+        """Yield messages without end, or until all files were read when they are to be read once."""
+        while self._repetitive or not self._workspace.all_read:
+            yield self._message("user", [{"type": "text", "text": self._question()}])
+            for _ in range(self._generator.randint(*TURN_CALLS)):
+                (tool,) = self._generator.choices(self._tools, self._weights)
+                name, given, result = tool()
+                call = f"toolu_{self._generator.getrandbits(96):024x}"
+                use = {"type": "tool_use", "id": call, "name": name, "input": given}
+                yield self._message(
+                    "assistant", [{"type": "text", "text": self._explanation()}, use]
+                )
+                answer = {"type": "tool_result", "tool_use_id": call, "content": result}
+                yield self._message("user", [answer])
+            yield self._message("assistant", [{"type": "text", "text": self._explanation()}])
+
+    def _message(self, role: str, content: list[dict[str, Any]]) -> JsonMessage:
+        return {
+            "role": role,
+            "id": f"msg_{self._generator.getrandbits(96):024x}",
+            "content": content,
+        }
+
+    def _question(self) -> str:
+        generator = self._generator
+        return generator.choice(QUESTIONS).format(
+            name=generator.choice(self._group.names),
+            file=generator.choice(self._group.files).name,
+            line=self._next_prose()[: generator.randint(40, 600)],
+        )
+
+    def _explanation(self) -> str:
+        """Return half a kilobyte to three, of what the files say about themselves."""
+        wanted = min(3000, 400 + int(self._generator.expovariate(1 / 900)))
+        parts: list[str] = []
+        while wanted > 0:
+            part = self._next_prose()[:wanted]
+            parts.append(part)
+            wanted -= len(part) + 40
+        return "\n\n".join(parts)
+
+    def _next_prose(self) -> str:
+        """Return a docstring: any, or each in turn when nothing is to come twice before all came once."""
+        if self._repetitive:
+            return self._generator.choice(self._group.prose)
+        return next(self._prose)
+
+    def _read(self) -> tuple[str, dict[str, Any], str]:
+        generator = self._generator
+        if self._repetitive and self._reads and generator.random() < READ_AGAIN_SHARE:
+            path, start, count = generator.choice(self._reads)
+        else:
+            path, start, count = self._workspace.place_to_read(self._repetitive)
+            self._reads.append((path, start, count))
+        given = {"file_path": path, "offset": start + 1, "limit": count}
+        return "Read", given, self._workspace.numbered(path, start, count)
+
+    def _search(self) -> tuple[str, dict[str, Any], str]:
+        name = self._generator.choice(self._group.names) if self._repetitive else next(self._names)
+        return "Grep", {"pattern": name, "path": "."}, self._workspace.found(name)
+
+    def _edit(self) -> tuple[str, dict[str, Any], str]:
+        path, old, new, shown = self._workspace.edit()
+        given = {"file_path": path, "old_string": old, "new_string": new}
+        return "Edit", given, f"{path} was changed. Around the change it now says:\n{shown}"
+
+    def _test(self) -> tuple[str, dict[str, Any], str]:
+        path = self._workspace.any_path()
+        return "Bash", {"command": f"pytest -q {path}"}, self._workspace.test_log(path)
+
+    def _diff(self) -> tuple[str, dict[str, Any], str]:
+        return "Bash", {"command": "git diff"}, self._workspace.diff(self._repetitive)
+
+    def _log(self) -> tuple[str, dict[str, Any], str]:
+        return "Bash", {"command": "tail -n 200 app.log"}, self._workspace.application_log()
