@@ -18,7 +18,7 @@ from trace_store import (
     ToolCall,
     ToolResult,
 )
-from trace_store.context.columns import DiskColumn
+from trace_store.columns import DiskColumn
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.tokens import (
     MESSAGE_TOKENS,

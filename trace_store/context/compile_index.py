@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
-from trace_store.context.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context.folding import Entry, Fold, ReadCommit, fold, is_append_only
 from trace_store.context.index_records import Header, MessageRecord
 from trace_store.context.wording import prefix_after, prefix_after_ghost

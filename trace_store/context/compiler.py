@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trace_store import revision as revisions
-from trace_store.context.columns import DiskColumn, MemoryColumn
+from trace_store.columns import DiskColumn, MemoryColumn
 from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
 from trace_store.context.compiled import CompiledContext, CompiledMessage, load_tools
 from trace_store.context.folding import Fold, fold

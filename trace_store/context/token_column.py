@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
-from trace_store.context.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context.compile_index import IndexView
 from trace_store.context.index_records import Header, MessageRecord, TokenRecord
 from trace_store.context.tokens import MessageTokens

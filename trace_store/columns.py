@@ -7,8 +7,6 @@ nothing here is synced, and losing a file costs time and nothing else.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from trace_store.errors import StorageError
 from trace_store.files import APPEND, Disk, replace_file, write_all
 
@@ -28,8 +26,10 @@ class OpenColumn:
 
     def __del__(self) -> None:
         # The interpreter may be going down, and what was only read has nothing to lose.
-        with suppress(StorageError, AttributeError, TypeError):
+        try:
             self._disk.close(self._fd)
+        except (StorageError, AttributeError, TypeError):
+            return
 
     def size(self) -> int:
         """Return the length in bytes."""
