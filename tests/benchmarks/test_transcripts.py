@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.data import datasets
-from benchmarks.data.sources import Corpus
-from benchmarks.data.transcripts import JsonMessage, generate
+from benchmarks.real import real_turns
+from benchmarks.sources import Corpus
+from benchmarks.transcripts import VARIANTS, Turn, turns
 
 COUNT = 3000
+REPETITIVE, VARIED = VARIANTS
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +26,20 @@ def corpus() -> Corpus:
     return Corpus([file for file in installed.files if "/" not in file.name][:150])
 
 
-def made(corpus: Corpus, repetitive: bool, count: int = COUNT, seed: int = 1) -> list[JsonMessage]:
-    return list(generate(count, seed=seed, repetitive=repetitive, corpus=corpus))
+def made(corpus: Corpus, variant: str, count: int = COUNT, seed: int = 1) -> list[Turn]:
+    return list(itertools.islice(turns(variant, seed, corpus), count))
 
 
-def copied_share(messages: Iterable[JsonMessage]) -> float:
+def size_bytes(turn: Turn) -> int:
+    return len(json.dumps(turn, ensure_ascii=False).encode())
+
+
+def copied_share(messages: Iterable[Turn]) -> float:
     """Return the share of bytes in tool results that are an exact copy of an earlier one."""
     seen: set[str] = set()
     copied = total = 0
     for message in messages:
-        total += len(datasets.json_line(message))
+        total += size_bytes(message)
         for block in message["content"]:
             if block["type"] == "tool_result":
                 copied += len(block["content"]) if block["content"] in seen else 0
@@ -43,17 +48,13 @@ def copied_share(messages: Iterable[JsonMessage]) -> float:
 
 
 def test_the_same_seed_gives_the_same_messages(corpus: Corpus) -> None:
-    assert made(corpus, True, 400) == made(corpus, True, 400)
-    assert made(corpus, True, 400, seed=2) != made(corpus, True, 400)
+    assert made(corpus, REPETITIVE, 400) == made(corpus, REPETITIVE, 400)
+    assert made(corpus, REPETITIVE, 400, seed=2) != made(corpus, REPETITIVE, 400)
 
 
-def test_a_short_transcript_begins_a_long_one(corpus: Corpus) -> None:
-    assert made(corpus, False, 400) == made(corpus, False, 900)[:400]
-
-
-@pytest.mark.parametrize("repetitive", [True, False])
-def test_sizes_are_those_of_real_sessions(corpus: Corpus, repetitive: bool) -> None:
-    sizes = [len(datasets.json_line(message)) for message in made(corpus, repetitive)]
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_sizes_are_those_of_real_sessions(corpus: Corpus, variant: str) -> None:
+    sizes = [size_bytes(message) for message in made(corpus, variant)]
     assert len(sizes) == COUNT
     tenths = statistics.quantiles(sizes, n=10)
     assert 2_300 < statistics.mean(sizes) < 4_500
@@ -62,40 +63,25 @@ def test_sizes_are_those_of_real_sessions(corpus: Corpus, repetitive: bool) -> N
 
 
 def test_one_variant_repeats_itself_and_the_other_hardly(corpus: Corpus) -> None:
-    assert 0.10 < copied_share(made(corpus, True)) < 0.25
-    assert copied_share(made(corpus, False)) < 0.01
+    assert 0.10 < copied_share(made(corpus, REPETITIVE)) < 0.25
+    assert copied_share(made(corpus, VARIED)) < 0.01
 
 
 def test_calls_and_results_are_paired_and_ids_are_unique(corpus: Corpus) -> None:
-    messages = made(corpus, True, 1000)
+    messages = made(corpus, REPETITIVE, 1000)
     assert len({message["id"] for message in messages}) == 1000
     calls: set[str] = set()
     for message in messages:
         for block in message["content"]:
-            if block["type"] == "tool_use":
+            if block["type"] == "tool_call":
                 calls.add(block["id"])
             if block["type"] == "tool_result":
-                assert block["tool_use_id"] in calls
+                assert block["call_id"] in calls
 
 
-def test_every_message_is_one_for_trace(corpus: Corpus) -> None:
-    roles = {datasets.as_message(message).role for message in made(corpus, True, 200)}
-    assert roles == {"user", "assistant"}
-
-
-def test_a_file_is_made_once_and_read_back(corpus: Corpus, tmp_path: Path) -> None:
-    path = datasets.transcript(tmp_path, 300, corpus=corpus)
-    before = path.stat().st_mtime_ns
-    assert datasets.transcript(tmp_path, 300, corpus=corpus) == path
-    assert path.stat().st_mtime_ns == before
-    assert list(tmp_path.iterdir()) == [path]
-    assert list(datasets.messages(path)) == made(corpus, True, 300)
-    assert list(datasets.messages(path, 7)) == made(corpus, True, 7)
-
-
-def test_no_source_files_is_said(tmp_path: Path) -> None:
+def test_no_source_files_is_said() -> None:
     with pytest.raises(ValueError, match="no source files"):
-        list(generate(1, corpus=Corpus([])))
+        next(turns(REPETITIVE, 1, Corpus([])))
 
 
 def test_real_transcripts_become_messages(tmp_path: Path) -> None:
@@ -111,10 +97,9 @@ def test_real_transcripts_become_messages(tmp_path: Path) -> None:
     }
     source = tmp_path / "session.jsonl"
     source.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    path = datasets.real_transcript(tmp_path / "work", [str(source)])
-    (message,) = datasets.messages(path)
-    assert datasets.as_message(message).text == "Where is the bug?"
-    assert not set(message) & set(datasets.PLACE_FIELDS)
+    (turn,) = real_turns([str(source)])
+    assert turn["role"] == "user"
+    assert turn["content"] == [{"type": "text", "text": "Where is the bug?"}]
 
 
 def test_all_files_come_before_any_comes_again(corpus: Corpus) -> None:

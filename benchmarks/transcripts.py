@@ -4,24 +4,27 @@ A session works on one group of related files: it reads, searches, edits, runs t
 writes prose between. Two variants bound how much real work repeats itself: in the repetitive one files are read
 again unchanged (about 17 % of all bytes are exact copies of an earlier tool result), in the other hardly ever (0.1 %).
 
-A message is a dict in the form that providers take: `role`, `id`, and `content`, a list of blocks (`text`,
-`tool_use`, `tool_result`). `datasets.as_message` gives Trace's own value of it.
-
 Rule: everything comes from the generator's seed and the files found; no clock, no environment.
 """
 
 from __future__ import annotations
 
-import itertools
+import json
 import random
 from collections.abc import Callable, Iterator
+from itertools import cycle, islice
 from typing import Any
 
-from benchmarks.data.sources import Corpus, Group
-from benchmarks.data.workspace import Workspace
+from benchmarks.sources import Corpus, Group
+from benchmarks.workspace import Workspace
 
-JsonMessage = dict[str, Any]
+# One message as plain JSON: {"id", "role", "content": [part]}, where a part is one of
+#   {"type": "text", "text"}
+#   {"type": "tool_call", "id", "name", "arguments"}   arguments are JSON text
+#   {"type": "tool_result", "call_id", "content"}      content is text
+Turn = dict[str, Any]
 
+VARIANTS = ("repetitive", "varied")
 SHORTEST_SESSION, LONGEST_SESSION = 300, 1500
 TURN_CALLS = (3, 25)
 READ_AGAIN_SHARE = 0.26
@@ -36,23 +39,21 @@ QUESTIONS = (
 )
 
 
-def generate(
-    count: int, *, seed: int = 1, repetitive: bool = True, corpus: Corpus | None = None
-) -> Iterator[JsonMessage]:
-    """Yield `count` messages.
+def turns(variant: str, seed: int, corpus: Corpus | None = None) -> Iterator[Turn]:
+    """Yield messages without end.
+
+    Args:
+        variant: one of VARIANTS.
+        seed: chooses everything that is left to chance.
+        corpus: the source text; None takes what is installed.
 
     Raises:
         ValueError: no source files were found.
     """
-    generator = random.Random(f"{seed} {repetitive}")
-    groups = (corpus or Corpus.installed()).groups(generator)
-    made = 0
-    while made < count:
-        length = min(generator.randint(SHORTEST_SESSION, LONGEST_SESSION), count - made)
-        session = _Session(next(groups), generator, repetitive)
-        for message in itertools.islice(session.messages(), length):
-            yield message
-            made += 1
+    generator = random.Random(f"{seed} {variant}")
+    for group in (corpus or Corpus.installed()).groups(generator):
+        session = _Session(group, generator, variant == "repetitive")
+        yield from islice(session.turns(), generator.randint(SHORTEST_SESSION, LONGEST_SESSION))
 
 
 class _Session:
@@ -64,8 +65,8 @@ class _Session:
         self._repetitive = repetitive
         self._workspace = Workspace(group, generator)
         self._reads: list[tuple[str, int, int]] = []
-        self._prose = itertools.cycle(generator.sample(group.prose, len(group.prose)))
-        self._names = itertools.cycle(generator.sample(group.names, len(group.names)))
+        self._prose = cycle(generator.sample(group.prose, len(group.prose)))
+        self._names = cycle(generator.sample(group.names, len(group.names)))
         self._tools: list[Callable[[], tuple[str, dict[str, Any], str]]] = [
             self._read,
             self._search,
@@ -76,28 +77,27 @@ class _Session:
         ]
         self._weights = [46, 16, 16, 10, 4, 8]
 
-    def messages(self) -> Iterator[JsonMessage]:
+    def turns(self) -> Iterator[Turn]:
         """Yield messages without end, or until all files were read when they are to be read once."""
         while self._repetitive or not self._workspace.all_read:
-            yield self._message("user", [{"type": "text", "text": self._question()}])
+            yield self._turn("user", {"type": "text", "text": self._question()})
             for _ in range(self._generator.randint(*TURN_CALLS)):
                 (tool,) = self._generator.choices(self._tools, self._weights)
                 name, given, result = tool()
                 call = f"toolu_{self._generator.getrandbits(96):024x}"
-                use = {"type": "tool_use", "id": call, "name": name, "input": given}
-                yield self._message(
-                    "assistant", [{"type": "text", "text": self._explanation()}, use]
+                arguments = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+                yield self._turn(
+                    "assistant",
+                    {"type": "text", "text": self._explanation()},
+                    {"type": "tool_call", "id": call, "name": name, "arguments": arguments},
                 )
-                answer = {"type": "tool_result", "tool_use_id": call, "content": result}
-                yield self._message("user", [answer])
-            yield self._message("assistant", [{"type": "text", "text": self._explanation()}])
+                answer = {"type": "tool_result", "call_id": call, "content": result}
+                yield self._turn("tool", answer)
+            yield self._turn("assistant", {"type": "text", "text": self._explanation()})
 
-    def _message(self, role: str, content: list[dict[str, Any]]) -> JsonMessage:
-        return {
-            "role": role,
-            "id": f"msg_{self._generator.getrandbits(96):024x}",
-            "content": content,
-        }
+    def _turn(self, role: str, *content: dict[str, str]) -> Turn:
+        number = self._generator.getrandbits(96)
+        return {"id": f"msg_{number:024x}", "role": role, "content": list(content)}
 
     def _question(self) -> str:
         generator = self._generator

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from benchmarks.data.sources import Group
+from benchmarks.sources import Group
 
 LONGEST_LINE = 400
 FEWEST_LINES = 8

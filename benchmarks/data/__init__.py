@@ -1,1 +1,0 @@
-"""What is measured with: transcripts made from installed source text, and real ones given by path."""
