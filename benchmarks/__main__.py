@@ -1,0 +1,212 @@
+"""`python -m benchmarks`: choose jobs, run them, print tables. Each option says what it does."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks import machine, results
+from benchmarks.ground import Ground
+from benchmarks.job import Job
+from benchmarks.jobs import JOBS
+from benchmarks.messages import REAL, VARIANTS
+from benchmarks.report import ratios, tables, write_page
+from benchmarks.running import run
+
+QUICK_SIZE = 60
+QUICK_ROUNDS = 3
+
+
+def main(arguments: list[str]) -> int:
+    """Run the program and return its exit code."""
+    options = _parser().parse_args(arguments)
+    if options.list:
+        for job in JOBS:
+            print(f"{job.name:14} {', '.join(_short(each) for each in job.sizes):14} {job.title}")
+            print(" " * 29 + "; ".join(each.name for each in job.contestants))
+        return 0
+    if options.report is None:
+        output = options.resume or options.output or options.work / "results.jsonl"
+        measured = _measure(options, output, shlex.join(["python", "-m", "benchmarks", *arguments]))
+        lines = {key: line for key, line in results.read(output).items() if key[:3] in measured}
+    else:
+        lines = results.read(options.report)
+    if options.json:
+        print(json.dumps(ratios(lines), indent=1, ensure_ascii=False))
+    else:
+        print(tables(lines), end="")
+    if options.page is not None:
+        write_page(options.page, tables(lines))
+    return 0
+
+
+def _measure(options: argparse.Namespace, output: Path, command: str) -> set[tuple[str, int, str]]:
+    """Run the chosen jobs, add to the result file and return which they were."""
+    done = results.read(options.resume) if options.resume else {}
+    chosen: set[tuple[str, int, str]] = set()
+    for job in JOBS:
+        if options.job and job.name not in options.job:
+            continue
+        kept = tuple(
+            x for x in job.contestants if not options.peer or _wanted(x.peer, options.peer)
+        )
+        if not kept:
+            continue
+        job = job._replace(contestants=kept)
+        sizes = [QUICK_SIZE] if options.quick else options.size or job.sizes
+        for variant, size in _grounds(options, job, sizes):
+            _say(f"{job.name}, {size} messages, {variant}")
+            ground = Ground(
+                options.work,
+                variant,
+                size,
+                seed=options.seed,
+                limit=options.limit,
+                real=tuple(options.transcripts),
+            )
+            group = (job.name, ground.size, variant)
+            chosen.add(group)
+            if not all(results.Key(*group, each.name) in done for each in kept):
+                _run(job, ground, options, output, command)
+    return chosen
+
+
+def _grounds(
+    options: argparse.Namespace, job: Job, sizes: Sequence[int]
+) -> Iterator[tuple[str, int]]:
+    """Yield variants and sizes; real transcripts are as many as they are, and only if they were given."""
+    for variant in options.variant or job.variants:
+        if variant != REAL:
+            yield from ((variant, size) for size in sizes)
+        elif options.transcripts:
+            yield REAL, sys.maxsize
+
+
+def _run(job: Job, ground: Ground, options: argparse.Namespace, output: Path, command: str) -> None:
+    """Run one job at one size and add its lines to the result file."""
+    before = machine.load_average()
+    rounds = options.rounds or (min(QUICK_ROUNDS, job.rounds) if options.quick else job.rounds)
+    outcomes = run(job, ground, rounds)
+    common = {
+        "job": job.name,
+        "size": ground.size,
+        "variant": ground.variant,
+        "unit": job.unit,
+        "load": [before, machine.load_average()],
+        "machine": machine.machine(ground.work),
+        "command": command,
+        "date": machine.now(),
+        "seed": ground.seed,
+    }
+    results.add(
+        output,
+        [
+            {**common, **each._asdict(), "versions": machine.versions(each.peer)}
+            for each in outcomes
+        ],
+    )
+
+
+def _wanted(peer: str, names: list[str]) -> bool:
+    return peer.startswith("trace") or any(peer.startswith(name) for name in names)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _size(text: str) -> int:
+    """Read 100, 10k or 1m."""
+    steps = {"k": 1000, "m": 1_000_000}
+    step = steps.get(text[-1:].lower(), 1)
+    try:
+        size = int(text[: -1 if step > 1 else None]) * step
+    except ValueError:
+        size = 0
+    if size < 1:
+        raise argparse.ArgumentTypeError(f"not a number of messages: {text!r}")
+    return size
+
+
+def _short(size: int) -> str:
+    return f"{size // 1000}k" if size % 1000 == 0 else str(size)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure Trace beside its peers, in one run."
+    )
+    add = parser.add_argument
+    add("--list", action="store_true", help="name the jobs, their sizes and contestants")
+    add(
+        "--job",
+        action="append",
+        choices=[job.name for job in JOBS],
+        metavar="NAME",
+        help="run this job only; may be given again",
+    )
+    add(
+        "--size",
+        action="append",
+        type=_size,
+        help="messages in a store, as 10k; may be given again",
+    )
+    add("--variant", action="append", choices=VARIANTS, help="the kind of transcripts")
+    add(
+        "--transcripts",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help=f"real transcripts, for the variant {REAL}; may be given again",
+    )
+    add("--peer", action="append", metavar="NAME", help="beside Trace, run only peers of this name")
+    add("--rounds", type=int, metavar="N", help="samples of each contestant")
+    add(
+        "--quick",
+        action="store_true",
+        help=f"{QUICK_ROUNDS} samples of {QUICK_SIZE} messages: a smoke test",
+    )
+    add(
+        "--limit",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="what building a store, and sampling a contestant, may take (300)",
+    )
+    add("--seed", type=int, default=1, help="makes the messages and the order of samples (1)")
+    add(
+        "--work",
+        type=Path,
+        default=Path(".benchmarks"),
+        metavar="FOLDER",
+        help="where messages and stores are kept for the next run (.benchmarks)",
+    )
+    add(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="add results here (results.jsonl in the work folder)",
+    )
+    add("--resume", type=Path, metavar="FILE", help="add results here, and skip what it has")
+    add(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="measure nothing; print the tables of a result file",
+    )
+    add(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="also write the tables between the markers of a page",
+    )
+    add("--json", action="store_true", help="print ratios as JSON instead of tables")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,8 @@
+"""The table of jobs, in the order in which they run and are shown."""
+
+from __future__ import annotations
+
+from benchmarks.job import Job
+from benchmarks.jobs import appends, compiles
+
+JOBS: tuple[Job, ...] = (*appends.JOBS, *compiles.JOBS)

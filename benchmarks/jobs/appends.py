@@ -1,0 +1,57 @@
+"""Appending one message, or a batch, to a store that is open."""
+
+from __future__ import annotations
+
+from benchmarks.job import Job, Row
+from benchmarks.samplers import appending
+
+SIZES = (10_000, 100_000)
+
+JOBS = (
+    Job(
+        name="append",
+        title="One message into an open store, which survives power loss when the call returns",
+        unit="s",
+        sizes=SIZES,
+        rounds=400,
+        contestants=(
+            appending("Trace", "trace", "durable"),
+            appending("SQLite FULL, content-addressed", "sqlite-addressed", "FULL"),
+            appending("SQLite FULL, plain table", "sqlite", "FULL"),
+            appending("JSON Lines, fdatasync", "jsonl", "fdatasync"),
+        ),
+        rows=(
+            Row("durable append", "Trace", "SQLite FULL, content-addressed", 1.5, 2.4),
+            Row("durable append", "Trace", "SQLite FULL, plain table", 1.1, 1.3),
+        ),
+    ),
+    Job(
+        name="append-fast",
+        title="One message into an open store, which survives the end of the process",
+        unit="s",
+        sizes=SIZES,
+        rounds=1000,
+        contestants=(
+            appending("Trace", "trace", "fast"),
+            appending("SQLite NORMAL, content-addressed", "sqlite-addressed", "NORMAL"),
+            appending("SQLite NORMAL, plain table", "sqlite", "NORMAL"),
+            appending("JSON Lines, write", "jsonl", "write"),
+        ),
+        rows=(Row("non-durable append", "Trace", "SQLite NORMAL, content-addressed", 4, 8),),
+    ),
+    Job(
+        name="append-batch",
+        title="20 messages in one durable transaction, for each message",
+        unit="s",
+        sizes=SIZES,
+        rounds=100,
+        contestants=(
+            appending("Trace, 20 a sync", "trace", "durable", batch=20),
+            appending("SQLite FULL, a row a transaction", "sqlite", "FULL"),
+            appending("SQLite FULL, 20 a transaction", "sqlite", "FULL", batch=20),
+        ),
+        rows=(
+            Row("durable, 20 a batch", "Trace, 20 a sync", "SQLite FULL, a row a transaction", 8),
+        ),
+    ),
+)

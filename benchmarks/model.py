@@ -1,0 +1,64 @@
+"""What a message and a peer are. Peers are modules of `peers/`, whose `__init__` holds the table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+Turn = dict[str, Any]
+"""One message as plain JSON, as `data.datasets` makes it."""
+
+
+class Unavailable(Exception):  # noqa: N818
+    """A peer, or a form of a job, that cannot run here; the text says why."""
+
+
+class Work(NamedTuple):
+    """What was done, so that all contestants of a job provably did the same.
+
+    Attributes:
+        messages: how many were handled.
+        amount: characters or bytes of them, as the job has it.
+    """
+
+    messages: int
+    amount: int
+
+
+# What a cold task returns: called after the clock has stopped, it tells what was done.
+Proof = Callable[[], Work]
+
+
+class Peer(Protocol):
+    """A way to keep messages.
+
+    Attributes:
+        store: the folder's name among the stores of one size; peers that only differ in how they sync share one.
+        packages: the distributions whose versions are recorded.
+    """
+
+    store: str
+    packages: tuple[str, ...]
+
+    def build(self, folder: Path, turns: Iterable[Turn]) -> None:
+        """Store the turns, one a commit, as they stand after housekeeping. `turns` ends early at a limit."""
+        ...
+
+
+class Writer(Protocol):
+    """A store that is open for writing."""
+
+    def prepare(self, turn: Turn) -> Any:
+        """Return the message in the form in which a program would hold it before it is stored."""
+        ...
+
+    def append(self, messages: list[Any]) -> None:
+        """Store prepared messages in one transaction that moves the branch."""
+        ...
+
+    def count(self) -> int:
+        """Return how many messages the branch holds."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,32 @@
+"""The table of peers. A peer is loaded when it is first needed, so that one whose package is missing is only named."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+from benchmarks.model import Unavailable
+
+# Name: the module of this package, and the class in it with its arguments.
+PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
+    "trace": ("trace", "Trace", ()),
+    "sqlite": ("sqlite", "Plain", ()),
+    "sqlite-addressed": ("sqlite", "Addressed", ()),
+    "jsonl": ("jsonl", "JsonLines", ()),
+}
+
+
+@functools.cache
+def load(name: str) -> Any:
+    """Return the peer.
+
+    Raises:
+        Unavailable: a package is not installed, or the peer says that it cannot run here.
+    """
+    module, class_name, arguments = PEERS[name]
+    try:
+        found = importlib.import_module(f"benchmarks.peers.{module}")
+    except ImportError as error:
+        raise Unavailable(f"not installed: {error.name or error}") from error
+    return getattr(found, class_name)(*arguments)

@@ -1,0 +1,138 @@
+"""One job at one size: all contestants in turns, so that what disturbs the machine disturbs all alike."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any, NamedTuple
+
+from benchmarks.ground import Ground
+from benchmarks.job import Contestant, Job, Sampler
+from benchmarks.model import Unavailable, Work
+from benchmarks.summary import paired, summary
+
+
+class Outcome(NamedTuple):
+    """What became of one contestant.
+
+    Attributes:
+        contestant: its name.
+        peer: its peer's name.
+        reached: how many messages its store held.
+        seconds: how long preparing and sampling took.
+        summary: n, median, p10 and p90 of its samples in the job's unit; None when there are none.
+        ratios: for each contestant of Trace, the summary of this one divided by it, round by round.
+        work: what a sample did.
+        note: why there are no samples, or fewer, or of a smaller store; else empty.
+    """
+
+    contestant: str
+    peer: str
+    reached: int
+    seconds: float
+    summary: dict[str, float] | None
+    ratios: dict[str, dict[str, float]]
+    work: Work | None
+    note: str
+
+
+class _Runner:
+    """A contestant while it runs."""
+
+    def __init__(self, contestant: Contestant) -> None:
+        self.contestant = contestant
+        self.sampler: Sampler | None = None
+        self.samples: dict[int, float] = {}
+        self.seconds = 0.0
+        self.reached = 0
+        self.note = ""
+        self.work: Work | None = None
+
+    def start(self, ground: Ground) -> None:
+        began = time.perf_counter()
+        try:
+            self.sampler = self.contestant.start(ground, self.contestant.peer)
+            self.reached = self.sampler.reached
+        except Exception as error:  # noqa: BLE001  whatever a peer fails with is told in its line
+            self.note = _reason(error)
+        self.seconds = time.perf_counter() - began
+
+    def sample(self, round_: int, budget: float) -> None:
+        if self.sampler is None:
+            return
+        began = time.perf_counter()
+        try:
+            self.samples[round_] = self.sampler.sample()
+            self.work = self.sampler.work
+        except Exception as error:  # noqa: BLE001
+            self._stop(_reason(error))
+            return
+        self.seconds += time.perf_counter() - began
+        if self.seconds > budget:
+            self._stop(f"stopped after {len(self.samples)} samples: {budget:.0f} s were used up")
+
+    def finish(self) -> None:
+        if self.sampler is None:
+            return
+        try:
+            self.sampler.close()
+        except Exception as error:  # noqa: BLE001
+            self.note = _reason(error)
+            self.samples.clear()
+        self.sampler = None
+
+    def _stop(self, note: str) -> None:
+        self.note = note
+        self.finish()
+
+
+def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
+    """Measure all contestants of a job and return what became of each."""
+    runners = [_Runner(each) for each in job.contestants]
+    try:
+        for runner in runners:
+            runner.start(ground)
+        order = list(runners)
+        chance = random.Random(ground.seed)
+        for round_ in range(rounds):
+            chance.shuffle(order)
+            for runner in order:
+                runner.sample(round_, ground.limit)
+    finally:
+        for runner in runners:
+            runner.finish()
+    return _outcomes(runners, ground.size)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
+
+
+def _outcomes(runners: list[_Runner], size: int) -> list[Outcome]:
+    ours = [each for each in runners if each.contestant.peer.startswith("trace")]
+    works = [each.work for each in ours if each.work]
+    found = []
+    for each in runners:
+        note = each.note
+        if each.work and works and each.reached == ours[0].reached and each.work != works[0]:
+            note = f"did other work: {tuple(each.work)}, not {tuple(works[0])}"
+        if each.samples and each.reached < size and not note:
+            note = f"its store came to {each.reached} messages before the limit"
+        ratios: dict[str, dict[str, Any]] = {}
+        for mine in ours:
+            ratio = paired(each.samples, mine.samples) if mine is not each else None
+            if ratio:
+                ratios[mine.contestant.name] = ratio
+        found.append(
+            Outcome(
+                contestant=each.contestant.name,
+                peer=each.contestant.peer,
+                reached=each.reached,
+                seconds=round(each.seconds, 3),
+                summary=summary(list(each.samples.values())) if each.samples else None,
+                ratios=ratios,
+                work=each.work,
+                note=note,
+            )
+        )
+    return found
