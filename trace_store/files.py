@@ -13,12 +13,17 @@ import stat
 import sys
 
 from trace_store.errors import StorageError
+from trace_store.ident import SystemClock
 
 READ = "read"
 APPEND = "append"
 CREATE = "create"
 
 MAXIMUM_READ_BYTES = 1 << 31
+SETTLED_MS = 50
+"""Kernels note times every 1 to 10 ms: what was changed longer ago than this has another time at its next change."""
+_MILLISECOND = 1_000_000
+_CLOCK = SystemClock()
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _COMMON = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for its other end
@@ -35,9 +40,7 @@ _NO_LINK = (errno.EEXIST, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK
 if sys.platform == "win32":
     import msvcrt
 
-    _LOCK_OFFSET = (
-        1 << 40
-    )  # Windows locks are mandatory, so the locked byte lies beyond any content
+    _LOCK_OFFSET = 1 << 40  # Windows locks are mandatory, so it lies beyond any content
 
     def _flock(fd: int, blocking: bool) -> bool:
         os.lseek(fd, _LOCK_OFFSET, os.SEEK_SET)
@@ -167,6 +170,25 @@ class Disk:
             if error.errno in _ABSENT:
                 return None
             raise _failure(error, path) from error
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is anything at a path; cheaper than `stat` where mostly nothing is."""
+        return os.access(path, os.F_OK)
+
+    def stamp(self, path: str) -> object:
+        """Return a value to compare with a later one: equal means that the path has not changed; None when absent.
+
+        Take it before reading what it stands for. A file or directory that was changed a moment ago, or whose file
+        system notes whole milliseconds only, gets a value that equals no other.
+        """
+        found = self.stat(path)
+        if found is None:
+            return None
+        changed = found.st_mtime_ns
+        settled = _CLOCK.now() - changed // _MILLISECOND > SETTLED_MS
+        if changed % _MILLISECOND and settled:
+            return found.st_dev, found.st_ino, found.st_size, changed, found.st_ctime_ns
+        return object()
 
     def names(self, path: str) -> list[str]:
         """Return the names in a directory, sorted; none when it is absent."""

@@ -77,6 +77,9 @@ def check_author(author: str) -> str:
     Raises:
         InvalidInputError: empty, over 1,024 bytes, not strict UTF-8, or holding control characters.
     """
+    plain = author.isascii() and author.isprintable()
+    if plain and len(author) <= MAXIMUM_AUTHOR_BYTES and author.strip():
+        return author  # as nearly always
     try:
         size = len(author.encode())
     except UnicodeEncodeError:

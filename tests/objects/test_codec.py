@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import blake3
+import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +59,31 @@ def test_a_value_has_one_spelling(values: list[Any]) -> None:
     data = codec.encode(["kind", *values])
     assert codec.decode(data) == ["kind", *values]
     assert codec.is_canonical(data)
+
+
+@given(VALUES, st.randoms(use_true_random=False))
+def test_the_order_in_which_a_map_was_written_does_not_show(value: Any, random: Random) -> None:
+    """What is in order already is written as it is, anything else after it was sorted; the bytes are the same."""
+
+    def shuffled(value: Any) -> Any:
+        if isinstance(value, list):
+            return tuple(map(shuffled, value)) if random.random() < 0.5 else [*map(shuffled, value)]
+        if isinstance(value, dict):
+            keys = list(value)
+            random.shuffle(keys)
+            return {key: shuffled(value[key]) for key in keys}
+        return value
+
+    def in_order(value: Any) -> Any:
+        if isinstance(value, list):
+            return [in_order(item) for item in value]
+        if isinstance(value, dict):
+            return {key: in_order(value[key]) for key in sorted(value)}
+        return value
+
+    expected = msgpack.packb(["kind", in_order(value)])
+    assert codec.encode(["kind", shuffled(value)]) == expected
+    assert codec.encode(["kind", in_order(value)]) == expected
 
 
 @given(st.binary(max_size=400))

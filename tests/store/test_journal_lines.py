@@ -148,17 +148,20 @@ class TestLines:
         one = new_store(tmp_path, disk=disk)
         append(one, "1")
         two = reopen(tmp_path)
+        seal(two)
+        append(two, "2")  # so that the first lists the journals again
 
         def seal_twice() -> None:
-            for text in ("2", "3"):
+            for text in ("3", "4"):
                 seal(two)
                 append(two, text)
 
         disk.hook = seal_twice
         one.refs.read(MAIN)
-        append(one, "4")
+        assert disk.hook is None
+        append(one, "5")
         again = reopen(tmp_path)
-        assert main_line(again) == ["1", "2", "3", "4"]
+        assert main_line(again) == ["1", "2", "3", "4", "5"]
         assert [name for name, _ in again.refs.iterate()] == [MAIN]
 
     def test_large_numbers_count(self, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from trace_store.journal import RefFold
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs import ReflogEntry, check_ref_name, is_ref_name
+from trace_store.refs import Head, ReflogEntry, check_ref_name, is_ref_name
 from trace_store.refs.reflog import append_log, encode_entry, read_log
 from trace_store.refs.resolving import Lineage, resolve
 from trace_store.store import Store
@@ -394,6 +394,28 @@ class TestTipFiles:
             "refs/heads/a/b/c",
         ]
         assert errors(store) == []
+
+    def test_what_is_remembered_of_a_folder_ends_with_its_next_change(self, tmp_path: Path) -> None:
+        """The folder and HEAD have rested, so they are not read again; then git, and somebody, change them."""
+        disk = RecordingDisk()
+        store = new_store(tmp_path, disk=disk)
+        root = append(store, "root")
+        other = append(store, "other side", OTHER, parent=root)
+        seal(store)
+        folder, head = tmp_path / ".trace/refs/heads/main", tmp_path / ".trace/HEAD"
+        store.refs.set_head(MAIN)
+        for path in (folder, head):
+            os.utime(path, ns=(1_600_000_000_000_000_001,) * 2)
+        own = append(store, "own")
+        assert store.refs.head() == Head(MAIN, own)
+        disk.reset()
+        own = append(store, "own again")
+        assert disk.opened == 0
+        assert store.refs.tips(MAIN) == (own,)
+        (folder / str(other)).touch()
+        assert store.refs.tips(MAIN) == (own, other)
+        head.write_text(f"ref: {OTHER}\n")
+        assert store.refs.head() == Head(OTHER, other)
 
     def test_a_lost_published_file_only_forgets(self, tmp_path: Path) -> None:
         store = new_store(tmp_path)

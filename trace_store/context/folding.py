@@ -258,7 +258,7 @@ def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
 
 def is_append_only(commit: Commit) -> bool:
     """Tell whether a commit leaves all earlier messages as they are, so that it only adds at the end."""
-    return all(operation.name in _ADDS_AT_END for operation in commit.operations)
+    return all(operation.name in ops.ADDS_AT_END for operation in commit.operations)
 
 
 def _first_parents(oid: bytes, read_commit: ReadCommit) -> list[tuple[bytes, Commit]]:
@@ -396,4 +396,3 @@ _APPLY: dict[str, Callable[[Fold, Operation, _Making], None]] = {
     ops.TOOLS: _tools,
     ops.USAGE: _usage,
 }
-_ADDS_AT_END = (ops.APPEND, ops.TOOLS, ops.USAGE)

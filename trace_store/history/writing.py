@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from trace_store import revision as revisions
-from trace_store.context.folding import Fold, fold, is_append_only
+from trace_store.context.folding import Fold, fold
 from trace_store.context.parsing import Given
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import (
@@ -80,12 +80,12 @@ def write(
     if not draft.operations:
         raise InvalidOperationError("there is nothing to commit")
     check_author(author)
-    head = store.refs.head()
-    ref = head.ref if branch is None else branch_ref(store, branch)
+    ref = store.refs.head_target() if branch is None else branch_ref(store, branch)
     writer = _Writer(store, draft, author, message, meta, links, merge, onto)
-    if ref is None:
+    if isinstance(ref, ObjectId):
         return _write_detached(store, writer, author, durability)
-    writer.check(onto or store.refs.read(ref))  # outside the lock, where it may take long
+    if not writer.only_appends:
+        writer.check(onto or store.refs.read(ref))  # outside the lock, where it may take long
     store.transact(
         lambda view: writer.make(view.read(ref), ref, view), author=author, durability=durability
     )
@@ -193,6 +193,7 @@ class _Writer:
         self._onto = onto
         self._checked: ObjectId | bool | None = False
         self._result: CommitResult | None = None
+        self.only_appends = all(o.name in ops.ADDS_AT_END for o in draft.operations)
 
     def written(self) -> CommitResult:
         """Return what the transaction wrote."""
@@ -211,7 +212,8 @@ class _Writer:
                 raise RefChangedError(
                     f"{ref or 'HEAD'} moved meanwhile", ref=ref, expected=base, actual=tip
                 )
-        self.check(base)
+        if not self.only_appends:
+            self.check(base)
         made = self._commit(base)
         data = made.encode()
         oid = hash_object(data)
@@ -225,22 +227,21 @@ class _Writer:
         if self._checked is not False and self._checked == tip:
             return
         made = self._commit(tip)
-        if not is_append_only(made):
-            read = cache(lambda oid: read_commit(oid, self._store.objects.read))
-            state = Fold() if tip is None else fold(tip, read)
-            others: list[Fold | None] = [None] * len(made.parents)
-            for operation in made.operations:
-                if operation.name == ops.INCLUDE:
-                    number = operation.fields["parent"]
-                    if number < len(made.parents):
-                        others[number] = fold(made.parents[number], read)
-            try:
-                state.apply(ops.HERE, made, others)
-            except InvalidOperationError as error:
-                # To the writer of an operation it is the message that is not there.
-                if isinstance(error.__cause__, MessageNotFoundError):
-                    raise error.__cause__ from None
-                raise
+        read = cache(lambda oid: read_commit(oid, self._store.objects.read))
+        state = Fold() if tip is None else fold(tip, read)
+        others: list[Fold | None] = [None] * len(made.parents)
+        for operation in made.operations:
+            if operation.name == ops.INCLUDE:
+                number = operation.fields["parent"]
+                if number < len(made.parents):
+                    others[number] = fold(made.parents[number], read)
+        try:
+            state.apply(ops.HERE, made, others)
+        except InvalidOperationError as error:
+            # To the writer of an operation it is the message that is not there.
+            if isinstance(error.__cause__, MessageNotFoundError):
+                raise error.__cause__ from None
+            raise
         self._checked = tip
 
     def _commit(self, tip: ObjectId | None) -> Commit:

@@ -35,7 +35,7 @@ class JournalFile:
     """An open journal.
 
     Attributes:
-        number, fd, identity: which file it is.
+        number, path, fd, identity: which file it is.
         end: where the valid frames read so far end.
         closed: nothing is written to it any more.
         refusal: why it may only be read; None when it may be written.
@@ -54,12 +54,14 @@ class JournalFile:
         "identity",
         "number",
         "objects",
+        "path",
         "refusal",
         "unsynced",
     )
 
-    def __init__(self, number: int, fd: int, identity: tuple[int, int]) -> None:
+    def __init__(self, number: int, path: str, fd: int, identity: tuple[int, int]) -> None:
         self.number = number
+        self.path = path
         self.fd = fd
         self.identity = identity
         self.end = 0
@@ -165,6 +167,6 @@ def open_journal(disk: Disk, path: str, number: int) -> JournalFile | None:
     identity = disk.identity(fd)
     if identity is None:
         return None
-    file = JournalFile(number, fd, identity)
+    file = JournalFile(number, path, fd, identity)
     file.refusal = refusal
     return file

@@ -58,9 +58,7 @@ class Journal(JournalView):
                 continue
             live = self.files[-1]
             if live.refusal is not None and not live.closed:
-                raise StorageError(
-                    live.refusal.message, path=self._path(live), errno=live.refusal.errno
-                )
+                raise StorageError(live.refusal.message, path=live.path, errno=live.refusal.errno)
             self._disk.lock(live.fd)
             try:
                 self.refresh()
@@ -102,7 +100,7 @@ class Journal(JournalView):
         start = file.end
         if self._disk.write(file.fd, data) != len(data):
             self._create(file)
-            raise StorageError("the disk took a part of the frame only", path=self._path(file))
+            raise StorageError("the disk took a part of the frame only", path=file.path)
         frame.start, frame.end = start, start + len(data)
         entries_of(frame, objects)
         if sync:
@@ -110,7 +108,7 @@ class Journal(JournalView):
         else:
             file.unsynced = True
         file.take(frame)
-        if self._disk.identity(self._path(file)) != file.identity:
+        if self._disk.identity(file.path) != file.identity:
             self._void(file)
             self.unlock()
             return False
@@ -148,7 +146,7 @@ class Journal(JournalView):
             end = Frame(END, file.end, file.end + len(data))
             if self._disk.write(file.fd, data) != len(data):
                 self._create(file)
-                raise StorageError("the disk took a part of the frame only", path=self._path(file))
+                raise StorageError("the disk took a part of the frame only", path=file.path)
             self._sync(file, end)
             file.take(end)
             self._create(file, line=file.line, sync=False)
@@ -205,7 +203,7 @@ class Journal(JournalView):
         """
         data = encode_void()
         if self._disk.write(file.fd, data) != len(data):
-            raise StorageError("the disk took a part of the frame only", path=self._path(file))
+            raise StorageError("the disk took a part of the frame only", path=file.path)
         file.take(Frame(VOID, file.end, file.end + len(data)))
 
     def _sync_name(self, file: JournalFile) -> None:

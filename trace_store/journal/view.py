@@ -36,6 +36,8 @@ class JournalView:
         self._highest_seen = 0
         self._sealed: dict[bytes, int] = {}
         self._shut = False
+        self._matched = False
+        self._next = (0, "")
         self._locked: JournalFile | None = None
         self.files: list[JournalFile] = []
         self.lost: list[JournalFile] = []
@@ -70,10 +72,11 @@ class JournalView:
         for _ in range(MAXIMUM_ATTEMPTS):
             published = load(self._disk, self._layout.published_file, self.published)
             if published is not self.published:
+                self._matched = False
                 self.published = published
                 for line, number in published.sealed.items():
                     self._sealed[line] = max(number, self._sealed.get(line, 0))
-            if not self._match_directory():
+            if not self._is_settled() and not self._match_directory():
                 continue
             for file in self.files:
                 if not file.closed:
@@ -125,10 +128,8 @@ class JournalView:
         self.covered = {}
         self.fold = Fold()
         self._locked = None
+        self._matched = False
         self.generation += 1
-
-    def _path(self, file: JournalFile) -> str:
-        return self._layout.journal_file(file.number)
 
     def _check_open(self) -> None:
         if self._shut:
@@ -147,6 +148,24 @@ class JournalView:
         self.fold = Fold()
         for file in self.files:
             self.fold.apply_all(file.frames)
+
+    def _is_settled(self) -> bool:
+        """Tell whether a listing would say nothing new: known journals are in place, and the live one has no successor.
+
+        Nothing is sealed without an end frame in the live journal, or a successor that ends it.
+        """
+        if not self._matched or not self.files or self.files[-1].closed:
+            return False
+        for file in self.files:
+            if self._disk.identity(file.path) != file.identity:
+                return False
+        return not self._disk.exists(self._successor(self.files[-1]))
+
+    def _successor(self, live: JournalFile) -> str:
+        """Return the path of the journal that follows the live one."""
+        if self._next[0] != live.number:
+            self._next = (live.number, self._layout.journal_file(live.number + 1))
+        return self._next[1]
 
     def _match_directory(self) -> bool:
         """Make `files` the unsealed journals on the disk; False when one vanished, or was sealed, meanwhile."""
@@ -183,6 +202,7 @@ class JournalView:
         self.covered = covered
         if gone or opened:
             self._replace_files(kept, opened)
+        self._matched = True
         return True
 
     def _open(

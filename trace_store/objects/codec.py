@@ -33,6 +33,8 @@ _BLOB_HEAD = b"\x92\xa4blob"
 _SALTED_HEAD = b"\x93\xa4blob"
 _INTEGER_FLOOR = -(2**63)
 _INTEGER_CEILING = 2**64 - 1
+_PLAIN = frozenset({bytes, ObjectId, str, int, bool, type(None)})
+"""What msgpack writes in one way; an integer out of range it refuses."""
 
 
 def encode(value: Any) -> bytes:
@@ -44,7 +46,9 @@ def encode(value: Any) -> bytes:
     import msgpack  # as dear as the rest of a plumbing command, which may do without
 
     try:
-        return msgpack.packb(_canonical(value, 0), use_bin_type=True)  # type: ignore[no-any-return]
+        if not _is_in_order(value, 0):
+            value = _canonical(value, 0)
+        return msgpack.packb(value, use_bin_type=True)  # type: ignore[no-any-return]
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidInputError(f"cannot be stored: {error}") from error
 
@@ -73,7 +77,7 @@ def decode(data: bytes) -> list[Any]:
         raise CorruptObjectError(f"not a readable object: {type(error).__name__}") from error
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise CorruptObjectError("not an object: the first element is not a kind")
-    _check_depth(value)
+    _check_nested(value, 0)
     return value
 
 
@@ -186,6 +190,32 @@ def links_within(value: Any) -> list[ObjectId]:
     return found
 
 
+def _is_in_order(value: list[Any] | tuple[Any, ...] | dict[str, Any], depth: int) -> bool:
+    """Tell whether `_canonical` would change nothing, as is so where maps were written with their keys in order."""
+    if depth > MAXIMUM_DEPTH:
+        return False
+    items: Any = value
+    kind = type(value)
+    if kind is dict:
+        before = ""
+        for key in value:
+            # The first key may be empty, and keys are distinct.
+            if type(key) is not str or key < before:
+                return False
+            before = key
+        items = value.values()  # type: ignore[union-attr]
+    elif kind is not list and kind is not tuple:
+        return False
+    for item in items:
+        kind = type(item)
+        if kind is dict or kind is list or kind is tuple:
+            if not _is_in_order(item, depth + 1):
+                return False
+        elif kind not in _PLAIN:
+            return False
+    return True
+
+
 def _canonical(value: Any, depth: int) -> Any:
     if depth > MAXIMUM_DEPTH:
         raise InvalidInputError(f"nested deeper than {MAXIMUM_DEPTH} levels")
@@ -206,20 +236,15 @@ def _canonical(value: Any, depth: int) -> Any:
     raise InvalidInputError(f"cannot be stored: {type(value).__name__}")
 
 
-def _check_depth(value: Any) -> None:
-    level: list[Any] = [value]
-    for _ in range(MAXIMUM_DEPTH + 1):
-        below: list[Any] = []
-        for container in level:
-            for item in container.values() if isinstance(container, dict) else container:
-                if isinstance(item, list | dict):
-                    below.append(item)
-                elif isinstance(item, float):
-                    raise CorruptObjectError("an object holds a float")
-        if not below:
-            return
-        level = below
-    raise CorruptObjectError(f"nested deeper than {MAXIMUM_DEPTH} levels")
+def _check_nested(container: list[Any] | dict[str, Any], depth: int) -> None:
+    if depth > MAXIMUM_DEPTH:
+        raise CorruptObjectError(f"nested deeper than {MAXIMUM_DEPTH} levels")
+    for item in container.values() if type(container) is dict else container:
+        kind = type(item)
+        if kind is dict or kind is list:
+            _check_nested(item, depth + 1)  # type: ignore[arg-type]
+        elif kind is float:
+            raise CorruptObjectError("an object holds a float")
 
 
 def _refuse_extension(code: int, data: bytes) -> Any:

@@ -42,6 +42,8 @@ OPERATIONS = (
     USAGE,
 )
 CREATES_MESSAGES = (APPEND, REPLACE)
+ADDS_AT_END = (APPEND, TOOLS, USAGE)
+"""Operations that leave all earlier messages as they are, and so fit any context."""
 LEAVES_CONTEXT = (USAGE,)
 """Operations after which the compiled messages are the same."""
 

@@ -55,22 +55,29 @@ def _are_oids(value: Any) -> bool:
 
 
 def _are_parts(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(part, dict)
-        and isinstance(part.get("type"), str)
-        and ("parts" not in part or _are_parts(part["parts"]))
-        for part in value
-    )
+    # Loops, since every commit that is read comes by here.
+    if not isinstance(value, list):
+        return False
+    for part in value:
+        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+            return False
+        if "parts" in part and not _are_parts(part["parts"]):
+            return False
+    return True
 
 
 def _are_messages(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(message, dict)
-        and isinstance(message.get("role"), str)
-        and _are_parts(message.get("parts"))
-        and all(isinstance(message.get(field, ""), str) for field in _MESSAGE_TEXTS)
-        for message in value
-    )
+    if not isinstance(value, list):
+        return False
+    for message in value:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            return False
+        if not _are_parts(message.get("parts")):
+            return False
+        for field in _MESSAGE_TEXTS:
+            if not isinstance(message.get(field, ""), str):
+                return False
+    return True
 
 
 def _is_number(value: Any) -> bool:

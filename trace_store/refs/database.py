@@ -62,8 +62,9 @@ class RefDatabase:
         self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
         self._met_absent = False
         self._lineage = Lineage(self._maximal, self._is_ancestor, objects.contains)
-        self._looked_at = 0
+        self._looked_at = (0, 0)
         self._seen: dict[str, tuple[ObjectId, ...]] = {}
+        self._head: tuple[object, str | ObjectId] | None = None
         self.files = TipFiles(disk, layout)
 
     def read(self, name: str) -> ObjectId | None:
@@ -138,8 +139,12 @@ class RefDatabase:
         Raises:
             FormatError: the file is not readable.
         """
-        data = read_file(self._disk, self._layout.head_file, limit=MAXIMUM_BYTES)
-        return self._default if data is None else decode_head(data, self._layout.head_file)
+        path = self._layout.head_file
+        stamp = self._disk.stamp(path)
+        if self._head is None or self._head[0] != stamp:
+            data = read_file(self._disk, path, limit=MAXIMUM_BYTES)
+            self._head = (stamp, self._default if data is None else decode_head(data, path))
+        return self._head[1]
 
     def set_head(self, target: str | ObjectId, *, message: str = "", author: str = "") -> None:
         """Attach HEAD to a branch, by its full name, or detach it at a commit.
@@ -214,32 +219,34 @@ class RefDatabase:
         return [Move(edit.name, a, b) for a, b in pairwise(steps) if a != b]
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
+        if self._journal.locked:
+            return self._tips_under_lock(name)
         for attempt in range(ATTEMPTS):
-            if not self._journal.locked:
-                self._journal.refresh()
+            self._journal.refresh()
             generation, published = self._journal.generation, self._journal.published
-            files = self._read_files(name)
+            files = self.files.read(name)
             before = published.tips.get(name, ())
             fold = self._journal.fold.refs.get(name)
-            settled = self._journal.locked or attempt == ATTEMPTS - 1
-            if settled or not unexplained(files, before, fold):
+            if attempt == ATTEMPTS - 1 or not unexplained(files, before, fold):
                 return resolve(name, files, before, fold, self._lineage)
             self._journal.refresh()
             if self._journal.generation == generation and self._journal.published is published:
                 return resolve(name, files, before, fold, self._lineage)
         return ()
 
-    def _read_files(self, name: str) -> tuple[ObjectId, ...]:
-        """Return the tips on disk; within one transaction they are looked at once."""
-        if not self._journal.locked:
-            return self.files.read(name)
-        if self._looked_at != self._journal.locks:
-            self._looked_at = self._journal.locks
+    def _tips_under_lock(self, name: str) -> tuple[ObjectId, ...]:
+        """Return the tips of a ref, which nobody else moves meanwhile, so that a transaction looks them up once."""
+        at = (self._journal.locks, len(self._journal.fold.frames))
+        if self._looked_at != at:
+            self._looked_at = at
             self._seen.clear()
-        files = self._seen.get(name)
-        if files is None:
-            files = self._seen[name] = self.files.read(name)
-        return files
+        tips = self._seen.get(name)
+        if tips is None:
+            before = self._journal.published.tips.get(name, ())
+            fold = self._journal.fold.refs.get(name)
+            tips = resolve(name, self.files.read(name), before, fold, self._lineage)
+            self._seen[name] = tips
+        return tips
 
     def _all(self, prefix: str) -> list[tuple[str, tuple[ObjectId, ...]]]:
         found: list[tuple[str, tuple[ObjectId, ...]]] = []

@@ -21,22 +21,33 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
     from trace_store.layout import Layout
 
+MAXIMUM_REMEMBERED = 256
 _HEX = frozenset("0123456789abcdef")
 
 
 class TipFiles:
     """The tips on the disk."""
 
-    __slots__ = ("_disk", "_layout")
+    __slots__ = ("_disk", "_layout", "_remembered")
 
     def __init__(self, disk: Disk, layout: Layout) -> None:
         self._disk = disk
         self._layout = layout
+        self._remembered: dict[str, tuple[str, object, tuple[ObjectId, ...]]] = {}
 
     def read(self, name: str) -> tuple[ObjectId, ...]:
-        """Return the tips of a ref, sorted; none when it has no file."""
-        _, names = self._disk.scan(self._layout.ref_dir(name))
-        return tuple(ObjectId.parse(n) for n in names if _is_tip(n))
+        """Return the tips of a ref, sorted; none when it has no file. An unchanged directory is listed once."""
+        known = self._remembered.get(name)
+        folder = self._layout.ref_dir(name) if known is None else known[0]
+        stamp = self._disk.stamp(folder)
+        if known is not None and known[1] == stamp:
+            return known[2]
+        _, names = self._disk.scan(folder)
+        tips = tuple(ObjectId.parse(n) for n in names if _is_tip(n))
+        if len(self._remembered) >= MAXIMUM_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        self._remembered[name] = (folder, stamp, tips)
+        return tips
 
     def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, tuple[ObjectId, ...]]]:
         """Yield (name, tips) of the refs that have a file and whose name begins with the prefix."""

@@ -72,6 +72,10 @@ class RecordingDisk(Disk):
         self.calls += 1
         return super().stat(path)
 
+    def exists(self, path: str) -> bool:
+        self.calls += 1
+        return super().exists(path)
+
     def names(self, path: str) -> list[str]:
         self.calls += 1
         return super().names(path)
