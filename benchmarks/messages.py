@@ -5,20 +5,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from benchmarks.data import datasets
-from benchmarks.data.sources import Corpus
+from benchmarks import transcripts
 from benchmarks.model import Turn
+from benchmarks.real import real_turns
+from benchmarks.sources import Corpus
 
 FOLLOWING = 2000
 """How many messages are there beyond those that the stores hold, to be appended."""
 
 REAL = "real"
-VARIANTS = ("repetitive", "fresh", REAL)
+VARIANTS = (*transcripts.VARIANTS, REAL)
 
 
 class Messages:
@@ -35,19 +36,18 @@ class Messages:
     ) -> None:
         self.size = size
         if variant == REAL:
-            self.path = datasets.real_transcript(folder, real)
+            self.path = folder / f"{REAL}.jsonl"
+            _write(self.path, real_turns(real))
             content = self.path.read_bytes()
             self.name = f"{REAL}-{hashlib.sha256(content).hexdigest()[:12]}"
             self.size = min(size, content.count(b"\n"))
-        else:
-            self.path = datasets.transcript(
-                folder,
-                size + FOLLOWING,
-                repetitive=variant == "repetitive",
-                seed=seed,
-                corpus=_corpus(),
-            )
-            self.name = self.path.stem.replace(f"-{size + FOLLOWING}-", "-")
+            return
+        corpus = _corpus()
+        self.name = f"{variant}-{seed}-{corpus.fingerprint}-{_generator()}"
+        self.path = folder / f"{self.name}-{size}.jsonl"
+        if not self.path.exists():
+            endless = transcripts.turns(variant, seed, corpus)
+            _write(self.path, islice(endless, size + FOLLOWING))
 
     def following(self, count: int) -> list[Turn]:
         """Return messages to append: those after the stores' own, or the first again where none are left."""
@@ -59,23 +59,36 @@ class Messages:
             yield from map(json.loads, islice(lines, start, stop))
 
 
+def _write(path: Path, turns: Iterable[Turn]) -> None:
+    """Write a file that is complete or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with part.open("wb") as file:
+        for turn in turns:
+            text = json.dumps(turn, ensure_ascii=False, separators=(",", ":"))
+            file.write(text.encode("utf-8", "surrogatepass") + b"\n")
+    part.replace(path)
+
+
 @functools.cache
 def _corpus() -> Corpus:
     return Corpus.installed()
 
 
+@functools.cache
+def _generator() -> str:
+    """Return a short hash of the source that makes transcripts, so that a change of it makes them anew."""
+    told = hashlib.sha256()
+    for name in ("sources", "transcripts", "workspace"):
+        told.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    return told.hexdigest()[:6]
+
+
 def characters(turns: Iterable[Turn]) -> int:
     """Count the characters of texts and tool results; every contestant must come to the same number."""
-    return sum(_said(turn.get("content") or turn.get("parts") or ()) for turn in turns)
-
-
-def _said(content: str | Iterable[Mapping[str, Any]]) -> int:
-    if isinstance(content, str):
-        return len(content)
-    total = 0
-    for part in content:
-        if part["type"] == "text":
-            total += len(part["text"])
-        elif part["type"] == "tool_result":
-            total += _said(part["content"])
-    return total
+    return sum(
+        len(part["text"] if part["type"] == "text" else part["content"])
+        for turn in turns
+        for part in turn["content"]
+        if part["type"] in ("text", "tool_result")
+    )

@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+# One message as plain JSON: {"id", "role", "content": [part]}, where a part is one of
+#   {"type": "text", "text"}
+#   {"type": "tool_call", "id", "name", "arguments"}   arguments are JSON text
+#   {"type": "tool_result", "call_id", "content"}      content is text
+# and, in real transcripts, one of those that `real` names.
 Turn = dict[str, Any]
-"""One message as plain JSON, as `data.datasets` makes it."""
 
 
 class Unavailable(Exception):  # noqa: N818

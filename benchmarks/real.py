@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 
-from benchmarks.transcripts import Turn
+from benchmarks.model import Turn
 from trace_store.context.compiled import CompiledMessage
 from trace_store.exporters.session import read_session
 from trace_store.importers import import_paths

@@ -15,14 +15,9 @@ from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from typing import Any
 
+from benchmarks.model import Turn
 from benchmarks.sources import Corpus, Group
 from benchmarks.workspace import Workspace
-
-# One message as plain JSON: {"id", "role", "content": [part]}, where a part is one of
-#   {"type": "text", "text"}
-#   {"type": "tool_call", "id", "name", "arguments"}   arguments are JSON text
-#   {"type": "tool_result", "call_id", "content"}      content is text
-Turn = dict[str, Any]
 
 VARIANTS = ("repetitive", "varied")
 SHORTEST_SESSION, LONGEST_SESSION = 300, 1500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import hashlib
 from collections.abc import Iterable
@@ -10,9 +11,18 @@ from pathlib import Path
 import backports.zstd  # noqa: F401  what Trace imports late is an import all the same
 
 import trace_store
-from benchmarks.data.datasets import as_message
 from benchmarks.model import Proof, Turn, Work
-from trace_store import Environment, Message, Repo, Text, ToolResult
+from trace_store import (
+    Environment,
+    Image,
+    Message,
+    Opaque,
+    Reasoning,
+    Repo,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from trace_store.maintenance.packing import pack
 from trace_store.objects.parts import Part
 
@@ -69,6 +79,29 @@ class TraceWriter:
 
     def close(self) -> None:
         self._repo.close()
+
+
+def as_message(turn: Turn) -> Message:
+    """Return a message as Trace takes it."""
+    return Message(turn["role"], [_part(each) for each in turn["content"]], id=turn["id"])
+
+
+def _part(form: dict[str, str]) -> Part:
+    match form["type"]:
+        case "text":
+            return Text(form["text"])
+        case "tool_call":
+            return ToolCall(form["id"], form["name"], form["arguments"])
+        case "tool_result":
+            return ToolResult(form["call_id"], form["content"])
+        case "reasoning":
+            return Reasoning(form["text"], form["signature"])
+        case "image":
+            if ":" in form["data"]:  # which base64 has not
+                return Image(form["media_type"], url=form["data"])
+            return Image(form["media_type"], base64.b64decode(form["data"]))
+        case _:
+            return Opaque(form["provider"], base64.b64decode(form["data"]))
 
 
 def _characters(found: Iterable[Part]) -> int:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.model import Turn
 from benchmarks.real import real_turns
 from benchmarks.sources import Corpus
-from benchmarks.transcripts import VARIANTS, Turn, turns
+from benchmarks.transcripts import VARIANTS, turns
 
 COUNT = 3000
 REPETITIVE, VARIED = VARIANTS
