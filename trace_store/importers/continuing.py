@@ -10,7 +10,7 @@ Rule: decides what one planned commit becomes; `writing` writes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.importers.contract import Place, PlannedCommit, Record
@@ -131,7 +131,7 @@ class Continuation:
         self._last = planned.number
         # Records that stood at the end of the file had a commit of their own.
         records = tuple(r for r in planned.records if r.parts or r.raw not in self._carried)
-        whole = replace(planned, removes=(*abandoned, *planned.removes), records=records)
+        whole = planned._replace(removes=(*abandoned, *planned.removes), records=records)
         present = self._present.get(planned.key)
         if present is not None:
             gone = [address(place) for place in abandoned]
@@ -190,8 +190,7 @@ class Continuation:
                 ops.usage(planned.usage, about=first.parents[0] if first.parents else None)
             )
         operations = [*removal(gone), *operations]
-        rest = replace(
-            planned,
+        rest = planned._replace(
             key=f"{planned.key}{GROWN}{len(planned.records)}",
             messages=planned.messages[len(where) :],
             records=fresh,

@@ -7,13 +7,13 @@ passed the filter.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 from trace_store.importers.contract import Record, Skip
 from trace_store.importers.lines import Line
 from trace_store.objects.content import bytes_of
-from trace_store.secrets import filter_text
+from trace_store.secrets import filter_text, take_nothing
 
 MAXIMUM_NESTING = 200
 """Levels of lists and maps that a record may have."""
@@ -44,7 +44,9 @@ def _finite(text: str) -> float:
     return value
 
 
-scan = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).raw_decode
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_scan_once: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once  # type: ignore[attr-defined]
+scan = _decoder.raw_decode
 """Given a text and a place in it, return the JSON value there and where it ends, or raise a ValueError."""
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -57,8 +59,53 @@ def compact(value: Any) -> str:
     return text
 
 
-def records_of(line: Line) -> Iterator[Record | Skip]:
-    """Yield what a line holds. A writer that loses a newline puts two records on one line."""
+def records_of(line: Line) -> Iterable[Record | Skip]:
+    """Return what a line holds. A writer that loses a newline puts two records on one line."""
+    record = _record_alone(line)
+    return _each_record(line) if record is None else (record,)
+
+
+def _record_alone(line: Line) -> Record | None:
+    """Return the record of a line that holds one and nothing else, as almost every line does; None of any other."""
+    number, offset, data, length, _, _ = line
+    if data is None:
+        return None
+    try:
+        text = data.decode()
+        value, end = _scan_once(text, 0)
+    except (ValueError, RecursionError, StopIteration):
+        return None
+    if type(value) is not dict or end != len(text):
+        return None
+    if filter_text is take_nothing:
+        if not _may_be_deep(data) or not _is_deep(value):
+            return Record(number, offset, length, data, value)
+        return None
+    kept = filtered(value)
+    return Record(number, offset, length, data, value) if kept is value else None
+
+
+def _may_be_deep(data: bytes) -> bool:
+    """Tell whether JSON has so many brackets that it may nest deeper than the bound."""
+    return data.count(b"{") + data.count(b"[") > MAXIMUM_NESTING + 1
+
+
+def _is_deep(value: Any) -> bool:
+    """Tell whether a value nests deeper than the bound."""
+    level = [value] if type(value) is dict or type(value) is list else []
+    for _ in range(MAXIMUM_NESTING + 1):
+        level = [
+            item
+            for container in level
+            for item in (container.values() if type(container) is dict else container)
+            if type(item) is dict or type(item) is list
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _each_record(line: Line) -> Iterator[Record | Skip]:
     if line.data is None:
         yield Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return
@@ -126,6 +173,10 @@ def filtered(value: Any) -> Any:
     Raises:
         RecursionError: it nests deeper than the bound.
     """
+    if filter_text is take_nothing:
+        if _is_deep(value):
+            raise RecursionError
+        return value
     return _filtered(value, 0)
 
 

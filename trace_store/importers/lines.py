@@ -6,7 +6,7 @@ Rule: bytes in, bytes out, split at newlines and at nothing else; never more tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 CHUNK_BYTES = 1 << 20
 MAXIMUM_LINE_BYTES = 64 << 20
@@ -15,8 +15,7 @@ ReadAt = Callable[[int, int], bytes]
 """Given an offset and a size in bytes, return the bytes there; fewer only at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line without its newline.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.importers.contract import (
@@ -228,7 +228,7 @@ class TurnPlan:
         for found in self._open.values():
             last = found.turn.messages[-1].role if found.turn.messages else ""
             if found.key == event.key if event.key else last == "assistant":
-                found.turn = replace(found.turn, usage=event.usage)
+                found.turn = found.turn._replace(usage=event.usage)
                 return
 
     def _compact(self, event: Compaction, record: Record | None) -> PlannedCommit:
@@ -252,7 +252,7 @@ class TurnPlan:
         found = self._open_with(event.key)
         if found is not None:
             usage = event.usage or found.turn.usage
-            found.turn = replace(found.turn, messages=event.messages, usage=usage)
+            found.turn = found.turn._replace(messages=event.messages, usage=usage)
             found.records += self._with(record, event.messages)
             for each in found.records:
                 # What earlier records said is not kept twice where they say it still.
@@ -330,7 +330,7 @@ class TurnPlan:
         """Yield the commits of the round, and begin a new one."""
         closing, self._open = self._open, {}
         for found in closing.values():
-            yield self._commit(replace(found.turn, key=found.key), tuple(found.records), {})
+            yield self._commit(found.turn._replace(key=found.key), tuple(found.records), {})
 
     def _commit(
         self,

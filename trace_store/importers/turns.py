@@ -7,18 +7,16 @@ is a reader and a row of the registry, and knows nothing of commits, growing fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from trace_store.importers.contract import PlannedMessage, Record, Skip
+from trace_store.importers.contract import NOTHING, PlannedMessage, Record, Skip
 from trace_store.importers.documents import read_document
 from trace_store.importers.json_records import records_of
 from trace_store.importers.lines import Line
 from trace_store.objects.parts import Part
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """Something is said: one commit, unless it goes with another of its group.
 
     Attributes:
@@ -36,15 +34,14 @@ class Turn:
     key: str = ""
     time: int | None = None
     author: str = ""
-    usage: Mapping[str, int | str] = field(default_factory=dict)
+    usage: Mapping[str, int | str] = NOTHING
     group: str = ""
     tools: tuple[bytes, ...] | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    meta: Mapping[str, Any] = NOTHING
     links: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(NamedTuple):
     """Messages stand in for what was said so far; attributes as in `Turn`, and two more.
 
     Attributes:
@@ -56,14 +53,13 @@ class Compaction:
     key: str = ""
     time: int | None = None
     author: str = ""
-    usage: Mapping[str, int | str] = field(default_factory=dict)
+    usage: Mapping[str, int | str] = NOTHING
     reason: str = "compaction"
     keeps: tuple[str, ...] = ()
     last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rewording:
+class Rewording(NamedTuple):
     """A turn again, as it is now: its messages get other parts, and those that it has gained go to the end.
 
     Attributes:
@@ -76,11 +72,10 @@ class Rewording:
     key: str
     messages: tuple[PlannedMessage, ...]
     time: int | None = None
-    usage: Mapping[str, int | str] = field(default_factory=dict)
+    usage: Mapping[str, int | str] = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Clearing:
+class Clearing(NamedTuple):
     """The content of results is put aside, and a model is shown something else in its place.
 
     Attributes:
@@ -95,8 +90,7 @@ class Clearing:
     time: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(NamedTuple):
     """The provider's usage of an API message, told behind it. Nothing when its round is over.
 
     Attributes:
@@ -108,8 +102,7 @@ class Reported:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GoBack:
+class GoBack(NamedTuple):
     """The talk goes on from before a turn; what it leaves becomes a branch of its own.
 
     Attributes:
@@ -119,8 +112,7 @@ class GoBack:
     key: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(NamedTuple):
     """What follows is said in another line of work.
 
     Attributes:
@@ -147,14 +139,12 @@ def joined(turn: Turn, more: Turn) -> Turn:
             messages.append(added)
             continue
         message = messages[same[-1]]
-        messages[same[-1]] = replace(
-            message,
+        messages[same[-1]] = message._replace(
             parts=(*message.parts, *added.parts),
             model=added.model or message.model,
             id=message.id or added.id,
         )
-    return replace(
-        turn,
+    return turn._replace(
         messages=tuple(messages),
         tools=turn.tools if more.tools is None else more.tools,
         usage=more.usage or turn.usage,
@@ -184,8 +174,8 @@ class TurnReader:
         self.name = name
         self.state: dict[str, Any] = {}
 
-    def records(self, line: Line) -> Iterator[Record | Skip]:
-        """Yield the records of a line; of a document, given as one line, its elements."""
+    def records(self, line: Line) -> Iterable[Record | Skip]:
+        """Return the records of a line; of a document, given as one line, its elements."""
         return records_of(line)
 
     def read(self, record: Record) -> Iterable[Event]:
@@ -223,14 +213,14 @@ class DocumentReader(TurnReader):
     def begin(self, fields: Mapping[str, Any]) -> None:
         """Take what the document says beside its lists."""
 
-    def records(self, line: Line) -> Iterator[Record | Skip]:
-        """Yield the elements of the document's lists, and then where it is damaged, if it is.
+    def records(self, line: Line) -> Iterable[Record | Skip]:
+        """Return the elements of the document's lists, and then where it is damaged, if it is.
 
         What the file holds as one record a line comes as it is.
         """
-        if not line.whole:
-            yield from records_of(line)
-            return
+        return self._elements(line) if line.whole else records_of(line)
+
+    def _elements(self, line: Line) -> Iterator[Record | Skip]:
         document = read_document(line, *self.LISTS)
         if document.damage is None and document.lists.keys().isdisjoint(self.LISTS):
             yield from records_of(line)

@@ -8,7 +8,7 @@ stays under `refs/trash/`. A branch that somebody else continued is continued at
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from trace_store.context.folding import fold
 from trace_store.contracts import ANY, RefEdit, Transaction
@@ -209,7 +209,7 @@ class PlanWriter:
             same = self._same(planned, commit)
             if same is None:
                 if self._carried:
-                    planned = replace(planned, records=(*self._carried, *planned.records))
+                    planned = planned._replace(records=(*self._carried, *planned.records))
                     self._carried = []
                     gathering, commit = self._build(planned, parent)
                     data = b"" if commit is None else commit.encode()

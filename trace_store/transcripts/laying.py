@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from trace_store.objects.content import Gathering, bytes_of, text_of
 from trace_store.oid import ObjectId, digest
@@ -31,8 +32,7 @@ def record_hash(raw: bytes) -> bytes:
     return digest(raw)[:HASH_BYTES]
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """Where a record of a file is held.
 
     Attributes:

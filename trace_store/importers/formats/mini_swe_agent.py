@@ -8,7 +8,6 @@ metadata `run` of the last commit, as for SWE-agent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from trace_store.context.parsing import GeminiCalls, messages_from_responses
@@ -71,7 +70,7 @@ class MiniReader(DocumentReader):
             made = planned(message, model=(told.model or self._model) if spoken else "")
             last = record is self._last and number == len(messages) - 1
             yield Turn(
-                (replace(made, kind="tool_io" if answers else made.kind),),
+                (made._replace(kind="tool_io" if answers else made.kind),),
                 time=time_of(extra.get("timestamp")),
                 author=made.model if spoken else "" if answers else speaker(message),
                 usage=usage_counts(told.usage, made.model) if spoken and not number else {},

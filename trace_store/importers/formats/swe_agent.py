@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from trace_store.environment import Environment
@@ -72,7 +71,7 @@ class SweAgentReader(DocumentReader):
     def read(self, record: Record) -> Iterable[Event]:
         turns = list(self._turns(record))
         if turns and record is self._last and self._run:
-            turns[-1] = replace(turns[-1], meta={RUN_KEY: self._run})
+            turns[-1] = turns[-1]._replace(meta={RUN_KEY: self._run})
         switch = self._switch(record.data) if turns else None
         return turns if switch is None else [switch, *turns]
 
@@ -95,7 +94,7 @@ class SweAgentReader(DocumentReader):
         self.state["before"] = message.role
         labels = (DEMONSTRATION,) if data.get("is_demo") is True else ()
         made = planned(message, model=self._model if message.role == "assistant" else "")
-        made = replace(made, kind="tool_io" if answers else made.kind, labels=labels)
+        made = made._replace(kind="tool_io" if answers else made.kind, labels=labels)
         return Turn((made,), author="" if answers else speaker(message) or made.model)
 
     def _step(self, data: Mapping[str, Any]) -> Iterator[Turn]:

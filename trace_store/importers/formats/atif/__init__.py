@@ -9,7 +9,6 @@ are that trajectory's, are left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from trace_store.importers.contract import AGENTS_KEY, Record, Skip
@@ -99,7 +98,7 @@ class AtifReader(TurnReader):
             links = (*links, (CONTINUED_IN, self._last[1]))
         agents = list(dict.fromkeys(map(ref_component, step.agents)))
         yield Turn(
-            tuple(replace(m, labels=(COPIED,) if copied else ()) for m in step.messages),
+            tuple(m._replace(labels=(COPIED,) if copied else ()) for m in step.messages),
             key=key,
             time=time_of(data.get("timestamp")),
             author=self._author(step.role, model),

@@ -133,7 +133,7 @@ class ChatReader(TurnReader):
     def _line(self, line: Line) -> Iterator[Record | Skip]:
         line = _without_mark(line)
         if line.data is not None and line.data.startswith(b"["):
-            document = read_document(replace(line, whole=True), ROOT)
+            document = read_document(line._replace(whole=True), ROOT)
             yield from self._conversation(line, document, {})
             return
         for found in records_of(line):
@@ -279,7 +279,7 @@ class ChatReader(TurnReader):
         group = ""
         for type_ in items_of(data):
             group, id_ = self._group(message, type_, record.offset)
-            made = replace(made, id=id_)
+            made = made._replace(id=id_)
         if not group:
             self.state["item"] = ""
         elif told.usage is not None and told.usage is self._answer.usage:
@@ -326,7 +326,7 @@ def _without_mark(line: Line) -> Line:
     """Return a line without the byte order mark of the file."""
     if line.offset or line.data is None or not line.data.startswith(_MARK):
         return line
-    return replace(line, offset=3, data=line.data[3:], length=line.length - 3)
+    return line._replace(offset=3, data=line.data[3:], length=line.length - 3)
 
 
 def _begins_with_a_line(line: Line) -> bool:

@@ -284,7 +284,7 @@ class ClaudeCodePlan:
         if span is None:
             return None
         line = Line(0, span[0], self._read_at(*span), span[1], True)
-        first = next(records_of(line), None)
+        first = next(iter(records_of(line)), None)
         return first if isinstance(first, Record) else None
 
     def _learn(self, data: dict[str, Any]) -> None:

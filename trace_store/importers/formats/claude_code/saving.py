@@ -135,7 +135,7 @@ def _save_record(record: Record) -> list[int]:
 
 def _load_record(saved: Any, read_at: ReadAt) -> Record:
     line, offset, length = saved
-    found = next(records_of(Line(line, offset, read_at(offset, length), length, True)), None)
+    found = next(iter(records_of(Line(line, offset, read_at(offset, length), length, True))), None)
     if not isinstance(found, Record) or found.length != length:
         raise StateError("the file was changed where it was read before")
     return found
