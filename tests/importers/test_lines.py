@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Iterable
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from trace_store.importers import json_records
 from trace_store.importers.contract import Record, Skip
 from trace_store.importers.json_records import MAXIMUM_NESTING, records_of
 from trace_store.importers.lines import Line, read_lines
@@ -170,3 +173,55 @@ def test_lone_surrogates_and_escaped_nul_pass() -> None:
     (record,) = one(rb'{"a":"\ud83d \u0000"}')
     assert isinstance(record, Record)
     assert record.data == {"a": "\ud83d \x00"}
+
+
+def _told(found: Iterable[Record | Skip]) -> list[Any]:
+    """Return what records and skips say, floats by their spelling: NaN is not equal to itself."""
+    return [
+        found
+        if isinstance(found, Skip)
+        else (found.line, found.offset, found.length, found.raw, repr(found.data), found.filtered)
+        for found in found
+    ]
+
+
+ODD = (
+    *('"\\ud800"', '"\\udc00\\ud83d"', "NaN", "-Infinity", "1e999", "-0.0", "5e-324", "01", "1."),
+    *("123456789012345678901234567890", "18446744073709551616", '"a\tb"', '{"a":1,"a":2,"b":3}'),
+    *('{"\\ud800":1}', "tru", "[" * 250 + "]" * 250, '"' + "{[" * 300 + '"', "9" * 5000, ""),
+)
+TEXTS = st.one_of(
+    st.builds(json.dumps, VALUES, ensure_ascii=st.booleans()),
+    st.sampled_from(ODD),
+    st.text('{}[]":,0123456789.-+eE\\untrfalse \r\t\ufeff\x0b\u2028é', max_size=30),
+)
+LINES = st.builds(
+    lambda before, text, odd, after: (before + text.replace("1", odd) + after).encode(
+        "utf-8", "surrogatepass"
+    ),
+    st.sampled_from(["", " ", "\ufeff", '{"x":']),
+    TEXTS,
+    st.sampled_from(["1", *ODD]),
+    st.sampled_from(["", "}", "\r", " ", '{"b":2}', "x"]),
+)
+
+
+@given(LINES | st.binary(max_size=40), st.booleans(), st.sampled_from([0, 7]))
+def test_a_line_read_in_one_pass_is_what_one_read_piece_by_piece_is(
+    data: bytes, ended: bool, offset: int
+) -> None:
+    line = Line(3, offset, data, len(data), ended)
+    found = _told(records_of(line))
+    with pytest.MonkeyPatch.context() as patch:
+        # A filter that takes nothing out, but is asked about every text.
+        patch.setattr(json_records, "filter_text", lambda text: text)
+        patch.setattr(json_records, "_record_alone", lambda line: None)
+        assert _told(records_of(line)) == found
+
+
+def test_the_bound_on_nesting_is_the_same_in_one_pass() -> None:
+    for depth in range(MAXIMUM_NESTING - 2, MAXIMUM_NESTING + 3):
+        for opening, closing in ((b'{"a":', b"}"), (b"[", b"]")):
+            data = b'{"a":' + opening * depth + b"1" + closing * depth + b"}"
+            (found,) = one(data)
+            assert isinstance(found, Record) == (depth <= MAXIMUM_NESTING)
