@@ -20,6 +20,9 @@ JOBS = (
             cold(LINES, "jsonl", "compile"),
             cold("SQLite, plain table", "sqlite", "compile"),
             cold("SQLite, content-addressed", "sqlite-addressed", "compile"),
+            cold("git rev-list and cat-file", "git", "compile"),
+            cold("pygit2", "pygit2", "compile"),
+            cold("dulwich", "dulwich", "compile"),
         ),
         rows=(
             Row("cold compile, lazy messages", "Trace, lazy", LINES, 3, 6),

@@ -14,6 +14,9 @@ PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "sqlite": ("sqlite", "Plain", ()),
     "sqlite-addressed": ("sqlite", "Addressed", ()),
     "jsonl": ("jsonl", "JsonLines", ()),
+    "git": ("git", "Git", ()),
+    "pygit2": ("libgit", "Pygit2", ()),
+    "dulwich": ("dulwich_git", "Dulwich", ()),
 }
 
 
