@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 from dulwich.objects import Blob, Commit, ObjectID, Tree
@@ -34,28 +35,27 @@ class Dulwich:
 
     def compile(self, folder: Path) -> Proof:
         """Return all messages as dictionaries."""
-        repository = _open(folder)
         found = []
-        for commit in _history(repository):
-            _, oid = repository[commit.tree][b"m"]
-            found.append(loads(repository[oid].data))
+        with _open(folder) as repository:
+            for commit in _history(repository):
+                _, oid = repository[commit.tree][b"m"]
+                found.append(loads(repository[oid].data))
         found.reverse()
         return lambda: Work(len(found), characters(found))
 
     def log(self, folder: Path, limit: int = 0) -> Proof:
         """Return id, author, time and subject of the newest commits, or of all."""
         found = []
-        for commit in _history(_open(folder)):
-            found.append((commit.id, commit.author, commit.commit_time, commit.message))
-            if len(found) == limit:
-                break
+        with _open(folder) as repository:
+            for commit in islice(_history(repository), limit or None):
+                found.append((commit.id, commit.author, commit.commit_time, commit.message))
         return lambda: Work(len(found), len(found))
 
     def read(self, folder: Path, ids: str) -> Proof:
         """Return the messages with the ids in a file, a line each."""
-        repository = _open(folder)
         wanted = Path(ids).read_bytes().split()
-        found = [repository[ObjectID(oid)].as_raw_string() for oid in wanted]
+        with _open(folder) as repository:
+            found = [repository[ObjectID(oid)].as_raw_string() for oid in wanted]
         return lambda: Work(len(found), sum(map(len, found)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 import pygit2
@@ -44,11 +45,11 @@ class Pygit2:
     def log(self, folder: Path, limit: int = 0) -> Proof:
         """Return id, author, time and subject of the newest commits, or of all."""
         repository = _open(folder)
-        found = []
-        for commit in repository.walk(repository.references[BRANCH].target, SortMode.NONE):
-            found.append((str(commit.id), commit.author.name, commit.commit_time, commit.message))
-            if len(found) == limit:
-                break
+        history = repository.walk(repository.references[BRANCH].target, SortMode.NONE)
+        found = [
+            (str(commit.id), commit.author.name, commit.commit_time, commit.message)
+            for commit in islice(history, limit or None)
+        ]
         return lambda: Work(len(found), len(found))
 
     def read(self, folder: Path, ids: str) -> Proof:
