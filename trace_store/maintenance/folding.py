@@ -15,13 +15,13 @@ from trace_store.files import read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb import ObjectDatabase
 from trace_store.odb.open_files import NO_DESCRIPTORS
-from trace_store.odb.pack import MAXIMUM_PACK_BYTES, split, walk
-from trace_store.oid import ObjectId, hash_object
+from trace_store.odb.pack import MAXIMUM_PACK_BYTES, walk_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trace_store.files import Disk
+    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
 ALWAYS_FOLD_BYTES = 128 * 1024
@@ -91,13 +91,13 @@ def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
         )
     count = 0
     try:
-        for _, _, raw in walk(packed.pack):
-            if isinstance(raw, CorruptObjectError):
-                raise CorruptPackError(f"pack {name[:12]} is damaged: {raw}", path=packed.pack.path)
-            for offset, length in split(raw):
-                data = raw[offset : offset + length]
+        for _, _, objects in walk_objects(packed.pack):
+            if isinstance(objects, CorruptObjectError):
+                what = f"pack {name[:12]} is damaged: {objects}"
+                raise CorruptPackError(what, path=packed.pack.path)
+            for oid, _, data in objects:
                 count += 1
-                yield hash_object(data), data
+                yield oid, data
     except StorageError as error:
         if error.errno in NO_DESCRIPTORS:
             raise

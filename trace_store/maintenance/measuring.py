@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.objects.codec import BLOB, decode, kind_of, links_within
 from trace_store.odb import ObjectDatabase
-from trace_store.odb.pack import split, walk
-from trace_store.oid import ObjectId, hash_object
+from trace_store.odb.pack import walk_objects
+from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.store import Store
 from trace_store.transcripts.names import FILES
@@ -272,14 +272,12 @@ def _packed(database: ObjectDatabase) -> Iterator[tuple[ObjectId, bytes, float]]
         packed = database.packs.get(name)
         if packed is None:
             continue
-        for _, place, raw in walk(packed.pack):
-            if isinstance(raw, CorruptObjectError):
+        for _, place, objects in walk_objects(packed.pack):
+            if isinstance(objects, CorruptObjectError):
                 continue
-            places = list(split(raw))
-            whole = sum(length for _, length in places) or 1
-            for offset, length in places:
-                data = raw[offset : offset + length]
-                yield hash_object(data), data, place.compressed * length / whole
+            whole = sum(len(data) for _, _, data in objects) or 1
+            for oid, _, data in objects:
+                yield oid, data, place.compressed * len(data) / whole
 
 
 def _looked_at(data: bytes, disk: float) -> _Object:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trace_store.errors import CorruptIndexError, FormatError, StorageError
+from trace_store.errors import CorruptIndexError, CorruptObjectError, FormatError, StorageError
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
-from trace_store.odb.pack import Pack, split, walk
+from trace_store.odb.pack import Pack, walk_objects
 from trace_store.odb.pack_index import PackIndex
 from trace_store.odb.packs import pack_names
-from trace_store.oid import hash_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,15 +54,13 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
     places: dict[ObjectId, tuple[int, int, int]] = {}
     count = frames = 0
     try:
-        for number, _, raw in walk(pack):
+        for number, _, found in walk_objects(pack):
             frames += 1
-            if not isinstance(raw, bytes):
-                yield Finding("pack-frame-damaged", ERROR, what, f"frame {number}: {raw}")
+            if isinstance(found, CorruptObjectError):
+                yield Finding("pack-frame-damaged", ERROR, what, f"frame {number}: {found}")
                 continue
-            for offset, length in split(raw):
-                data = raw[offset : offset + length]
-                oid = hash_object(data)
-                places.setdefault(oid, (number, offset, length))
+            for oid, offset, data in found:
+                places.setdefault(oid, (number, offset, len(data)))
                 count += 1
                 yield from objects.check(oid, data, "a pack")
     except FormatError as error:

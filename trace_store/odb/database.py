@@ -7,6 +7,8 @@ sound one, wherever and whenever that was written. Every read checks the hash.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from trace_store.errors import (
     CorruptObjectError,
     CorruptPackError,
@@ -18,7 +20,7 @@ from trace_store.errors import (
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_prefix
 from trace_store.odb.loose import LooseObjects
 from trace_store.odb.packs import Packs
-from trace_store.oid import ObjectId
+from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trace_store.journal import Journal
+
+
+BATCH_OBJECTS = 512
+BATCH_BYTES = 4 * 1024 * 1024
+"""How much `read_many` reads ahead."""
 
 
 class ObjectDatabase:
@@ -73,8 +80,19 @@ class ObjectDatabase:
         raise ObjectNotFoundError(f"no object {oid.hex()}", oid=ObjectId(oid))
 
     def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
-        """Yield (id, bytes) in the order asked for; raises as `read` does."""
-        return ((ObjectId(oid), self.read(oid)) for oid in oids)
+        """Yield (id, bytes) in the order asked for, hash-checked; raises as `read` does.
+
+        Made for many: what stands together in packs is read together, so that an order near that of writing is the
+        cheapest. At most some MiB are held beyond what `read` holds.
+        """
+        asked = iter(oids)
+        while batch := list(islice(asked, BATCH_OBJECTS)):
+            while batch:
+                with self._mutex:
+                    found = self._read_quickly(batch)
+                for oid, data in zip(batch, found, strict=False):
+                    yield ObjectId(oid), self.read(oid) if data is None else data
+                del batch[: len(found)]
 
     def contains(self, oid: bytes) -> bool:
         """Tell whether the object is here, without reading it."""
@@ -138,6 +156,18 @@ class ObjectDatabase:
 
     def _has(self, oid: bytes) -> bool:
         return self._journal.contains(oid) or self.packs.contains(oid) or self.loose.contains(oid)
+
+    def _read_quickly(self, oids: list[bytes]) -> list[bytes | None]:
+        """Return the bytes of the first of these, at least one; None stands for what `read` has to look for."""
+        self._journal.contains(b"")  # raises when the handle is closed
+        found = self.packs.read_quickly(oids, BATCH_BYTES)
+        read = self._journal.read
+        for at, data in enumerate(found):
+            if data is None:
+                data = read(oids[at])
+                if data is not None and digest(data) == oids[at]:
+                    found[at] = data
+        return found
 
     def _look(self, oid: bytes) -> tuple[bytes | None, TraceError | None]:
         """Return a sound copy, or what is wrong with the last of those there are."""

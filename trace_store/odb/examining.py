@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from trace_store.errors import CorruptObjectError, CorruptPackError, FormatError
 from trace_store.objects.checking import check_object
-from trace_store.odb.pack import split, walk
+from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_index import encode_index
-from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from trace_store.odb.pack import FramePlace, Pack
     from trace_store.odb.pack_index import IndexContent
+    from trace_store.oid import ObjectId
 
 
 class PackedObject:
@@ -74,13 +74,14 @@ class Examination:
             self._tell("its bytes have another hash than its trailer says")
         count = 0
         try:
-            for number, place, raw in walk(pack):
+            for number, place, objects in walk_objects(pack):
                 self.places.append(place)
-                if isinstance(raw, CorruptObjectError):
-                    self._tell(f"frame {number}: {raw.message}")
+                if isinstance(objects, CorruptObjectError):
+                    self._tell(f"frame {number}: {objects.message}")
                     continue
-                for found in self._split(number, raw):
+                for oid, offset, data in objects:
                     count += 1
+                    found = self._look_at(oid, data, number, offset)
                     if found is not None:
                         yield found
         except CorruptPackError as error:
@@ -110,23 +111,14 @@ class Examination:
             and set(index.rows) <= set(self.rows)
         )
 
-    def _split(self, number: int, raw: bytes) -> Iterator[PackedObject | None]:
+    def _look_at(self, oid: ObjectId, data: bytes, number: int, offset: int) -> PackedObject | None:
         try:
-            places = list(split(raw))
-        except CorruptObjectError as error:
-            self._tell(f"frame {number}: {error.message}")
-            return
-        for offset, length in places:
-            data = raw[offset : offset + length]
-            oid = hash_object(data)
-            try:
-                kind = check_object(data)
-            except FormatError as error:
-                self._tell(f"object {oid} in frame {number}: {error.message}")
-                yield None
-                continue
-            self.rows.append((oid, number, offset, length))
-            yield PackedObject(oid, kind, data, number, offset)
+            kind = check_object(data)
+        except FormatError as error:
+            self._tell(f"object {oid} in frame {number}: {error.message}")
+            return None
+        self.rows.append((oid, number, offset, len(data)))
+        return PackedObject(oid, kind, data, number, offset)
 
     def _tell(self, what: str) -> None:
         if self._damage is None:

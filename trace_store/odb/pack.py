@@ -24,12 +24,14 @@ import struct
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.deflate import inflate
-from trace_store.oid import Digester
+from trace_store.oid import Digester, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol
+
+    from trace_store.oid import ObjectId
 
     class Files(Protocol):
         """What a pack is read through."""
@@ -226,6 +228,30 @@ def walk(pack: Pack) -> Iterator[tuple[int, FramePlace, bytes | CorruptObjectErr
         # What no frame may have as its prefix is not kept.
         while held > MAXIMUM_PREFIX_BYTES or len(group) > MAXIMUM_PREFIX_FRAMES:
             held -= len(group.pop(0) or b"")
+
+
+def walk_objects(
+    pack: Pack,
+) -> Iterator[tuple[int, FramePlace, list[tuple[ObjectId, int, bytes]] | CorruptObjectError]]:
+    """Yield (number, place, objects or what is wrong) of every frame in order.
+
+    An object is (id, offset in the frame's content, bytes); the id is the hash of the bytes.
+
+    Raises:
+        CorruptPackError: the rest cannot be found, or there are more objects than a pack may hold.
+        StorageError: the disk refuses.
+    """
+    for number, place, raw in walk(pack):
+        if isinstance(raw, CorruptObjectError):
+            yield number, place, raw
+            continue
+        try:
+            places = list(split(raw))
+        except CorruptObjectError as error:
+            yield number, place, error
+            continue
+        cut = ((offset, raw[offset : offset + length]) for offset, length in places)
+        yield number, place, [(hash_object(data), offset, data) for offset, data in cut]
 
 
 def prefix_of(group: list[bytes | None], count: int) -> bytes:

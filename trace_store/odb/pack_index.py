@@ -24,8 +24,8 @@ from __future__ import annotations
 import struct
 
 from trace_store.errors import CorruptIndexError, CorruptObjectError, CorruptPackError
-from trace_store.odb.pack import FramePlace, Pack, split, walk
-from trace_store.oid import OID_BYTES, ObjectId, digest, hash_object
+from trace_store.odb.pack import FramePlace, Pack, walk_objects
+from trace_store.oid import OID_BYTES, ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -260,17 +260,13 @@ def build_index(pack: Pack) -> tuple[bytes, bool]:
     places: list[FramePlace] = []
     whole = True
     try:
-        for number, place, raw in walk(pack):
+        for number, place, objects in walk_objects(pack):
             places.append(place)
-            if isinstance(raw, CorruptObjectError):
+            if isinstance(objects, CorruptObjectError):
                 whole = False
                 continue
-            try:
-                for offset, length in split(raw):
-                    oid = hash_object(raw[offset : offset + length])
-                    rows.setdefault(oid, (number, offset, length))
-            except CorruptObjectError:
-                whole = False
+            for oid, offset, data in objects:
+                rows.setdefault(oid, (number, offset, len(data)))
     except CorruptPackError:
         whole = False
     whole = whole and len(places) == pack.frame_count
