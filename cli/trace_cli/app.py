@@ -1,13 +1,14 @@
 """The Typer application: made from the command table, and importing only the command that runs.
 
-Rule: a plumbing command's Typer form is generated from its row, so that help, completion and the parser in
-`arguments.py` cannot drift apart.
+Rule: where a command declares what it takes in the form of `arguments.py`, its Typer form is generated from that, so
+that help, completion and the parser there cannot drift apart.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,11 +18,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
-from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option
+from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, arguments_of
 from trace_cli.commands import BY_NAME, COMMANDS, PANELS, PLUMBING, Command
 from trace_cli.failures import EXIT_OK, EXIT_USAGE, GIT_COMMANDS, usage_error
-from trace_cli.porcelain.completing import COMPLETED
-from trace_cli.porcelain.ordering import InOrder
+from trace_cli.ordering import InOrder, option_order
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
 from trace_store import __version__
@@ -75,8 +75,9 @@ def load_command(command: Command) -> ClickCommand:
     module, _, attribute = command.target.partition(":")
     target = getattr(import_module(module), attribute)
     help = _help(command, target)
-    if command.category == PLUMBING:
-        target = _generated(command, target)
+    items = arguments_of(target)
+    if items is not None:
+        target = _generated(items, target)
     if isinstance(target, typer.Typer):
         group = get_command(target)
         group.name = command.name
@@ -169,13 +170,12 @@ def _help(command: Command, target: Any) -> str:
     return "\n\n".join([f"{command.help}.", *marked])
 
 
-def _generated(command: Command, run: Any) -> Any:
-    """Return a function with the signature that Typer reads a plumbing command's parameters from."""
+def _generated(items: Sequence[Option | Argument], run: Any) -> Any:
+    """Return a function with the signature that Typer reads a command's parameters from."""
     parameters = [
         inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     ]
-    many = {item.name for item in command.arguments if getattr(item, "count", "") in (ANY, SOME)}
-    for item in command.arguments:
+    for item in items:
         annotation, default = _option(item) if isinstance(item, Option) else _argument(item)
         parameters.append(
             inspect.Parameter(
@@ -183,38 +183,72 @@ def _generated(command: Command, run: Any) -> Any:
             )
         )
 
-    def call(ctx: typer.Context, **values: Any) -> int:
-        for name in many:
-            values[name] = list(values[name] or ())
-        return int(run(ctx.obj, **values))
+    def call(ctx: typer.Context, **given: Any) -> int:
+        return run(ctx.obj, **_as_parsed(items, given, option_order(ctx))) or EXIT_OK
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
     return call
 
 
+def _as_parsed(
+    items: Sequence[Option | Argument], given: dict[str, Any], order: Sequence[str]
+) -> dict[str, Any]:
+    """Return what Typer hands over as the parser in `arguments.py` does."""
+    values: dict[str, Any] = {}
+    joined: dict[str, tuple[list[Any], Iterator[Any]]] = {}
+    for item in items:
+        value = given[item.name]
+        if isinstance(item, Option) and item.joins:
+            together = values.setdefault(item.joins, [])
+            joined[item.name] = together, iter(value or ())
+        elif isinstance(item, Option) and not item.many:
+            values[item.name] = value
+        elif isinstance(item, Option) or item.count in (ANY, SOME):
+            values[item.name] = list(value or ())
+        else:
+            values[item.name] = value
+    for name in order:
+        if name in joined:
+            together, rest = joined[name]
+            together.append((name, next(rest)))
+    return values
+
+
+def _completing(kind: str) -> Callable[[str], Any]:
+    """Return what completes values of a kind; few runs complete anything, so it is imported when one does."""
+
+    def complete(incomplete: str) -> Any:
+        known = import_module("trace_cli.porcelain.completing").COMPLETED.get(kind)
+        return known(incomplete) if known is not None else []
+
+    return complete
+
+
 def _option(item: Option) -> tuple[Any, Any]:
     if not item.metavar:
-        return Annotated[bool, typer.Option(*item.flags, help=f"{item.help}.")], False
+        flags = [f"{flag}/{item.off}" for flag in item.flags] if item.off else item.flags
+        return Annotated[bool, typer.Option(*flags, help=f"{item.help}.")], bool(item.off)
     value: Any = int if item.number else str
-    settings: dict[str, Any] = {"min": 0} if item.number else {}
-    settings["autocompletion"] = COMPLETED.get(item.metavar)
-    return (
-        Annotated[
-            value | None,
-            typer.Option(*item.flags, metavar=item.metavar, help=f"{item.help}.", **settings),
-        ],
-        None,
-    )
+    if item.many or item.joins:
+        value = list[str]
+    settings: dict[str, Any] = {"min": item.least, "max": item.most} if item.number else {}
+    settings["autocompletion"] = _completing(item.completes)
+    declared = typer.Option(*item.flags, metavar=item.metavar, help=f"{item.help}.", **settings)
+    if item.default is not None:
+        return Annotated[value, declared], item.default
+    return Annotated[value | None, declared], None
 
 
 def _argument(item: Argument) -> tuple[Any, Any]:
     settings = typer.Argument(
         metavar=item.metavar,
         help=f"{item.help}.",
-        show_default=False,
-        autocompletion=COMPLETED.get(item.metavar),
+        show_default=bool(item.default),
+        autocompletion=_completing(item.completes),
     )
+    if item.count == OPTIONAL and item.default is not None:
+        return Annotated[str, settings], item.default
     if item.count == OPTIONAL:
         return Annotated[str | None, settings], None
     if item.count == ANY:

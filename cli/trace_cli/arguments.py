@@ -1,65 +1,148 @@
-"""Options and arguments of plumbing commands, and the small parser that plumbing is run by.
+"""Options and arguments of commands, and the small parser that most runs of them need and no more.
 
-Importing this module must stay cheap: it is on the way of every plumbing command.
+A command says what it takes above its function:
+
+    @takes(Option("-n", "limit", "Stop after this many", "N", number=True), Argument("REVISION", "revision", "Where"))
+    def run(invocation, *, limit, revision): ...
+
+Rule: what is declared here is declared nowhere else. The parser below and the Typer command, which knows help, errors
+and completion, are both made from it; the parser takes only what it is sure of.
+
+Importing this module must stay cheap: it is on the way of every command.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 ONE, OPTIONAL, ANY, SOME = "1", "?", "*", "+"
 
 
 class Option:
-    """An option of a plumbing command.
+    """An option of a command.
 
     Attributes:
         flags: its spellings, such as ("-t", "--type").
-        name: the parameter of `run` that receives it.
+        name: the parameter that receives it.
         help: one line.
         metavar: what its value is called; "" for a switch.
-        number: whether the value is a whole number, 0 or more.
+        number: whether the value is a whole number, from `least` to `most` (None: any).
+        off: the spelling that turns a switch off which is on when it is not given; "" for other options.
+        many: whether it may be given several times, so that the parameter is a list.
+        joins: the parameter that receives (name, value) of this option and of others that join it, in the order in
+            which they were given; "" when the option has a parameter of its own.
+        default: the value when it is not given.
+        completes: what completes its value; `metavar` when it is not said.
     """
 
-    __slots__ = ("flags", "help", "metavar", "name", "number")
+    __slots__ = (
+        "completes",
+        "default",
+        "flags",
+        "help",
+        "joins",
+        "least",
+        "many",
+        "metavar",
+        "most",
+        "name",
+        "number",
+        "off",
+    )
 
     def __init__(
-        self, flags: str, name: str, help: str, metavar: str = "", number: bool = False
+        self,
+        flags: str,
+        name: str,
+        help: str,
+        metavar: str = "",
+        *,
+        number: bool = False,
+        least: int = 0,
+        most: int | None = None,
+        off: str = "",
+        many: bool = False,
+        joins: str = "",
+        default: str | int | None = None,
+        completes: str = "",
     ) -> None:
         self.flags = tuple(flags.split())
         self.name = name
         self.help = help
         self.metavar = metavar
         self.number = number
+        self.least = least
+        self.most = most
+        self.off = off
+        self.many = many
+        self.joins = joins
+        self.default = default
+        self.completes = completes or metavar
+
+    def start(self) -> Any:
+        """Return the value of its parameter while the option was not met."""
+        if self.many or self.joins:
+            return []
+        return self.default if self.metavar else bool(self.off)
 
 
 class Argument:
-    """A positional argument of a plumbing command; `count` is ONE, OPTIONAL, ANY or SOME."""
+    """A positional argument; `count` is ONE, OPTIONAL, ANY or SOME, the rest is as for an option."""
 
-    __slots__ = ("count", "help", "metavar", "name")
+    __slots__ = ("completes", "count", "default", "help", "metavar", "name")
 
-    def __init__(self, metavar: str, name: str, help: str, count: str = ONE) -> None:
+    def __init__(
+        self,
+        metavar: str,
+        name: str,
+        help: str,
+        count: str = ONE,
+        *,
+        default: str | None = None,
+        completes: str = "",
+    ) -> None:
         self.metavar = metavar
         self.name = name
         self.help = help
         self.count = count
+        self.default = default
+        self.completes = completes or metavar
+
+
+def takes(*items: Option | Argument) -> Callable[[F], F]:
+    """Say which options and arguments a command's function takes, each by a keyword."""
+
+    def declare(function: F) -> F:
+        function.arguments = items  # type: ignore[attr-defined]
+        return function
+
+    return declare
+
+
+def arguments_of(function: object) -> tuple[Option | Argument, ...] | None:
+    """Return what a command's function takes; None when it says so to Typer alone."""
+    return getattr(function, "arguments", None)
 
 
 def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any] | None:
-    """Return the parameters that plumbing's `run` is called with.
+    """Return the parameters that a command's function is called with.
 
     None means that the words are not understood here, be it a mistake or `--help`; the Typer command made
-    from the same row then says what is wrong.
+    from the same declaration then says what is wrong.
     """
     values: dict[str, Any] = {}
     options: dict[str, Option] = {}
     for item in items:
         if isinstance(item, Option):
-            values[item.name] = None if item.metavar else False
+            values[item.joins or item.name] = item.start()
             options.update((flag, item) for flag in item.flags)
+            if item.off:
+                options[item.off] = item
     rest: list[str] = []
     position = 0
     while position < len(words):
@@ -81,17 +164,29 @@ def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any
         if option is None or (equals and not option.metavar):
             return None
         if not option.metavar:
-            values[option.name] = True
+            values[option.name] = flag != option.off
             continue
         if not equals:
             if position == len(words):
                 return None
             value = words[position]
             position += 1
-        if option.number and not (value.isascii() and value.isdigit() and len(value) < 19):
+        if option.number and not _fits(option, value):
             return None
-        values[option.name] = int(value) if option.number else value
+        if option.joins:
+            values[option.joins].append((option.name, value))
+        elif option.many:
+            values[option.name].append(value)
+        else:
+            values[option.name] = int(value) if option.number else value
     return values if _place(items, rest, values) else None
+
+
+def _fits(option: Option, value: str) -> bool:
+    """Tell whether a value is a whole number that the option takes."""
+    if not (value.isascii() and value.isdigit() and len(value) < 19):
+        return False
+    return option.least <= int(value) and (option.most is None or int(value) <= option.most)
 
 
 def _place(items: Sequence[Option | Argument], rest: list[str], values: dict[str, Any]) -> bool:
@@ -106,7 +201,7 @@ def _place(items: Sequence[Option | Argument], rest: list[str], values: dict[str
         elif rest:
             values[item.name], rest = rest[0], rest[1:]
         elif item.count == OPTIONAL:
-            values[item.name] = None
+            values[item.name] = item.default
         else:
             return False
     return not rest

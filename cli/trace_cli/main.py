@@ -1,4 +1,4 @@
-"""The entry point: plumbing runs from the command table alone, everything else through Typer.
+"""The entry point: what is plainly typed runs at once, everything else through Typer.
 
 Rule: this module decides what runs and turns a failure into one line, a hint and an exit code. It imports nothing
 that a plumbing command does not need.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from trace_cli.arguments import parse
-from trace_cli.commands import BY_NAME, PLUMBING
+from trace_cli.arguments import arguments_of, parse
+from trace_cli.commands import BY_NAME
 from trace_cli.failures import (
     EXIT_BUG,
     EXIT_INTERRUPTED,
@@ -75,11 +75,13 @@ def _run(words: list[str], invocation: Invocation) -> int:
             invocation.line(f"trace {__version__}")
             return 0
         command = BY_NAME.get(rest[0]) if rest else None
-        if command is not None and command.category == PLUMBING:
-            values = parse(command.arguments, rest[1:])
+        if command is not None:
+            function = _load(command.target)
+            items = arguments_of(function)
+            values = None if items is None else parse(items, rest[1:])
             if values is not None:
                 invocation.enter(folders, directory, color=color)
-                return int(_load(command.target)(invocation, **values))
+                return function(invocation, **values) or 0
     return int(_load("trace_cli.app:run_typer")(words, invocation))
 
 

@@ -1,1 +1,26 @@
-"""Verbs on history: write commits, walk them, say how things stand."""
+"""Verbs on commits: writing them, walking over them, and how things stand.
+
+What few commands need is offered here, and imported when it is first asked for.
+"""
+
+from trace_store.doors import door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.history.rewording import current_parts, reworded
+    from trace_store.history.walk import summary, token_growth
+    from trace_store.history.writing import new_draft, write
+
+__all__ = ["current_parts", "new_draft", "reworded", "summary", "token_growth", "write"]
+
+__getattr__ = door(
+    __name__,
+    {
+        "current_parts": "rewording",
+        "new_draft": "writing",
+        "reworded": "rewording",
+        "summary": "walk",
+        "token_growth": "walk",
+        "write": "writing",
+    },
+)

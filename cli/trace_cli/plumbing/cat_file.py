@@ -23,6 +23,7 @@ is not UTF-8; of any other object `value`, as -p prints it. In place of an objec
 
 from __future__ import annotations
 
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import (
     content_fields,
@@ -55,6 +56,17 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 
+@takes(
+    Option("-t", "show_kind", "Print the kind"),
+    Option("-s", "show_size", "Print the size of the content in bytes"),
+    Option("-p", "pretty", "Print content as it is, structure as JSON"),
+    Option("-e", "exists", "Print nothing; exit 0 when the object is here and whole"),
+    Option("--raw", "raw", "Print the object's canonical bytes, which its id is the hash of"),
+    Option("--batch", "batch", "For each line of standard input: id, kind, size, and the content"),
+    Option("--batch-check", "batch_check", "For each line of standard input: id, kind, size"),
+    Option("--json", "as_json", "With --batch: a line of JSON for each object"),
+    Argument("OBJECT", "revision", "An object id, a unique prefix of one, or a revision", OPTIONAL),
+)
 def run(
     invocation: Invocation,
     *,

@@ -16,6 +16,7 @@ first line. `--verify` compares the branch's context from the index with the one
 
 from __future__ import annotations
 
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
@@ -26,6 +27,11 @@ from trace_store.revision import ref_of
 from trace_store.store import Store
 
 
+@takes(
+    Option("--verify", "verify", "Compare it with a fresh fold"),
+    Option("--rebuild", "rebuild", "Write it anew"),
+    Argument("BRANCH", "branch", "The branch; HEAD's when not given", OPTIONAL),
+)
 def run(invocation: Invocation, *, verify: bool, rebuild: bool, branch: str | None) -> int:
     """Print, check or rebuild the index."""
     if verify and rebuild:

@@ -17,6 +17,7 @@ An object that is in several places is counted in each. Sizes are in bytes; KiB 
 
 from __future__ import annotations
 
+from trace_cli.arguments import Option, takes
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store.odb import ObjectDatabase
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 KIB = 1024
 
 
+@takes(Option("-v", "verbose", "Print one `name: number` a line"))
 def run(invocation: Invocation, *, verbose: bool) -> int:
     """Print the counts."""
     with open_store(invocation) as store:

@@ -15,6 +15,7 @@ first. The kind of an object that is not here is `missing`.
 
 from __future__ import annotations
 
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.plumbing.support import open_store
 from trace_cli.plumbing.templates import filler
 from trace_cli.runtime import Invocation
@@ -67,6 +68,12 @@ _FIELDS: dict[str, Field] = {
 }
 
 
+@takes(
+    Option("--format", "template", "What to print for each ref", "FORMAT"),
+    Option("--count", "limit", "Stop after this many", "NUMBER", number=True),
+    Option("--tips", "tips", "List every tip of a diverged ref"),
+    Argument("PREFIX", "prefixes", "Only refs that are this or stand under it", ANY),
+)
 def run(
     invocation: Invocation,
     *,

@@ -11,6 +11,7 @@ No repository is needed without `-w`.
 
 from __future__ import annotations
 
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+@takes(
+    Option("-w", "write", "Store the object"),
+    Option(
+        "-t --type", "kind", "blob (the default), or the kind of the object given whole", "KIND"
+    ),
+    Option("--stdin", "stdin", "Take the content from standard input, before any file"),
+    Option("--stdin-paths", "stdin_paths", "Take file names from standard input, one a line"),
+    Argument("FILE", "files", "Files to read", ANY),
+)
 def run(
     invocation: Invocation,
     *,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.pack_inputs import (
     ADVICE,
@@ -33,6 +34,11 @@ from trace_store.odb import ObjectDatabase
 from trace_store.odb.receiving import PackReceiver
 
 
+@takes(
+    Option("--stdin", "stdin", "Store the packs of standard input in the repository"),
+    Option("-o", "output", "Where the index goes", "FILE"),
+    Argument("PACK", "pack", "The path of a pack", OPTIONAL),
+)
 def run(invocation: Invocation, *, stdin: bool, output: str | None, pack: str | None) -> int:
     """Write the index, or store the packs; print the names."""
     if stdin == (pack is not None):

@@ -11,12 +11,18 @@ has none. Entries end with a newline, with `-z` with a zero byte. A branch witho
 
 from __future__ import annotations
 
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store.context.compiler import ContextCompiler
 from trace_store.objects.message import part_blobs
 
 
+@takes(
+    Option("--tokens", "tokens", "Count the tokens of each message"),
+    Option("-z", "zero", "End entries with a zero byte instead of a newline"),
+    Argument("REVISION", "revision", "The revision; HEAD when not given", OPTIONAL),
+)
 def run(invocation: Invocation, *, zero: bool, tokens: bool, revision: str | None) -> int:
     """Print the entries."""
     end = b"\0" if zero else b"\n"

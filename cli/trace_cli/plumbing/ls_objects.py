@@ -21,6 +21,7 @@ An object that is named and not here ends the run with exit code 4; with `--miss
 
 from __future__ import annotations
 
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import all_tips, object_sets, open_store, size_of
 from trace_cli.plumbing.templates import filler
@@ -60,6 +61,15 @@ _FIELDS: dict[str, Callable[[_Row], str]] = {
 }
 
 
+@takes(
+    Option("--kind", "kinds", "Only these kinds, separated by commas", "KIND"),
+    Option("--all", "everything", "What every ref and HEAD lead to"),
+    Option("--stdin", "stdin", "Take further revisions from standard input, one a line"),
+    Option("--missing", "missing", "List what is named and not here, instead of failing"),
+    Option("--format", "template", "What to print for each object", "FORMAT"),
+    Option("-z", "zero", "End entries with a zero byte instead of a newline"),
+    Argument("REVISION", "revisions", "List what these lead to, and not all that is here", ANY),
+)
 def run(
     invocation: Invocation,
     *,

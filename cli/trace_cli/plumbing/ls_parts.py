@@ -28,6 +28,7 @@ zero byte.
 
 from __future__ import annotations
 
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.rev_list import all_commits
 from trace_cli.plumbing.support import content_fields, json_line, open_store, reach
@@ -59,6 +60,16 @@ NEAR = 64
 """How many commits before the first are looked at for the call that a result answers."""
 
 
+@takes(
+    Option("--type", "types", "Only parts of these types, separated by commas", "TYPE"),
+    Option("--tool", "tools", "Only calls and results of these tools", "NAME"),
+    Option("--all", "everything", "Start from every ref and HEAD"),
+    Option("--stdin", "stdin", "Take further revisions from standard input, one a line"),
+    Option("--format", "template", "What to print for each content", "FORMAT"),
+    Option("--json", "as_json", "A line of JSON for each content, with the content"),
+    Option("-z", "zero", "End entries with a zero byte instead of a newline"),
+    Argument("REVISION", "revisions", "Revisions; ^A and A..B leave out what A reaches", ANY),
+)
 def run(
     invocation: Invocation,
     *,

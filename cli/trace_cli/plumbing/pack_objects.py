@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import object_name, object_sets, open_store
 from trace_cli.runtime import Invocation
@@ -39,6 +40,19 @@ if TYPE_CHECKING:
 MAXIMUM_LEVEL = 19
 
 
+@takes(
+    Option("--stdout", "stdout", "Write the packs to standard output"),
+    Option("--revs", "revs", "Standard input names revisions: pack what they lead to"),
+    Option("--level", "level", "How hard to compress, 1 to 19; 3 when not given", "N", number=True),
+    Option(
+        "--frame-size",
+        "frame_bytes",
+        "How many bytes of content go into a frame; 262144 when not given",
+        "BYTES",
+        number=True,
+    ),
+    Argument("BASE", "base", "The beginning of the packs' paths", OPTIONAL),
+)
 def run(
     invocation: Invocation,
     *,

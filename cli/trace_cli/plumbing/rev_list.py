@@ -7,6 +7,7 @@ comes first. `^A` leaves out what A reaches, `A..B` is `B ^A`, `A...B` is what o
 
 from __future__ import annotations
 
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import all_tips, open_store, reach
 from trace_cli.runtime import Invocation
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 
+@takes(
+    Option("--count", "count", "Print only how many there are"),
+    Option("-n --max-count", "limit", "Stop after this many", "NUMBER", number=True),
+    Option("--first-parent", "first_parent", "Follow only first parents"),
+    Option("--all", "everything", "Start from every ref and HEAD"),
+    Option("--stdin", "stdin", "Take further revisions from standard input, one a line"),
+    Argument("REVISION", "revisions", "Revisions; ^A and A..B leave out what A reaches", ANY),
+)
 def run(
     invocation: Invocation,
     *,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import open_store, reach
 from trace_cli.runtime import Invocation
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 
+@takes(
+    Option("--short", "short", "Print 12 characters of each id"),
+    Option("--trace-dir", "trace_dir", "Print the path of the repository's directory"),
+    Argument("REVISION", "revisions", "Revisions, ranges or addresses", ANY),
+)
 def run(invocation: Invocation, *, short: bool, trace_dir: bool, revisions: list[str]) -> int:
     """Print the ids; nothing is printed when one of the revisions means nothing."""
     if not (revisions or trace_dir):

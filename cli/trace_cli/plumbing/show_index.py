@@ -15,6 +15,7 @@ needed. What is no index, or is damaged, gives exit code 12.
 
 from __future__ import annotations
 
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.pack_inputs import open_file
 from trace_cli.runtime import Invocation
@@ -24,6 +25,11 @@ from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES, IndexContent
 from trace_store.odb.pack_stream import read_exactly
 
 
+@takes(
+    Option("--frames", "frames", "List frames instead of objects"),
+    Option("--pack", "pack", "Print size and hash of the pack that it belongs to"),
+    Argument("FILE", "file", "The index; standard input when not given", OPTIONAL),
+)
 def run(invocation: Invocation, *, frames: bool, pack: bool, file: str | None) -> int:
     """Print what the index holds."""
     if frames and pack:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from trace_cli.runtime import Invocation
+from trace_store import maintenance
 from trace_store.errors import DetachedHeadError
 from trace_store.graph import merge_bases
 from trace_store.objects.codec import BLOB, blob_content, kind_of
@@ -37,8 +36,7 @@ def open_store(invocation: Invocation) -> Store:
 def seal_if_due(store: Store) -> None:
     """Seal what has waited for half a minute, or is much. A script that writes a lot does not outgrow the journal."""
     if store.unsealed().due(store.clock.now()):
-        # Sealing costs more to import than most commands take, and few commands seal.
-        import_module("trace_store.maintenance.schedule").seal_if_due_by_age(store)
+        maintenance.seal_if_due_by_age(store)
 
 
 def full_ref(store: Store, text: str) -> str:

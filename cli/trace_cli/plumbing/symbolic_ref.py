@@ -7,6 +7,7 @@ branch, which need not exist yet, and prints nothing.
 
 from __future__ import annotations
 
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
@@ -15,6 +16,11 @@ from trace_store.errors import DetachedHeadError
 HEADS = "refs/heads/"
 
 
+@takes(
+    Option("--short", "short", "Print the branch name only"),
+    Argument("NAME", "name", "HEAD"),
+    Argument("REF", "ref", "The ref HEAD shall stand for", OPTIONAL),
+)
 def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> int:
     """Print or set what HEAD stands for."""
     if name != "HEAD":

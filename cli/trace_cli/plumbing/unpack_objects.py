@@ -9,6 +9,7 @@ What is no pack, is cut, or is damaged ends the run with exit code 12; the packs
 
 from __future__ import annotations
 
+from trace_cli.arguments import Option, takes
 from trace_cli.plumbing.pack_inputs import STANDARD_INPUT, examined, packs_on_stdin
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
@@ -16,6 +17,10 @@ from trace_store.odb.examining import Examination
 from trace_store.odb.pack_stream import pack_of
 
 
+@takes(
+    Option("-n", "dry", "Check and list, and store nothing"),
+    Option("-q", "quiet", "Print nothing"),
+)
 def run(invocation: Invocation, *, dry: bool, quiet: bool) -> int:
     """Store the objects, and print their ids."""
     with open_store(invocation) as store:

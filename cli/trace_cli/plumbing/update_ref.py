@@ -14,6 +14,8 @@ branch it stands for. Nothing is printed; the exit code is 11 when a ref stands 
 
 from __future__ import annotations
 
+from trace_cli.arguments import ANY as ANY_NUMBER
+from trace_cli.arguments import Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
 from trace_cli.runtime import Invocation
@@ -33,6 +35,14 @@ ABSENT = "0" * 64
 HEADS = "refs/heads/"
 
 
+@takes(
+    Option("-d --delete", "delete", "Delete the ref"),
+    Option("-m", "message", "What the reflog says", "TEXT"),
+    Option("--stdin", "stdin", "Take moves from standard input; all take effect, or none"),
+    Argument(
+        "REF NEW OLD", "words", "The ref, its new value and the value it must have now", ANY_NUMBER
+    ),
+)
 def run(
     invocation: Invocation, *, delete: bool, message: str | None, stdin: bool, words: list[str]
 ) -> int:

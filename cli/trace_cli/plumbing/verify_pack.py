@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.plumbing.pack_inputs import name_in, open_pack
 from trace_cli.plumbing.support import open_store, size_of
 from trace_cli.render.escape import one_line, safe
@@ -37,6 +38,10 @@ MAXIMUM_LINES = 100
 """How many things are told that are wrong with a pack."""
 
 
+@takes(
+    Option("-v --verbose", "verbose", "List objects and frames"),
+    Argument("PACK", "packs", "Paths, or names of the repository's; all of those if none", ANY),
+)
 def run(invocation: Invocation, *, verbose: bool, packs: list[str]) -> int:
     """Print what is wrong."""
     disk = Disk()

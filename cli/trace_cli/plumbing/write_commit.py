@@ -23,6 +23,7 @@ written. HEAD as the ref means the branch it stands for.
 
 from __future__ import annotations
 
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
 from trace_cli.render.structure import from_json
 from trace_cli.runtime import Invocation
@@ -54,6 +55,12 @@ if TYPE_CHECKING:
 FIELDS = frozenset(("author", "links", "message", "meta", "ops", "parents", "time"))
 
 
+@takes(
+    Option(
+        "--update", "ref", "Move this ref, or HEAD's, from the first parent to the commit", "REF"
+    ),
+    Argument("FILE", "file", "Read the JSON from a file instead", OPTIONAL),
+)
 def run(invocation: Invocation, *, ref: str | None, file: str | None) -> int:
     """Store the commit, move the ref if one is named, and print the id."""
     fields = _parsed(invocation.read(file))

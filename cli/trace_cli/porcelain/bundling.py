@@ -10,7 +10,8 @@ import typer
 
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.completing import revisions
-from trace_cli.porcelain.opening import Json, Quiet, finish, opened
+from trace_cli.porcelain.opening import finish, opened
+from trace_cli.porcelain.options import Json, Quiet
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
@@ -108,7 +109,7 @@ def create(
     if trash and not everything:
         raise usage_error("--trash goes with --all")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(ctx, quiet=quiet) as repo, _advised():
+    with opened(ctx.obj, quiet=quiet) as repo, _advised():
         try:
             report = create_bundle(
                 repo.store,
@@ -210,7 +211,7 @@ def import_(
     """
     invocation: Invocation = ctx.obj
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(ctx, quiet=quiet) as repo, _advised():
+    with opened(ctx.obj, quiet=quiet) as repo, _advised():
         try:
             report = import_bundle(
                 repo.store,
@@ -221,7 +222,7 @@ def import_(
             )
         finally:
             progress.clear()
-        finish(repo, quiet=quiet)
+        finish(repo.store, quiet=quiet)
     if as_json:
         write_record(invocation, _imported_record(file, report))
     elif not quiet:

@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
-
-import typer
-
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.completing import addresses
-from trace_cli.porcelain.opening import Json, Message, Quiet, Targets, recorded
+from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, TARGETS, recorded
 from trace_cli.porcelain.reading import argument_text, single_message, text_from
-from trace_cli.runtime import Invocation
-from trace_store.history.draft import Draft
-from trace_store.history.rewording import current_parts, reworded
+from trace_store import context, history
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
-from trace_store.repo import Repo
 from trace_store.revision import resolve_address
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
+    from trace_cli.runtime import Invocation
+    from trace_store.history.draft import Draft
+    from trace_store.store import Store
+
+
+@takes(
+    Argument("ADDRESS", "target", "The message, such as HEAD.0", completes="ADDRESS"),
+    Argument("TEXT", "text", "The new text; - reads it", OPTIONAL),
+    Option("-F --file", "file", "Read the new text from FILE", "FILE"),
+    Option("--parts", "from_json", "TEXT or FILE is a message in JSON, for all parts"),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
 def edit(
-    ctx: typer.Context,
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="ADDRESS",
-            help="The message, such as HEAD.0.",
-            show_default=False,
-            autocompletion=addresses,
-        ),
-    ],
-    text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="The new text; - reads it.", show_default=False),
-    ] = None,
-    file: Annotated[
-        str | None,
-        typer.Option("-F", "--file", metavar="FILE", help="Read the new text from FILE."),
-    ] = None,
-    from_json: Annotated[
-        bool, typer.Option("--parts", help="TEXT or FILE is a message in JSON, for all parts.")
-    ] = False,
-    message: Message = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation,
+    *,
+    target: str,
+    text: str | None,
+    file: str | None,
+    from_json: bool,
+    message: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Give a message a new wording.
 
@@ -51,102 +45,109 @@ def edit(
     so that a call keeps its result. --parts replaces everything. Earlier wordings stay readable: `trace show --versions
     ADDRESS` lists them, `trace restore --version N ADDRESS` goes back to one.
     """
-    invocation: Invocation = ctx.obj
     if (text is None) == (file is None):
         raise usage_error("give the new text, or a file with it", "- reads standard input")
     typed = text is not None and text != "-"
     given = argument_text(text or "") if typed else text_from(invocation, file or "-")
 
-    def add(repo: Repo, draft: Draft) -> None:
+    def add(store: Store, draft: Draft) -> None:
         if from_json:
             draft.edit(target, single_message(given).parts)
         else:
-            parts = current_parts(repo.contexts, resolve_address(repo.store, target))
-            draft.edit(target, reworded(parts, given))
+            contexts = context.ContextCompiler(store)
+            parts = history.current_parts(contexts, resolve_address(store, target))
+            draft.edit(target, history.reworded(parts, given))
 
-    recorded(ctx, add, message=message, as_json=as_json, quiet=quiet)
+    recorded(invocation, add, message=message, as_json=as_json, quiet=quiet)
 
 
+@takes(TARGETS, MESSAGE, JSON, QUIET)
 def pin(
-    ctx: typer.Context,
-    targets: Targets,
-    message: Message = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
 ) -> None:
     """Keep messages whatever is compressed."""
-    _annotate(ctx, targets, message, as_json, quiet, priority=PINNED)
+    _annotate(invocation, targets, message, as_json, quiet, priority=PINNED)
 
 
+@takes(
+    TARGETS,
+    Option("--keep", "keep", "Text that a summary must still contain", "PATTERN", many=True),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
 def important(
-    ctx: typer.Context,
-    targets: Targets,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", metavar="PATTERN", help="Text that a summary must still contain."),
-    ] = None,
-    message: Message = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    keep: list[str],
+    message: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Mark messages as important: a summary may shorten them, but must keep the patterns."""
-    _annotate(ctx, targets, message, as_json, quiet, priority=IMPORTANT, keep=keep)
+    _annotate(invocation, targets, message, as_json, quiet, priority=IMPORTANT, keep=keep or None)
 
 
+@takes(TARGETS, MESSAGE, JSON, QUIET)
 def normal(
-    ctx: typer.Context,
-    targets: Targets,
-    message: Message = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
 ) -> None:
     """Take a priority away."""
-    _annotate(ctx, targets, message, as_json, quiet, priority=NORMAL)
+    _annotate(invocation, targets, message, as_json, quiet, priority=NORMAL)
 
 
+@takes(TARGETS, MESSAGE, JSON, QUIET)
 def skip(
-    ctx: typer.Context,
-    targets: Targets,
-    message: Message = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
 ) -> None:
     """Leave messages out of the context until they are given another priority."""
-    _annotate(ctx, targets, message, as_json, quiet, priority=SKIP)
+    _annotate(invocation, targets, message, as_json, quiet, priority=SKIP)
 
 
+@takes(
+    TARGETS,
+    Option("--add -a", "add", "Put this label on", "LABEL", many=True),
+    Option("--take -t", "take", "Take this label off", "LABEL", many=True),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
 def label(
-    ctx: typer.Context,
-    targets: Targets,
-    add: Annotated[
-        list[str] | None, typer.Option("--add", "-a", metavar="LABEL", help="Put this label on.")
-    ] = None,
-    take: Annotated[
-        list[str] | None, typer.Option("--take", "-t", metavar="LABEL", help="Take this label off.")
-    ] = None,
-    message: Message = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    add: list[str],
+    take: list[str],
+    message: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Put labels on messages, or take them off."""
     if not (add or take):
         raise usage_error("no label given", "for example: trace label HEAD.0 --add decision")
-    _annotate(ctx, targets, message, as_json, quiet, labels=add or (), unlabels=take or ())
+    _annotate(invocation, targets, message, as_json, quiet, labels=add, unlabels=take)
 
 
+@takes(
+    TARGETS,
+    Option("--ghost", "ghost", "Leave a placeholder that names the address to restore"),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
 def remove(
-    ctx: typer.Context,
-    targets: Targets,
-    ghost: Annotated[
-        bool, typer.Option("--ghost", help="Leave a placeholder that names the address to restore.")
-    ] = False,
-    message: Message = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    ghost: bool,
+    message: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Hide messages. Nothing is lost: `trace restore` shows them again, at their place."""
     recorded(
-        ctx,
+        invocation,
         lambda _, draft: draft.remove(targets, ghost=ghost),
         message=message,
         as_json=as_json,
@@ -154,20 +155,25 @@ def remove(
     )
 
 
+@takes(
+    TARGETS,
+    Option("--version", "version", "Go back to wording N; 0 is the first", "N", number=True),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
 def restore(
-    ctx: typer.Context,
-    targets: Targets,
-    version: Annotated[
-        int | None,
-        typer.Option("--version", metavar="N", min=0, help="Go back to wording N; 0 is the first."),
-    ] = None,
-    message: Message = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    version: int | None,
+    message: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Show hidden messages at their place again; with --version also go back to that wording."""
     recorded(
-        ctx,
+        invocation,
         lambda _, draft: draft.restore(targets, version=version),
         message=message,
         as_json=as_json,
@@ -176,7 +182,7 @@ def restore(
 
 
 def _annotate(
-    ctx: typer.Context,
+    invocation: Invocation,
     targets: list[str],
     message: str,
     as_json: bool,
@@ -188,7 +194,7 @@ def _annotate(
     unlabels: Sequence[str] = (),
 ) -> None:
     recorded(
-        ctx,
+        invocation,
         lambda _, draft: draft.annotate(
             targets, priority=priority, keep=keep, labels=labels, unlabels=unlabels
         ),

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Annotated, Any
-
-import typer
-
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
-from trace_cli.porcelain.completing import one_of, revisions
-from trace_cli.porcelain.opening import Json, is_revision, opened
+from trace_cli.porcelain.opening import JSON, is_revision, opened
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import address_text, json_bytes, short_address, write_data
 from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
@@ -21,7 +15,13 @@ from trace_store.context.render import FAULTS, RENDERERS, Rendered, to_bytes
 from trace_store.errors import BudgetError, StorageError
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.repo import Repo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_store.repo import Repo
 
 FORMATS = tuple(sorted(RENDERERS))
 # How many adaptations of one sort are told; another provider's session has one for each of its messages.
@@ -29,60 +29,58 @@ TOLD_ADAPTATIONS = 3
 Context = CompiledContext | PlainContext
 
 
+@takes(
+    Argument(
+        "REVISION",
+        "revision",
+        "The commit to compile",
+        OPTIONAL,
+        default="HEAD",
+        completes="COMMIT",
+    ),
+    Option(
+        "-f --format",
+        "form",
+        f"One of {', '.join(FORMATS)}; text if not given",
+        "FORMAT",
+        completes="RENDERER",
+    ),
+    Option("--table", "as_table", "List the messages with their tokens and addresses"),
+    Option("--at", "at", "A revision, or a time: the context as it was then", "WHEN", default=""),
+    Option(
+        "--strategy",
+        "strategy",
+        "full, or messages: one line for each commit",
+        "NAME",
+        default="full",
+    ),
+    Option("--reasoning", "reasoning", "Show the model its own reasoning", off="--no-reasoning"),
+    Option(
+        "--strict",
+        "strict",
+        "Refuse a context that would have to be repaired, or is over its budget",
+    ),
+    Option("--cache", "cache", "Set cache breakpoints where the format has them"),
+    Option("--model", "model", "The model to count and write for", "MODEL", default=""),
+    Option("--verify", "verify", "Compare the cached context with a fresh one first"),
+    Option("-o --output", "output", "Write to FILE", "FILE"),
+    JSON,
+)
 def compile_(
-    ctx: typer.Context,
-    revision: Annotated[
-        str,
-        typer.Argument(metavar="REVISION", help="The commit to compile.", autocompletion=revisions),
-    ] = "HEAD",
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "-f",
-            "--format",
-            metavar="FORMAT",
-            help=f"One of {', '.join(FORMATS)}; text if not given.",
-            autocompletion=one_of(FORMATS),
-        ),
-    ] = None,
-    as_table: Annotated[
-        bool, typer.Option("--table", help="List the messages with their tokens and addresses.")
-    ] = False,
-    at: Annotated[
-        str,
-        typer.Option(
-            "--at", metavar="WHEN", help="A revision, or a time: the context as it was then."
-        ),
-    ] = "",
-    strategy: Annotated[
-        str,
-        typer.Option(
-            "--strategy", metavar="NAME", help="full, or messages: one line for each commit."
-        ),
-    ] = "full",
-    reasoning: Annotated[
-        bool, typer.Option("--reasoning/--no-reasoning", help="Show the model its own reasoning.")
-    ] = True,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Refuse a context that would have to be repaired, or is over its budget.",
-        ),
-    ] = False,
-    cache: Annotated[
-        bool, typer.Option("--cache", help="Set cache breakpoints where the format has them.")
-    ] = False,
-    model: Annotated[
-        str, typer.Option("--model", metavar="MODEL", help="The model to count and write for.")
-    ] = "",
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare the cached context with a fresh one first.")
-    ] = False,
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE.")
-    ] = None,
-    as_json: Json = False,
+    invocation: Invocation,
+    *,
+    revision: str,
+    form: str | None,
+    as_table: bool,
+    at: str,
+    strategy: str,
+    reasoning: bool,
+    strict: bool,
+    cache: bool,
+    model: str,
+    verify: bool,
+    output: str | None,
+    as_json: bool,
 ) -> int:
     """Print the context to send to a model.
 
@@ -97,7 +95,6 @@ def compile_(
 
     --at with a time goes back along the first parents of REVISION; with a revision it stands for REVISION.
     """
-    invocation: Invocation = ctx.obj
     if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
     if form is not None and as_table and not as_json:
@@ -107,8 +104,8 @@ def compile_(
     reader = (
         Invocation(environment=invocation.environment, terminal=False) if to_file else invocation
     )
-    with opened(ctx) as repo:
-        if at and revision not in ("HEAD", "@") and is_revision(repo, at):
+    with opened(invocation) as repo:
+        if at and revision not in ("HEAD", "@") and is_revision(repo.store, at):
             raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
         context = repo.compile(revision, at=at, strategy=strategy, reasoning=reasoning, model=model)
         if verify and not _verified(invocation, repo, context.commit if at else revision):
@@ -181,9 +178,9 @@ def _write(invocation: Invocation, data: bytes, output: str | None, *, safe: boo
 
 def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
     """Say what stands otherwise than in the context: every fault, and of each adaptation the first few."""
-    told: Counter[str] = Counter()
+    told: dict[str, int] = {}
     for repair in rendered.repairs:
-        told[repair.code] += 1
+        told[repair.code] = told.get(repair.code, 0) + 1
         if repair.code in FAULTS or told[repair.code] <= TOLD_ADAPTATIONS:
             invocation.note(f"note: {one_line(repair.where)}: {one_line(repair.detail)}")
     for code, count in sorted(told.items()):

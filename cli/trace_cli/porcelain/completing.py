@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Any
 
 from trace_cli.render.escape import one_line
+from trace_store.context.render import RENDERERS
 from trace_store.context.wording import created_messages, message_line
 from trace_store.environment import Environment
 from trace_store.errors import TraceError
@@ -105,11 +106,14 @@ def _opened() -> Store:
 
 
 COMPLETED: dict[str, Callable[[str], Any]] = {
+    "ADDRESS": addresses,
     "BRANCH": branches,
+    "COMMIT": revisions,
     "OBJECT": revisions_and_addresses,
     "PREFIX": refs,
     "REF": refs,
     "REF NEW OLD": refs,
+    "RENDERER": one_of(RENDERERS),
     "REVISION": revisions_and_addresses,
 }
-"""What completes the arguments and options of plumbing, by what the table of commands calls their values."""
+"""What completes arguments and options, by what their declarations say."""

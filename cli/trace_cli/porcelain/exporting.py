@@ -12,7 +12,8 @@ import typer
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.completing import revisions
 from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
-from trace_cli.porcelain.opening import Json, is_revision, opened
+from trace_cli.porcelain.opening import is_revision, opened
+from trace_cli.porcelain.options import Json
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_data, write_record
 from trace_cli.render.tables import counted, size
@@ -120,7 +121,7 @@ def export(
             raise usage_error(
                 "--native goes with --all or --file, and without --format, --at, --hidden"
             )
-        with opened(ctx) as repo:
+        with opened(ctx.obj) as repo:
             store = repo.store
             if everything:
                 give_back_all(invocation, store, output, force=force, as_json=as_json)
@@ -136,7 +137,7 @@ def export(
     writer = writer_named(name)
     if hidden and not getattr(writer, "SHOWS_HIDDEN", False):
         raise usage_error(f"{name} has no place for what the model is not shown")
-    with opened(ctx) as repo:
+    with opened(ctx.obj) as repo:
         session = _session(repo, revision, at, hidden=hidden)
         if not session.turns and not getattr(writer, "SHOWS_HIDDEN", False):
             raise RenderError(
@@ -176,7 +177,7 @@ def _form_of(output: str | None) -> str:
 
 
 def _session(repo: Repo, revision: str, at: str, *, hidden: bool) -> ExportSession:
-    if at and is_revision(repo, at):
+    if at and is_revision(repo.store, at):
         if revision not in ("HEAD", "@"):
             raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
         revision, at = at, ""

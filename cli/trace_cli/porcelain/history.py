@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
-
-from trace_cli.porcelain.completing import revisions
-from trace_cli.porcelain.opening import Json, opened
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import (
@@ -23,11 +19,20 @@ from trace_cli.render.tables import (
     table,
     weight,
 )
-from trace_cli.runtime import Invocation
-from trace_store.history.status import Status
-from trace_store.history.walk import LogEntry, TokenGrowth, summary, token_growth
+from trace_store import context, history
+from trace_store.history.status import status as standing
+from trace_store.history.walk import log as walk_log
+from trace_store.history.walk import summary
 from trace_store.ident import format_time
-from trace_store.repo import Repo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.history.status import Status
+    from trace_store.history.walk import LogEntry, TokenGrowth
+    from trace_store.store import Store
 
 SUMMARY_WIDTH = 300
 NAME_WIDTH = 36
@@ -36,22 +41,16 @@ DEFAULT_LIMIT = 1000
 """How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
 
 
-def status(
-    ctx: typer.Context,
-    model: Annotated[
-        str, typer.Option("--model", metavar="MODEL", help="Count tokens as for this model.")
-    ] = "",
-    as_json: Json = False,
-) -> None:
+@takes(Option("--model", "model", "Count tokens as for this model", "MODEL", default=""), JSON)
+def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
     """Show where things stand: branch, size of the context, budget, and what needs attention."""
-    invocation: Invocation = ctx.obj
-    with opened(ctx) as repo:
-        found = repo.status(model=model)
-        names = [name for name, _ in repo.store.refs.iterate("refs/heads/")]
+    with opened_store(invocation) as store:
+        found = standing(context.ContextCompiler(store), model=model)
+        names = [name for name, _ in store.refs.iterate("refs/heads/")]
         if as_json:
             write_record(invocation, {**_status_record(found), "branch_count": len(names)})
             return
-        for line in _status_lines(invocation, repo, found):
+        for line in _status_lines(invocation, store, found):
             invocation.line(line)
         if found.oid is None and len(names) == 1:
             invocation.line(f"1 branch; `trace symbolic-ref HEAD {safe(names[0])}` goes to it")
@@ -59,76 +58,78 @@ def status(
             invocation.line(f"{number(len(names))} branches; `trace for-each-ref` lists them")
 
 
+@takes(
+    Argument(
+        "REVISION",
+        "revision",
+        "Where to start, or a range A..B",
+        OPTIONAL,
+        default="HEAD",
+        completes="COMMIT",
+    ),
+    Option("-n --max-count", "limit", "At most so many commits", "N", number=True),
+    Option("--full", "full", "Show author, message and operations of each commit"),
+    Option("--tokens", "tokens", "Show the tokens each commit added, and the total"),
+    JSON,
+)
 def log(
-    ctx: typer.Context,
-    revision: Annotated[
-        str,
-        typer.Argument(
-            metavar="REVISION", help="Where to start, or a range A..B.", autocompletion=revisions
-        ),
-    ] = "HEAD",
-    limit: Annotated[
-        int | None,
-        typer.Option("-n", "--max-count", metavar="N", min=0, help="At most so many commits."),
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Show author, message and operations of each commit.")
-    ] = False,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Show the tokens each commit added, and the total.")
-    ] = False,
-    as_json: Json = False,
+    invocation: Invocation,
+    *,
+    revision: str,
+    limit: int | None,
+    full: bool,
+    tokens: bool,
+    as_json: bool,
 ) -> None:
     """List commits, newest first, one on a line.
 
     On a terminal lines are cut to its width; a program or a file gets up to 300 characters of the first message.
     """
-    invocation: Invocation = ctx.obj
-    with opened(ctx) as repo:
-        names = names_by_commit(repo)
+    with opened_store(invocation) as store:
+        names = names_by_commit(store)
         block: list[LogEntry] = []
-        for entry in repo.log(revision, limit=limit):
+        for entry in walk_log(store, revision, limit=limit):
             block.append(entry)
             if len(block) == DEFAULT_LIMIT:
-                _show_block(invocation, repo, block, names, full, tokens, as_json)
+                _show_block(invocation, store, block, names, full, tokens, as_json)
                 block = []
-        _show_block(invocation, repo, block, names, full, tokens, as_json)
+        _show_block(invocation, store, block, names, full, tokens, as_json)
 
 
 def _show_block(
     invocation: Invocation,
-    repo: Repo,
+    store: Store,
     entries: list[LogEntry],
     names: dict[bytes, list[str]],
     full: bool,
     tokens: bool,
     as_json: bool,
 ) -> None:
-    growth = token_growth(repo.contexts, entries) if tokens else {}
+    growth = history.token_growth(context.ContextCompiler(store), entries) if tokens else {}
     if as_json:
         for entry in entries:
-            write_record(invocation, log_record(repo, entry, names, growth.get(entry.oid)))
+            write_record(invocation, log_record(store, entry, names, growth.get(entry.oid)))
     elif full:
         for entry in entries:
-            for line in commit_lines(invocation, repo, entry, names, growth.get(entry.oid)):
+            for line in commit_lines(invocation, store, entry, names, growth.get(entry.oid)):
                 invocation.line(line)
     else:
         # What a program reads is whole, so that a search finds it.
         cut = invocation.terminal
-        rows = [_log_row(repo, entry, names, growth.get(entry.oid), cut) for entry in entries]
+        rows = [_log_row(store, entry, names, growth.get(entry.oid), cut) for entry in entries]
         align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if tokens else "") + LEFT
         style = ["yellow", "dim", "", *(["", ""] if tokens else []), ""]
         for line in table(invocation, (), rows, align, [style] * len(rows)):
             invocation.line(line)
 
 
-def names_by_commit(repo: Repo) -> dict[bytes, list[str]]:
+def names_by_commit(store: Store) -> dict[bytes, list[str]]:
     """Return the full names of the refs that end in each commit; HEAD, and then its branch, come first."""
-    head = repo.store.refs.head()
+    head = store.refs.head()
     names: dict[bytes, list[str]] = {}
     if head.oid is not None:
         names[head.oid] = ["HEAD"] if head.ref is None else ["HEAD", head.ref]
-    for name, oid in repo.store.refs.iterate("refs/"):
+    for name, oid in store.refs.iterate("refs/"):
         if name != head.ref:
             names.setdefault(oid, []).append(name)
     return names
@@ -146,14 +147,14 @@ def _decoration(names: list[str], width: int = 0) -> str:
 
 
 def _log_row(
-    repo: Repo,
+    store: Store,
     entry: LogEntry,
     names: dict[bytes, list[str]],
     growth: TokenGrowth | None,
     cut: bool,
 ) -> tuple[str, ...]:
     decoration = _decoration(names.get(entry.oid, []), NAME_WIDTH if cut else 0).lstrip()
-    said = one_line(summary(repo.store, entry.commit, SUMMARY_WIDTH), SUMMARY_WIDTH)
+    said = one_line(summary(store, entry.commit, SUMMARY_WIDTH), SUMMARY_WIDTH)
     text = f"{decoration} {said}" if decoration else said
     time = moment(format_time(entry.commit.time))[:16]
     counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
@@ -162,7 +163,7 @@ def _log_row(
 
 def commit_lines(
     invocation: Invocation,
-    repo: Repo,
+    store: Store,
     entry: LogEntry,
     names: dict[bytes, list[str]],
     growth: TokenGrowth | None,
@@ -183,7 +184,7 @@ def commit_lines(
     if commit.operations:
         said = ", ".join(_operation(each.name, each.fields) for each in commit.operations)
         lines.append(f"    [{said}]")
-    lines.append(f"    {one_line(summary(repo.store, commit), SUMMARY_WIDTH)}")
+    lines.append(f"    {one_line(summary(store, commit), SUMMARY_WIDTH)}")
     lines.append("")
     return lines
 
@@ -195,7 +196,7 @@ def _operation(name: str, fields: dict[str, Any]) -> str:
 
 
 def log_record(
-    repo: Repo, entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
+    store: Store, entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
 ) -> dict[str, Any]:
     """Return a commit as the JSON of `trace log`."""
     commit = entry.commit
@@ -205,7 +206,7 @@ def log_record(
         "author": commit.author,
         "time": format_time(commit.time),
         "message": commit.message,
-        "summary": summary(repo.store, commit),
+        "summary": summary(store, commit),
         "operations": [operation.name for operation in commit.operations],
         "message_count": entry.message_count,
         "addresses": [address_text((entry.oid, n)) for n in range(entry.message_count)],
@@ -238,16 +239,16 @@ def _status_record(found: Status) -> dict[str, Any]:
     }
 
 
-def _status_lines(invocation: Invocation, repo: Repo, found: Status) -> list[str]:
+def _status_lines(invocation: Invocation, store: Store, found: Status) -> list[str]:
     if found.branch is not None:
         head = f"on branch {paint(invocation, safe(found.branch), 'green')}"
     else:
         head = paint(invocation, "HEAD detached", "red")
     if found.oid is None:
         return [f"{head}, which has no commit yet", *_attention(invocation, found)]
-    entry = next(repo.log(str(found.oid), limit=1))
+    entry = next(walk_log(store, found.oid, limit=1))
     when = moment(format_time(entry.commit.time))
-    latest = one_line(summary(repo.store, entry.commit), 72)
+    latest = one_line(summary(store, entry.commit), 72)
     lines = [
         f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when} UTC",
         f"    {latest}",

@@ -9,7 +9,8 @@ import typer
 
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.completing import branches
-from trace_cli.porcelain.opening import Json, Quiet, finish, opened
+from trace_cli.porcelain.opening import finish, opened
+from trace_cli.porcelain.options import Json, Quiet
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -90,7 +91,7 @@ def import_(
     """
     invocation: Invocation = ctx.obj
     chosen = list(paths or ())
-    with opened(ctx, quiet=quiet) as repo:
+    with opened(ctx.obj, quiet=quiet) as repo:
         found = _usual_places(invocation, form) if everything else []
         if not chosen and not found:
             raise usage_error("nothing to import", "name transcripts, or give --all")
@@ -108,7 +109,7 @@ def import_(
             )
         finally:
             progress.clear()
-            finish(repo, quiet=quiet)
+            finish(repo.store, quiet=quiet)
     if as_json and not quiet:
         write_record(invocation, report.as_map())
     elif not quiet:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from trace_cli.porcelain.opening import Json, opened
+from trace_cli.porcelain.opening import opened
+from trace_cli.porcelain.options import Json
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
@@ -39,7 +40,7 @@ def du(
         trace du --by branch
     """
     invocation: Invocation = ctx.obj
-    with opened(ctx) as repo:
+    with opened(ctx.obj) as repo:
         found = measure(repo.store)
     if as_json:
         write_record(invocation, _record(found))

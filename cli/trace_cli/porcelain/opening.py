@@ -2,89 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Annotated
-
-import typer
-
-from trace_cli.porcelain.completing import addresses
+import trace_store
+from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
-from trace_cli.runtime import Invocation
-from trace_store.errors import InvalidInputError, NotFoundError
-from trace_store.history.draft import Draft
-from trace_store.history.walk import summary
-from trace_store.history.writing import CommitResult, new_draft, write
-from trace_store.maintenance.schedule import seal_if_due_by_age
-from trace_store.objects.commit import Commit
-from trace_store.repo import Repo
+from trace_store import context, history, maintenance
+from trace_store.errors import InvalidInputError, NotFoundError, TraceError
+from trace_store.objects.commit import read_commit
 from trace_store.revision import ref_of, resolve_commit
+from trace_store.store import Store, find
 from trace_store.transcripts.names import FILES
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
-Quiet = Annotated[
-    bool, typer.Option("-q", "--quiet", help="Print nothing, and leave sealing for later.")
-]
-Message = Annotated[
-    str, typer.Option("-m", "--message", metavar="MESSAGE", help="What to say about the commit.")
-]
-Targets = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="ADDRESS...",
-        help="Messages, such as ab12cd.0 or HEAD.0.",
-        show_default=False,
-        autocompletion=addresses,
-    ),
-]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trace_cli.runtime import Invocation
+    from trace_store.history.draft import CommitResult, Draft
+    from trace_store.repo import Repo
+
+JSON = Option("--json", "as_json", "Print JSON, as docs/json.md describes it")
+QUIET = Option("-q --quiet", "quiet", "Print nothing, and leave sealing for later")
+MESSAGE = Option("-m --message", "message", "What to say about the commit", "MESSAGE", default="")
+TARGETS = Argument(
+    "ADDRESS...", "targets", "Messages, such as ab12cd.0 or HEAD.0", SOME, completes="ADDRESS"
+)
 
 
-@contextmanager
-def opened(ctx: typer.Context, *, quiet: bool = False) -> Iterator[Repo]:
-    """Open the repository for the length of a command, and say what git did to it meanwhile.
+def opened_store(invocation: Invocation, *, quiet: bool = False) -> Store:
+    """Return the repository that the command is about, open, and say what git did to it meanwhile.
 
-    It is closed as it is found: what a command writes is sealed by `recorded`, and reading seals nothing.
+    It is a context manager, and is closed as it is found: reading seals nothing.
 
     Raises:
         RepositoryNotFoundError: there is none here.
     """
-    invocation: Invocation = ctx.obj
-    repo = Repo.open(
-        invocation.folder,
-        directory=invocation.directory,
-        create=False,
-        environment=invocation.environment,
+    store = Store.open(
+        find(invocation.folder, invocation.environment, explicit=invocation.directory)
     )
-    try:
-        if not quiet:
-            _tell_moved(invocation, repo)
-        yield repo
-    finally:
-        repo.store.close()
+    if not quiet:
+        try:
+            _tell_moved(invocation, store)
+        except BaseException:
+            store.close()
+            raise
+    return store
 
 
-def is_revision(repo: Repo, text: str) -> bool:
+class opened:  # noqa: N801 - it is called as a function is
+    """The same, as a `Repo` for the length of a `with`: what it can do more takes long to import."""
+
+    __slots__ = ("_repo", "_store")
+
+    def __init__(self, invocation: Invocation, *, quiet: bool = False) -> None:
+        self._store = opened_store(invocation, quiet=quiet)
+        self._repo = trace_store.Repo(self._store, author=invocation.environment.author)
+
+    def __enter__(self) -> Repo:
+        return self._repo
+
+    def __exit__(self, *_: object) -> None:
+        self._store.close()
+
+
+def is_revision(store: Store, text: str) -> bool:
     """Tell whether a text names a commit, rather than a time."""
     try:
-        resolve_commit(repo.store, text)
+        resolve_commit(store, text)
     except (NotFoundError, InvalidInputError):
         return False
     return True
 
 
-def finish(repo: Repo, *, quiet: bool) -> None:
+def finish(store: Store, *, quiet: bool) -> None:
     """Make what was written visible to git; quiet commands, of which there may be many, do so now and then."""
-    if quiet:
-        seal_if_due_by_age(repo.store)
-    else:
-        repo.seal()
+    if not quiet:
+        maintenance.seal(store)
+        return
+    try:
+        due = store.unsealed().due(store.clock.now())
+    except TraceError:
+        return  # what was written is durable, and that is what was asked for
+    if due:
+        maintenance.seal_if_due_by_age(store)
 
 
 def recorded(
-    ctx: typer.Context,
-    add: Callable[[Repo, Draft], object],
+    invocation: Invocation,
+    add: Callable[[Store, Draft], object],
     *,
     message: str,
     as_json: bool,
@@ -95,24 +101,24 @@ def recorded(
 
     Tokens are told on a terminal only: a script that commits should not wait for a tokenizer to be loaded.
     """
-    invocation: Invocation = ctx.obj
-    with opened(ctx, quiet=quiet) as repo:
-        draft = new_draft(repo.store)
-        add(repo, draft)
+    with opened_store(invocation, quiet=quiet) as store:
+        draft = history.new_draft(store)
+        add(store, draft)
         tells_tokens = invocation.terminal and not (quiet or as_json)
-        before = _context_tokens(repo, branch) if tells_tokens else 0
-        result = write(repo.store, draft, author=repo.author, message=message, branch=branch)
-        finish(repo, quiet=quiet)
+        before = _context_tokens(store, branch) if tells_tokens else 0
+        author = invocation.environment.author
+        result = history.write(store, draft, author=author, message=message, branch=branch)
+        finish(store, quiet=quiet)
         if quiet:
             return
         if as_json:
             write_record(invocation, _record(result))
         elif tells_tokens:
-            after = _context_tokens(repo, branch)
-            what = _line(repo, result.oid.short(), result)
+            after = _context_tokens(store, branch)
+            what = _line(store, result.oid.short(), result)
             invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
         else:
-            invocation.line(_line(repo, str(result.oid), result))
+            invocation.line(_line(store, str(result.oid), result))
 
 
 def _record(result: CommitResult) -> dict[str, object]:
@@ -124,22 +130,22 @@ def _record(result: CommitResult) -> dict[str, object]:
     }
 
 
-def _line(repo: Repo, name: str, result: CommitResult) -> str:
+def _line(store: Store, name: str, result: CommitResult) -> str:
     """Return a commit's id and how many messages it made, or in one line what it did instead."""
     if result.message_count:
         return f"{name} {counted(result.message_count, 'message')}"
-    commit = Commit.decode(repo.store.objects.read(result.oid))
-    return f"{name} {one_line(summary(repo.store, commit), 100)}"
+    commit = read_commit(result.oid, store.objects.read)
+    return f"{name} {one_line(history.summary(store, commit), 100)}"
 
 
-def _context_tokens(repo: Repo, branch: str | None) -> int:
-    if branch is not None and ref_of(repo.store, branch) is None:
+def _context_tokens(store: Store, branch: str | None) -> int:
+    if branch is not None and ref_of(store, branch) is None:
         return 0
-    return repo.compile(branch or "HEAD").token_count
+    return context.ContextCompiler(store).compile(branch or "HEAD").token_count
 
 
-def _tell_moved(invocation: Invocation, repo: Repo) -> None:
-    for name, before, now in repo.store.refs.moved_by_git():
+def _tell_moved(invocation: Invocation, store: Store) -> None:
+    for name, before, now in store.refs.moved_by_git():
         if name.startswith(FILES):
             continue  # these come and go with the branches of their sessions
         if before == now:

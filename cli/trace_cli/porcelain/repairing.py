@@ -11,7 +11,8 @@ import typer
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.completing import one_of, revisions
 from trace_cli.porcelain.importing import formats_of, show_report
-from trace_cli.porcelain.opening import Json, Quiet, finish, opened
+from trace_cli.porcelain.opening import finish, opened
+from trace_cli.porcelain.options import Json, Quiet
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
@@ -96,7 +97,7 @@ def repair(
             files = _imported(invocation, store, file, form, silent=as_json or quiet)
             found = _each_branch(store, files, chosen, dry_run=True)
         return _tell(invocation, found, as_json=as_json, quiet=quiet)
-    with opened(ctx, quiet=quiet) as repo:
+    with opened(ctx.obj, quiet=quiet) as repo:
         if file is not None:
             files = _imported(invocation, repo.store, file, form, silent=as_json or quiet)
             found = _each_branch(repo.store, files, chosen, in_place=in_place)
@@ -110,7 +111,7 @@ def repair(
             )
             found = [(report, None)]
         if not dry_run:
-            finish(repo, quiet=quiet)
+            finish(repo.store, quiet=quiet)
     return _tell(invocation, found, as_json=as_json, quiet=quiet)
 
 

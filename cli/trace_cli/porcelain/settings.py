@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import Json, opened
+from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
-from trace_cli.runtime import Invocation
 from trace_store import __version__
 from trace_store.config import KNOWN_KEYS
-from trace_store.context.tokens import get_tokenizer
+from trace_store.context import tokens
 from trace_store.errors import NotFoundError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
 
+
+@takes(
+    Argument("KEY", "key", "The setting", OPTIONAL),
+    Argument("VALUE", "value", "Its new value", OPTIONAL),
+    Option("--unset", "unset", "Take the setting out"),
+    JSON,
+)
 def config(
-    ctx: typer.Context,
-    key: Annotated[
-        str | None, typer.Argument(metavar="KEY", help="The setting.", show_default=False)
-    ] = None,
-    value: Annotated[
-        str | None, typer.Argument(metavar="VALUE", help="Its new value.", show_default=False)
-    ] = None,
-    unset: Annotated[bool, typer.Option("--unset", help="Take the setting out.")] = False,
-    as_json: Json = False,
+    invocation: Invocation, *, key: str | None, value: str | None, unset: bool, as_json: bool
 ) -> None:
     """Show and change settings.
 
@@ -37,16 +35,17 @@ def config(
         tokenizer        the encoding tokens are counted with
         default_branch   the branch that HEAD stands for before it is set
     """
-    invocation: Invocation = ctx.obj
     if unset and (key is None or value is not None):
         raise usage_error("--unset takes the name of one setting")
-    with opened(ctx) as repo:
-        settings = repo.store.config
+    with opened_store(invocation) as store:
+        settings = store.config
         if key is None:
             _list(invocation, dict(settings.items()), as_json)
         elif unset or value is not None:
             if key == "tokenizer" and value is not None:
-                get_tokenizer(value)  # the configuration stands below tokens, and takes any word
+                tokens.get_tokenizer(
+                    value
+                )  # the configuration stands below tokens, and takes any word
             settings.set(key, None if unset else value)
         else:
             found = settings.get(key)
@@ -58,9 +57,9 @@ def config(
                 invocation.line(one_line(str(found)))
 
 
-def version(ctx: typer.Context) -> None:
+@takes()
+def version(invocation: Invocation) -> None:
     """Print the version."""
-    invocation: Invocation = ctx.obj
     invocation.line(f"trace {__version__}")
 
 

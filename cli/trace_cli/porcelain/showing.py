@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
-
-import typer
-
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.completing import revisions_and_addresses
 from trace_cli.porcelain.history import commit_lines, log_record, names_by_commit
-from trace_cli.porcelain.opening import Json, opened
+from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import bounded, one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.structure import to_json
 from trace_cli.render.tables import ROLE_STYLES, counted, paint, size
-from trace_cli.runtime import Invocation
+from trace_store.context.compiler import ContextCompiler
 from trace_store.context.folding import Entry
 from trace_store.context.render import render
 from trace_store.context.wording import created_messages
@@ -27,35 +22,38 @@ from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.repo import Repo
 from trace_store.revision import created_by, ref_of, resolve, resolve_address
+from trace_store.store import Store
 from trace_store.transcripts.telling import event_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
 
 Address = tuple[ObjectId, int]
 SHOWN_LINKS = 20
 """How many links of a commit are shown to people; --json has all of them."""
 
 
+@takes(
+    Argument(
+        "WHAT",
+        "what",
+        "A revision, the address of a message, or an object id",
+        OPTIONAL,
+        default="HEAD",
+        completes="REVISION",
+    ),
+    Option("--versions", "versions", "Show every wording a message had"),
+    Option("--raw", "raw", "Print the text alone, as it is; not to a terminal"),
+    Option("--in", "within", "Show a message as this context has it", "REVISION", default="HEAD"),
+    JSON,
+)
 def show(
-    ctx: typer.Context,
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="WHAT",
-            help="A revision, the address of a message, or an object id.",
-            autocompletion=revisions_and_addresses,
-        ),
-    ] = "HEAD",
-    versions: Annotated[
-        bool, typer.Option("--versions", help="Show every wording a message had.")
-    ] = False,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Print the text alone, as it is; not to a terminal.")
-    ] = False,
-    within: Annotated[
-        str, typer.Option("--in", metavar="REVISION", help="Show a message as this context has it.")
-    ] = "HEAD",
-    as_json: Json = False,
+    invocation: Invocation, *, what: str, versions: bool, raw: bool, within: str, as_json: bool
 ) -> None:
     """Show a commit, a message or a blob.
 
@@ -66,55 +64,54 @@ def show(
         trace show HEAD~2.0         the first message of the commit before the last but one
         trace show --versions ab12cd.0
     """
-    invocation: Invocation = ctx.obj
     if raw and invocation.terminal:
         raise usage_error(
             "raw text is not for a terminal", "send the output to a file or a program"
         )
-    with opened(ctx) as repo:
-        address = _address(repo, what)
+    with opened_store(invocation) as store:
+        address = _address(store, what)
         if address is not None:
             _show_message(
-                invocation, repo, address, within, versions=versions, raw=raw, as_json=as_json
+                invocation, store, address, within, versions=versions, raw=raw, as_json=as_json
             )
             return
         if versions:
             raise usage_error("--versions goes with the address of a message, such as HEAD.0")
-        oid = resolve(repo.store, what)
-        data = repo.store.objects.read(oid)
+        oid = resolve(store, what)
+        data = store.objects.read(oid)
         if kind_of(data) == COMMIT and not raw:
-            _show_commit(invocation, repo, oid, Commit.decode(data), as_json=as_json)
+            _show_commit(invocation, store, oid, Commit.decode(data), as_json=as_json)
         else:
-            _show_object(invocation, repo, oid, data, raw=raw, as_json=as_json)
+            _show_object(invocation, store, oid, data, raw=raw, as_json=as_json)
 
 
-def _address(repo: Repo, what: str) -> Address | None:
+def _address(store: Store, what: str) -> Address | None:
     head, point, tail = what.rpartition(".")
     if not (head and point and tail.isascii() and tail.isdigit()):
         return None
     try:
-        return resolve_address(repo.store, what)
+        return resolve_address(store, what)
     except NotFoundError:
-        if ref_of(repo.store, what) is None:
+        if ref_of(store, what) is None:
             raise
         return None  # a branch may be called v1.0
 
 
 def _show_commit(
-    invocation: Invocation, repo: Repo, oid: ObjectId, commit: Commit, *, as_json: bool
+    invocation: Invocation, store: Store, oid: ObjectId, commit: Commit, *, as_json: bool
 ) -> None:
     entry = LogEntry(oid, commit, created_by(commit))
-    read = repo.store.objects.read
+    read = store.objects.read
     messages = [load_message(stored, read) for stored in created_messages(commit)]
-    names = names_by_commit(repo)
+    names = names_by_commit(store)
     if as_json:
-        record = log_record(repo, entry, names, None)
+        record = log_record(store, entry, names, None)
         record["meta"] = {key: _plain(value) for key, value in commit.meta.items()}
         record["links"] = [[relation, _plain(target)] for relation, target in commit.links]
         record["messages"] = _lossless(messages)
         write_record(invocation, record)
         return
-    for line in commit_lines(invocation, repo, entry, names, None):
+    for line in commit_lines(invocation, store, entry, names, None):
         invocation.line(line)
     for key, value in commit.meta.items():
         invocation.line(f"    {one_line(key)}: {one_line(str(_plain(value)), 200)}")
@@ -138,7 +135,7 @@ def _show_commit(
 
 def _show_message(
     invocation: Invocation,
-    repo: Repo,
+    store: Store,
     address: Address,
     within: str,
     *,
@@ -146,8 +143,8 @@ def _show_message(
     raw: bool,
     as_json: bool,
 ) -> None:
-    entry = _entry(repo, address, within)
-    read = repo.store.objects.read
+    entry = _entry(store, address, within)
+    read = store.objects.read
     shown = entry.versions if versions else [entry.versions[entry.current]]
     wordings = [load_parts(version.parts, read) for version in shown]
     if raw:
@@ -176,16 +173,16 @@ def _show_message(
             invocation.line(line)
 
 
-def _entry(repo: Repo, address: Address, within: str) -> Entry:
+def _entry(store: Store, address: Address, within: str) -> Entry:
     """Return a message's state in a context, or at its own commit when that context never had it."""
-    head = repo.store.refs.head().oid if within == "HEAD" else resolve(repo.store, within)
+    head = store.refs.head().oid if within == "HEAD" else resolve(store, within)
     if head is not None:
         try:
-            return repo.contexts.fold(head).entry(address)
+            return ContextCompiler(store).fold(head).entry(address)
         except MessageNotFoundError:
             if within != "HEAD":
                 raise
-    return repo.contexts.fold(address[0]).entry(address)
+    return ContextCompiler(store).fold(address[0]).entry(address)
 
 
 def _state(entry: Entry) -> dict[str, Any]:
@@ -210,10 +207,10 @@ def _marks(entry: Entry) -> Iterator[str]:
 
 
 def _show_object(
-    invocation: Invocation, repo: Repo, oid: ObjectId, data: bytes, *, raw: bool, as_json: bool
+    invocation: Invocation, store: Store, oid: ObjectId, data: bytes, *, raw: bool, as_json: bool
 ) -> None:
     kind = kind_of(data)
-    content = _content(repo, oid, data)
+    content = _content(store, oid, data)
     if as_json:
         record: dict[str, Any] = {"object": str(oid), "kind": kind}
         if content is not None:
@@ -230,9 +227,9 @@ def _show_object(
             invocation.line()
 
 
-def _content(repo: Repo, oid: ObjectId, data: bytes) -> bytes | None:
+def _content(store: Store, oid: ObjectId, data: bytes) -> bytes | None:
     """Return the content that an object stands for; None when it is structure."""
-    read: Callable[[bytes], bytes] = repo.store.objects.read
+    read: Callable[[bytes], bytes] = store.objects.read
     if kind_of(data) == BLOB:
         return read_content(oid, read)
     fields = decode(data)[1:2]

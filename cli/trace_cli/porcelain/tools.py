@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import Json, Message, Quiet, opened, recorded
+from trace_cli.porcelain.opening import opened, recorded
+from trace_cli.porcelain.options import Json, Message, Quiet
 from trace_cli.porcelain.reading import parsed_json
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
@@ -55,7 +56,7 @@ def set_(
     if not isinstance(schemas, list) or not all(isinstance(each, dict) for each in schemas):
         raise UnreadableInputError(f"{name} holds no JSON list of tool schemas", path=file)
     recorded(
-        ctx,
+        ctx.obj,
         lambda _, draft: draft.set_tools(schemas),
         message=message,
         as_json=as_json,
@@ -77,7 +78,7 @@ def show(
 
 def _show(ctx: typer.Context, revision: str, *, as_json: bool) -> None:
     invocation: Invocation = ctx.obj
-    with opened(ctx) as repo:
+    with opened(ctx.obj) as repo:
         schemas = repo.compile(revision).tools
     if as_json:
         write_record(invocation, {"tools": list(schemas)})

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import Json, Message, Quiet, opened, recorded
+from trace_cli.porcelain.opening import opened, recorded
+from trace_cli.porcelain.options import Json, Message, Quiet
 from trace_cli.porcelain.reading import parsed_json
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
@@ -17,8 +18,8 @@ from trace_cli.runtime import Invocation
 from trace_store.errors import UnreadableInputError
 from trace_store.history.draft import Draft
 from trace_store.objects.operations import USAGE
-from trace_store.repo import Repo
 from trace_store.revision import resolve_commit
+from trace_store.store import Store
 
 HELP = """Record or show what providers reported.
 
@@ -92,11 +93,11 @@ def record(
     if not isinstance(fields, dict):
         raise UnreadableInputError(f"{name} is not a JSON object")
 
-    def add(repo: Repo, draft: Draft) -> None:
-        sent = resolve_commit(repo.store, about) if about else None
+    def add(store: Store, draft: Draft) -> None:
+        sent = resolve_commit(store, about) if about else None
         draft.record_usage(fields, model=model, about=sent)
 
-    recorded(ctx, add, message=message, as_json=as_json, quiet=quiet)
+    recorded(ctx.obj, add, message=message, as_json=as_json, quiet=quiet)
 
 
 @app.command("show")
@@ -116,7 +117,7 @@ def _show(ctx: typer.Context, revision: str, limit: int | None, *, as_json: bool
     invocation: Invocation = ctx.obj
     limit = DEFAULT_LIMIT if limit is None else limit
     rows: list[tuple[str, ...]] = []
-    with opened(ctx) as repo:
+    with opened(ctx.obj) as repo:
         for entry in repo.log(revision):
             for operation in entry.commit.operations:
                 if operation.name != USAGE or len(rows) >= limit:
