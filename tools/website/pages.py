@@ -45,7 +45,7 @@ NAVIGATION: dict[str, list[str]] = {
         "bundles",
         "plumbing",
     ],
-    "Reference": ["cli", "json", "errors", "findings", "glossary"],
+    "Reference": ["cli", "json", "errors", "findings", "performance", "glossary"],
     "Library": [
         "api/index",
         "api/repository",

@@ -16,9 +16,17 @@ if TYPE_CHECKING:
 
 
 class RecordingDisk(Disk):
-    """Counts the files opened, the bytes read and written, the syncs, and all calls that reach the disk."""
+    """Counts the files opened, the bytes read and written, the syncs, and all calls that reach the disk.
 
-    __slots__ = ("calls", "opened", "read_bytes", "synced", "written_bytes")
+    Attributes:
+        calls: all calls that reach the disk.
+        opened: files opened, or made.
+        touched: calls that look a path up or change what it names, and the names that listings return.
+        read_bytes, written_bytes: how much content came and went.
+        synced: files and directories made durable.
+    """
+
+    __slots__ = ("calls", "opened", "read_bytes", "synced", "touched", "written_bytes")
 
     def __init__(self) -> None:
         self.reset()
@@ -27,6 +35,7 @@ class RecordingDisk(Disk):
         """Begin counting anew."""
         self.calls = 0
         self.opened = 0
+        self.touched = 0
         self.read_bytes = 0
         self.written_bytes = 0
         self.synced = 0
@@ -36,13 +45,14 @@ class RecordingDisk(Disk):
         return {
             "calls": self.calls,
             "opened": self.opened,
+            "touched": self.touched,
             "read_bytes": self.read_bytes,
             "written_bytes": self.written_bytes,
             "synced": self.synced,
         }
 
     def open(self, path: str, mode: str = READ) -> int | None:
-        self.calls += 1
+        self._touch()
         self.opened += 1
         return super().open(path, mode)
 
@@ -64,12 +74,12 @@ class RecordingDisk(Disk):
         super().sync(fd)
 
     def sync_directory(self, path: str) -> None:
-        self.calls += 1
+        self._touch()
         self.synced += 1
         super().sync_directory(path)
 
     def stat(self, path: str) -> os.stat_result | None:
-        self.calls += 1
+        self._touch()
         return super().stat(path)
 
     def exists(self, path: str) -> bool:
@@ -77,12 +87,38 @@ class RecordingDisk(Disk):
         return super().exists(path)
 
     def names(self, path: str) -> list[str]:
-        self.calls += 1
-        return super().names(path)
+        found = super().names(path)
+        self._touch(len(found))
+        return found
 
     def scan(self, path: str) -> tuple[list[str], list[str]]:
+        folders, others = super().scan(path)
+        self._touch(len(folders) + len(others))
+        return folders, others
+
+    def make_directory(self, path: str) -> None:
+        self._touch()
+        super().make_directory(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._touch()
+        super().rename(source, target)
+
+    def link(self, source: str, target: str) -> bool:
+        self._touch()
+        return super().link(source, target)
+
+    def remove(self, path: str) -> bool:
+        self._touch()
+        return super().remove(path)
+
+    def remove_directory(self, path: str) -> bool:
+        self._touch()
+        return super().remove_directory(path)
+
+    def _touch(self, names: int = 0) -> None:
         self.calls += 1
-        return super().scan(path)
+        self.touched += 1 + names
 
 
 class FailingDisk(Disk):

@@ -1,0 +1,98 @@
+"""Repositories of two sizes on each axis, and what compares the cost of an operation on them with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.growth.support.counting import Cost, cost_of, grown, use_disk
+from tests.growth.support.stores import (
+    AXES,
+    FACTOR,
+    LARGE,
+    SMALL,
+    Place,
+    QuickRecordingDisk,
+    build,
+    copy,
+)
+from tests.growth.support.table import row_of
+
+
+@pytest.fixture(scope="session")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folders of a small repository and of one that is larger on each axis."""
+    base = tmp_path_factory.mktemp("growth")
+    for name, size in {"small": SMALL, **LARGE}.items():
+        build(base / name, size)
+    return {name: base / name for name in ("small", *AXES)}
+
+
+class Growth:
+    """Compares what an operation costs on repositories of two sizes with what the table says of the test."""
+
+    def __init__(
+        self,
+        test: str,
+        repositories: dict[str, Path],
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        self._test = test
+        self._repositories = repositories
+        self._folder = folder
+        self._monkeypatch = monkeypatch
+        self._disk = QuickRecordingDisk()
+        self._runs = 0
+
+    def check(
+        self,
+        run: Callable[[Place], object],
+        *,
+        before: Callable[[Place], object] | None = None,
+    ) -> None:
+        """Check an operation.
+
+        Args:
+            run: does it; it is run on the small repository first for what the process does only once.
+            before: gets ready, uncounted; by default nothing is open.
+        """
+        claimed = row_of(self._test).grows
+        self._cost("small", run, before)
+        small = self._cost("small", run, before)
+        for axis in AXES:
+            large = self._cost(axis, run, before)
+            found = grown(small, large)
+            assert found <= claimed[axis], f"{axis}: {sorted(found)} grow: {small} → {large}"
+            above = grown(small, large, FACTOR)
+            assert not above, f"{axis}: {sorted(above)} more than in proportion: {small} → {large}"
+
+    def _cost(
+        self, name: str, run: Callable[[Place], object], before: Callable[[Place], object] | None
+    ) -> Cost:
+        self._runs += 1
+        use_disk(
+            self._monkeypatch, self._disk
+        )  # also modules that the last run was the first to need
+        folder = self._folder / str(self._runs)
+        copy(self._repositories[name], folder)
+        place = Place(folder, self._disk)
+        try:
+            if before is not None:
+                before(place)
+            return cost_of(lambda: run(place), self._disk)
+        finally:
+            place.close()
+
+
+@pytest.fixture
+def growth(
+    request: pytest.FixtureRequest,
+    repositories: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Growth:
+    """What a test of the table measures with."""
+    return Growth(request.node.originalname, repositories, tmp_path, monkeypatch)

@@ -1,0 +1,181 @@
+"""Repositories of chosen sizes, made quickly: few big commits, and a tail of small ones that is not sealed."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from trace_cli.main import main
+from trace_cli.runtime import Invocation
+from trace_store import FixedClock, Message, Repo, Store
+from trace_store.context.compiler import ContextCompiler
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.environment import Environment
+from trace_store.files import Disk
+from trace_store.history import writing
+from trace_store.maintenance.packing import pack
+from trace_store.maintenance.sealing import seal
+from trace_store.objects.commit import Commit
+from trace_store.oid import ObjectId, hash_object
+from trace_store.testing import RecordingDisk
+
+AXES = ("history", "messages", "branches")
+FACTOR = 6
+TAIL = 12
+BATCH = 250
+
+
+class Size(NamedTuple):
+    """How much a repository holds: commits that show nothing, messages that are shown, branches beside `main`."""
+
+    history: int = 200
+    messages: int = 200
+    branches: int = 40
+
+
+SMALL = Size()
+LARGE = {axis: SMALL._replace(**{axis: getattr(SMALL, axis) * FACTOR}) for axis in AXES}
+
+
+class QuickDisk(Disk):
+    """A disk that makes nothing durable: what is made here lives as long as the tests."""
+
+    __slots__ = ()
+
+    def sync(self, fd: int) -> None:
+        pass
+
+    def sync_directory(self, path: str) -> None:
+        pass
+
+
+class QuickRecordingDisk(RecordingDisk):
+    """Counts, and makes nothing durable."""
+
+    __slots__ = ()
+
+    def sync(self, fd: int) -> None:
+        self.calls += 1
+        self.synced += 1
+
+    def sync_directory(self, path: str) -> None:
+        self.calls += 1
+        self.synced += 1
+
+
+def text(number: int) -> str:
+    """Return what message n says: a few hundred characters that no other message says."""
+    words = Random(number)
+    return f"message {number}: " + " ".join(f"{words.getrandbits(32):x}" for _ in range(30))
+
+
+def build(folder: Path, size: Size) -> None:
+    """Make a repository of a size: all packed and indexed but the last few commits.
+
+    The first messages and commits have the clock of long ago, the tail that of tomorrow, so that no seal is due.
+    """
+    store = Store.init(str(folder), clock=FixedClock(step=10), durability="fast", disk=QuickDisk())
+    usage = {"input_tokens": 10, "output_tokens": 10}
+    first = writing.commit(store, [Message("system", text(0))], author="ada").oid
+    for _ in range(size.history):
+        draft = writing.new_draft(store)
+        draft.record_usage(usage)
+        writing.write(store, draft, author="ada")
+    messages = [Message("user", text(n)) for n in range(1, size.messages)]
+    for start in range(0, len(messages), BATCH):
+        writing.commit(store, messages[start : start + BATCH], author="ada")
+    add_branches(store, [branch(n) for n in range(size.branches)], first)
+    seal(store)
+    pack(store, level=3)
+    _ = ContextCompiler(store).compile().token_count
+    store.close()
+    tomorrow = int(time.time() * 1000) + 86_400_000
+    clock = FixedClock(tomorrow, step=10)
+    with Store.open(str(folder / ".trace"), clock=clock, durability="fast", disk=QuickDisk()) as s:
+        for n in range(TAIL):
+            writing.commit(s, [Message("assistant", f"turn {n}")], author="ada")
+        _ = ContextCompiler(s).compile().token_count
+
+
+def branch(number: int) -> str:
+    """Return the name of branch n; every other one is a session's."""
+    return f"topic-{number:05}" if number % 2 == 0 else f"sessions/codex/{number:08x}-0c4d"
+
+
+def add_branches(store: Store, names: Sequence[str], parent: ObjectId) -> None:
+    """Begin branches with a commit of their own each, in one transaction."""
+    objects: list[tuple[ObjectId, bytes]] = []
+    edits: list[RefEdit] = []
+    for name in names:
+        data = Commit([parent], "ada", 1_700_000_000_000, [], f"begin {name}").encode()
+        objects.append((hash_object(data), data))
+        edits.append(RefEdit(f"refs/heads/{name}", objects[-1][0], None))
+    store.transact(lambda _: Transaction(objects, edits, "begin"), author="ada")
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a repository; packs, which nobody changes, get a second name only."""
+
+    def take(a: str, b: str) -> str:
+        if a.endswith((".pack", ".idx")):
+            os.link(a, b)
+            return b
+        return shutil.copyfile(a, b)
+
+    shutil.copytree(source, target, copy_function=take)
+
+
+class Place:
+    """A repository to work on, whose disk counts.
+
+    Attributes:
+        folder: the folder that has the `.trace`.
+        disk: what all that is opened here goes through.
+    """
+
+    def __init__(self, folder: Path, disk: RecordingDisk) -> None:
+        self.folder = folder
+        self.disk = disk
+        self._repo: Repo | None = None
+
+    @property
+    def repo(self) -> Repo:
+        """The repository, opened once."""
+        if self._repo is None:
+            self._repo = self.open()
+        return self._repo
+
+    def open(self, durability: str = "fast") -> Repo:
+        """Open the repository anew."""
+        store = Store.open(str(self.folder / ".trace"), durability=durability, disk=self.disk)
+        return Repo(store, author="ada")
+
+    def close(self) -> None:
+        """Close what is open, and seal nothing."""
+        if self._repo is not None:
+            self._repo.store.close()
+            self._repo = None
+
+    def trace(self, *words: str, stdin: bytes = b"", terminal: bool = False, code: int = 0) -> str:
+        """Run a command in this process and return what it prints."""
+        output, error = io.BytesIO(), io.BytesIO()
+        here = Invocation(
+            environment=Environment(author="ada", discovery=False),
+            output=output,
+            error=error,
+            input=io.BytesIO(stdin),
+            terminal=terminal,
+        )
+        before = os.getcwd()
+        try:
+            found = main(["-C", str(self.folder), *words], here)
+        finally:
+            os.chdir(before)
+        assert found == code, error.getvalue().decode()
+        return output.getvalue().decode("utf-8", "replace")

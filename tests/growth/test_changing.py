@@ -1,0 +1,88 @@
+"""What changes messages that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.growth.conftest import Growth
+from tests.growth.support.stores import Place
+from trace_store import Message
+from trace_store.history.draft import Address
+
+
+def newest(place: Place, back: int = 1) -> Address:
+    """Return the address of one of the newest messages."""
+    address = place.repo.compile().messages[-back].address
+    return bytes(address[0]), address[1]
+
+
+def changes(change: Callable[[Place, Address], object]) -> Callable[[Place], object]:
+    """Return what makes a change to the newest message but one, and compiles what comes of it."""
+
+    def run(place: Place) -> None:
+        change(place, newest(place, 2))
+        context = place.repo.compile()
+        assert context.messages[-1].role
+
+    return run
+
+
+def warm(place: Place) -> None:
+    """Let the process have made a change before."""
+    place.repo.remove([newest(place, 3)])
+    _ = place.repo.compile().messages[-1].text
+
+
+def test_edit(growth: Growth) -> None:
+    growth.check(changes(lambda place, at: place.repo.edit(at, "other words")), before=warm)
+
+
+def test_annotate(growth: Growth) -> None:
+    growth.check(changes(lambda place, at: place.repo.annotate(at, priority="pinned")), before=warm)
+
+
+def test_remove(growth: Growth) -> None:
+    growth.check(changes(lambda place, at: place.repo.remove(at)), before=warm)
+
+
+def test_restore(growth: Growth) -> None:
+    hidden: list[Address] = []
+
+    def hide(place: Place) -> None:
+        hidden[:] = [newest(place, 2)]
+        place.repo.remove(hidden)
+        _ = place.repo.compile().messages[-1].text
+
+    def restore(place: Place) -> None:
+        place.repo.restore(hidden)
+        assert place.repo.compile().messages[-2].address == hidden[0]
+
+    growth.check(restore, before=hide)
+
+
+def test_replace(growth: Growth) -> None:
+    growth.check(
+        changes(lambda place, at: place.repo.replace(at, [Message("user", "in short")])),
+        before=warm,
+    )
+
+
+def test_move(growth: Growth) -> None:
+    growth.check(changes(lambda place, at: place.repo.move(at, after=None)), before=warm)
+
+
+def test_change_commands(growth: Growth) -> None:
+    def run(place: Place) -> None:
+        for words in (
+            ("pin", "HEAD.0"),
+            ("important", "HEAD~1.0"),
+            ("normal", "HEAD~2.0"),
+            ("skip", "HEAD~3.0"),
+            ("label", "HEAD~4.0", "--add", "kept"),
+            ("edit", "HEAD~5.0", "other words"),
+            ("remove", "HEAD~6.0"),
+            ("restore", "HEAD~7.0"),
+        ):
+            place.trace(*words, "-q")
+
+    growth.check(run)

@@ -1,0 +1,189 @@
+"""What reads history: the log, revisions, refs and objects."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from tests.growth.conftest import Growth
+from tests.growth.support.stores import Place, branch
+from trace_cli.porcelain.completing import MAXIMUM_ADDRESSES, addresses, branches
+from trace_store import Repo
+
+ids: list[str] = []
+
+
+def note_tip(place: Place) -> None:
+    """Write down the id that a branch ends in, which is another in each repository."""
+    ids.append(str(place.repo.resolve("HEAD")))
+    place.close()
+
+
+def test_log_limited(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("log", "-n", "10"))
+
+
+def test_log(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("log"))
+
+
+def test_show(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("show", "HEAD~2"))
+
+
+@pytest.mark.parametrize(
+    "revision", ["HEAD", "HEAD~4", "main", branch(0), f"refs/heads/{branch(1)}"]
+)
+def test_rev_parse(growth: Growth, revision: str) -> None:
+    growth.check(lambda place: place.trace("rev-parse", revision))
+
+
+@pytest.mark.parametrize("revision", ["@{1}", "main@{2}", "main@{now}"])
+def test_rev_parse_moves(growth: Growth, revision: str) -> None:
+    growth.check(lambda place: place.trace("rev-parse", revision))
+
+
+def test_rev_parse_session(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("rev-parse", branch(1).rpartition("/")[2]))
+
+
+def test_rev_parse_id(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("rev-parse", ids[-1]), before=note_tip)
+
+
+def test_rev_parse_prefix(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("rev-parse", ids[-1][:12]), before=note_tip)
+
+
+def test_rev_parse_first_commit(growth: Growth) -> None:
+    lengths: list[int] = []
+
+    def count(place: Place) -> None:
+        lengths.append(len(list(place.repo.log())))
+        place.close()
+
+    growth.check(lambda place: place.trace("rev-parse", f"HEAD~{lengths[-1] - 1}"), before=count)
+
+
+def test_for_each_ref(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("for-each-ref"))
+
+
+def test_for_each_ref_under_a_prefix(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("for-each-ref", f"refs/heads/{branch(2)}"))
+
+
+def test_update_ref(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("update-ref", "refs/heads/new", "HEAD"))
+
+
+def test_symbolic_ref(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("symbolic-ref", "HEAD", f"refs/heads/{branch(2)}"))
+
+
+def test_reflog(growth: Growth) -> None:
+    growth.check(lambda place: place.repo.store.refs.reflog("refs/heads/main"))
+
+
+def test_diverged_refs(growth: Growth) -> None:
+    growth.check(lambda place: place.repo.store.refs.diverged())
+
+
+def test_moved_refs(growth: Growth) -> None:
+    growth.check(lambda place: place.repo.store.refs.moved_by_git())
+
+
+def test_cat_file(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("cat-file", "-p", "HEAD~6"))
+
+
+def test_rev_list(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("rev-list", "HEAD"))
+
+
+def test_rev_list_limited(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("rev-list", "-n", "10", "HEAD"))
+
+
+def test_completion(growth: Growth) -> None:
+    before = os.getcwd()
+
+    def complete(place: Place) -> None:
+        os.chdir(place.folder)
+        assert branches("mai") == ["main"]
+
+    try:
+        growth.check(complete)
+    finally:
+        os.chdir(before)
+
+
+def test_completion_of_addresses(growth: Growth) -> None:
+    before = os.getcwd()
+
+    def complete(place: Place) -> None:
+        os.chdir(place.folder)
+        assert len(addresses("")) == MAXIMUM_ADDRESSES
+
+    try:
+        growth.check(complete)
+    finally:
+        os.chdir(before)
+
+
+def test_ls_context(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("ls-context"))
+
+
+def test_ls_parts(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("ls-parts"))
+
+
+def test_compile_command(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("compile", "--format", "openai"))
+
+
+def test_compile_without_index(growth: Growth) -> None:
+    def drop(place: Place) -> None:
+        shutil.rmtree(place.folder / ".trace" / "index")
+
+    growth.check(lambda place: place.repo.compile().messages[-1].text, before=drop)
+
+
+def test_compile_in_full(growth: Growth) -> None:
+    growth.check(lambda place: [m.text for m in place.repo.compile().messages])
+
+
+def test_hash_object(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("hash-object", "-w", "--stdin", stdin=b"words"))
+
+
+def test_write_commit(growth: Growth) -> None:
+    made = b'{"ops": []}'
+    growth.check(lambda place: place.trace("write-commit", stdin=made))
+
+
+def test_usage(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("usage", "-n", "5"))
+
+
+def test_tools(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("tools"))
+
+
+def test_config(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("config"))
+
+
+def test_without_a_repository(growth: Growth) -> None:
+    def run(place: Place) -> None:
+        place.trace("--version")
+        place.trace("version")
+        place.trace("completion", "bash")
+        place.trace("init", "-q", "another")
+        place.trace("demo")
+        Repo.memory().append("user", "words")
+
+    growth.check(run)

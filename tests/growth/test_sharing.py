@@ -1,0 +1,79 @@
+"""Importing, exporting and bundles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trace_store
+from tests.growth.conftest import Growth
+from tests.growth.support.stores import Place
+
+SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
+FILE = "session.jsonl"
+
+
+def begun(place: Place) -> None:
+    """Let the first half of a session be imported."""
+    lines = SAMPLE.read_bytes().splitlines(keepends=True)
+    (place.folder / FILE).write_bytes(b"".join(lines[: len(lines) // 2]))
+    place.trace("import", "-q", FILE)
+
+
+def imported(place: Place) -> None:
+    """Let a session be imported."""
+    (place.folder / FILE).write_bytes(SAMPLE.read_bytes())
+    place.trace("import", "-q", FILE)
+
+
+def test_import(growth: Growth) -> None:
+    growth.check(imported)
+
+
+def test_import_again(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("import", "-q", FILE), before=imported)
+
+
+def test_import_grown(growth: Growth) -> None:
+    growth.check(imported, before=begun)
+
+
+def test_export(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("export", "--format", "markdown"))
+
+
+def test_export_native(growth: Growth) -> None:
+    session = "sessions/claude-code/89c670d1-13e6-5e56-a540-26baed822c05"
+    growth.check(lambda place: place.trace("export", "--native", session), before=imported)
+
+
+def test_bundle_create(growth: Growth) -> None:
+    growth.check(
+        lambda place: place.trace("bundle", "create", "-q", "--level", "1", "a.bundle", "main")
+    )
+
+
+def bundled(place: Place) -> None:
+    """Let there be a bundle of `main`."""
+    place.trace("bundle", "create", "-q", "--level", "1", "a.bundle", "main")
+
+
+def test_bundle_create_of_what_is_new(growth: Growth) -> None:
+    growth.check(
+        lambda place: place.trace("bundle", "create", "-q", "a.bundle", "--since", "HEAD~3", "main")
+    )
+
+
+def test_bundle_verify(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("bundle", "verify", "a.bundle"), before=bundled)
+
+
+def test_bundle_list(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("bundle", "list", "a.bundle"), before=bundled)
+
+
+def test_bundle_import(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("bundle", "import", "-q", "a.bundle"), before=bundled)
+
+
+def test_repair(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("repair", "--dry-run"))
