@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.messages import Messages
-from benchmarks.model import Turn, Unavailable
+from benchmarks.model import IDS, Turn, Unavailable
 from benchmarks.peers import load
 
 SPACE_LIMIT_BYTES = 8_000_000_000
@@ -37,6 +37,18 @@ class Built(NamedTuple):
     messages: int
     seconds: float
     stopped: str
+
+    @property
+    def ids(self) -> Path:
+        """The file of the ids of its messages' content, where the peer has ids."""
+        return self.folder / IDS
+
+    @property
+    def note(self) -> str:
+        """Say that it holds fewer messages than were wanted; else nothing."""
+        if not self.stopped:
+            return ""
+        return f"its store came to {self.messages:,} messages: {self.stopped}"
 
 
 class Ground:

@@ -15,9 +15,11 @@ class Sampler(Protocol):
     Attributes:
         reached: the size of the store that is measured.
         work: what the last sample did, when that can be told.
+        note: what a reader of the table has to know; else empty.
     """
 
     reached: int
+    note: str
     work: Work | None
 
     def sample(self) -> float: ...

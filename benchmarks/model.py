@@ -30,8 +30,8 @@ class Work(NamedTuple):
     amount: int
 
 
-# What a cold task returns: called after the clock has stopped, it tells what was done.
-Proof = Callable[[], Work]
+# What a cold task returns: called after the clock has stopped, it tells what was done; a floor does no such work.
+Proof = Callable[[], Work | None]
 
 
 class Peer(Protocol):
@@ -66,3 +66,11 @@ class Writer(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+IDS = "blobs.txt"
+
+
+def write_ids(folder: Path, ids: Iterable[str]) -> None:
+    """Write down beside a store the id of each message's content, for jobs that read by id."""
+    (folder / IDS).write_text("".join(f"{each}\n" for each in ids), "ascii")

@@ -53,6 +53,7 @@ class _Runner:
         try:
             self.sampler = self.contestant.start(ground, self.contestant.peer)
             self.reached = self.sampler.reached
+            self.note = self.sampler.note
         except Exception as error:  # noqa: BLE001  whatever a peer fails with is told in its line
             self.note = _reason(error)
         self.seconds = time.perf_counter() - began
@@ -82,7 +83,7 @@ class _Runner:
         self.sampler = None
 
     def _stop(self, note: str) -> None:
-        self.note = note
+        self.note = "; ".join(filter(None, (self.note, note)))
         self.finish()
 
 
@@ -101,14 +102,14 @@ def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
     finally:
         for runner in runners:
             runner.finish()
-    return _outcomes(runners, ground.size)
+    return _outcomes(runners)
 
 
 def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
 
 
-def _outcomes(runners: list[_Runner], size: int) -> list[Outcome]:
+def _outcomes(runners: list[_Runner]) -> list[Outcome]:
     ours = [each for each in runners if each.contestant.peer.startswith("trace")]
     works = [each.work for each in ours if each.work]
     found = []
@@ -116,8 +117,6 @@ def _outcomes(runners: list[_Runner], size: int) -> list[Outcome]:
         note = each.note
         if each.work and works and each.reached == ours[0].reached and each.work != works[0]:
             note = f"did other work: {tuple(each.work)}, not {tuple(works[0])}"
-        if each.samples and each.reached < size and not note:
-            note = f"its store came to {each.reached} messages before the limit"
         ratios: dict[str, dict[str, Any]] = {}
         for mine in ours:
             ratio = paired(each.samples, mine.samples) if mine is not each else None

@@ -1,4 +1,4 @@
-"""The three ways of taking samples: one append after another, a fresh process each time, one number."""
+"""The ways of taking samples: one append after another, a fresh process each time, one number."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Appending:
     def __init__(self, ground: Ground, peer: str, mode: str, batch: int) -> None:
         built = ground.copy(peer)
         self.reached = built.messages
+        self.note = built.note
         self.work: Work | None = None
         self._ground = ground
         self._folder = built.folder
@@ -68,6 +69,7 @@ class Cold:
     ) -> None:
         built = ground.store(peer)
         self.reached = built.messages
+        self.note = built.note
         self.work: Work | None = None
         self.told: dict[str, Any] = {}
         self._measure = measure
@@ -92,7 +94,7 @@ class Cold:
             last = run.stderr.strip().splitlines()[-1:] or ["no word"]
             raise Unavailable(f"failed: {last[0][:200]}")
         self.told = json.loads(run.stdout)
-        self.work = Work(self.told["messages"], self.told["amount"])
+        self.work = Work(*self.told["work"]) if self.told["work"] else None
         return self._measure(self.told)
 
     def close(self) -> None:
@@ -104,6 +106,7 @@ class Single:
 
     def __init__(self, reached: int, value: float, work: Work | None = None) -> None:
         self.reached = reached
+        self.note = ""
         self.work = work
         self._value = value
 

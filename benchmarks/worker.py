@@ -10,11 +10,12 @@ did is told after the clock has stopped.
 from __future__ import annotations
 
 import json
-import resource
+import subprocess
 import sys
 import time
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from benchmarks.ground import Limited
 from benchmarks.peers import load
@@ -34,32 +35,40 @@ def build(name: str, folder: Path, data: Path, count: int, seconds: float) -> No
     (folder / "built.json").write_text(json.dumps(told), encoding="utf-8")
 
 
-def run(name: str, task: str, folder: Path, options: dict[str, object]) -> dict[str, object]:
-    """Run one task of a peer and return seconds, messages, amount, memory and modules imported meanwhile."""
+def run(name: str, task: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """Run one task of a peer and return seconds, what was done, memory that it took and modules imported meanwhile.
+
+    With the option "sink" the task is given a pipe that another process empties.
+    """
     peer = load(name)
     work = getattr(peer, task)
+    sink = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    if options.pop("sink", False) and sink.stdin:
+        options["sink"] = sink.stdin.fileno()
     modules = set(sys.modules)
-    before = _peak_bytes()
+    before = _memory("VmRSS")
     began = time.perf_counter()
     proof = work(folder, **options)
     seconds = time.perf_counter() - began
-    peak = _peak_bytes()
+    peak = _memory("VmHWM")
     late = sorted(set(sys.modules) - modules)
     done = proof()
+    sink.communicate()
     return {
         "seconds": seconds,
-        "messages": done.messages,
-        "amount": done.amount,
-        "peak_before": before,
-        "peak": peak,
+        "work": done,
+        "memory": peak - before,
         "late_imports": late,
     }
 
 
-def _peak_bytes() -> int:
-    """Return the most memory that this process has held so far."""
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return held if sys.platform == "darwin" else held * 1024
+def _memory(field: str) -> int:
+    """Return bytes of memory: held now (VmRSS), or the most that was (VmHWM); 0 where the system does not tell."""
+    try:
+        told = Path("/proc/self/status").read_text("utf-8")
+    except OSError:
+        return 0
+    return int(told.partition(f"{field}:")[2].split()[0]) * 1024
 
 
 def main(arguments: list[str]) -> None:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from benchmarks.job import Job
-from benchmarks.jobs import appends, compiles
+from benchmarks.jobs import appends, compiles, growth, history
 
-JOBS: tuple[Job, ...] = (*appends.JOBS, *compiles.JOBS)
+JOBS: tuple[Job, ...] = (*appends.JOBS, *growth.JOBS, *compiles.JOBS, *history.JOBS)

@@ -56,7 +56,7 @@ class Dulwich:
         wanted = Path(ids).read_bytes().split()
         with _open(folder) as repository:
             found = [repository[ObjectID(oid)].as_raw_string() for oid in wanted]
-        return lambda: Work(len(found), sum(map(len, found)))
+        return lambda: Work(len(found), characters(map(loads, found)))
 
 
 class DulwichWriter:

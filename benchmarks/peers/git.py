@@ -17,7 +17,7 @@ from typing import IO
 
 from benchmarks.compact import PACKAGE, dumps, loads
 from benchmarks.messages import characters
-from benchmarks.model import Proof, Turn, Unavailable, Work
+from benchmarks.model import Proof, Turn, Unavailable, Work, write_ids
 
 if shutil.which("git") is None:
     raise ImportError("git is not installed", name="git")
@@ -26,7 +26,6 @@ BRANCH = "refs/heads/main"
 IDENTITY = "benchmark <benchmark@example.org>"
 FIRST_SECOND = 1_700_000_000
 REPOSITORY = "repository.git"
-BLOBS = "blobs.txt"
 _ENVIRONMENT = {
     "PATH": os.environ.get("PATH", os.defpath),
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -85,8 +84,7 @@ def fast_import(folder: Path, turns: Iterable[Turn]) -> None:
         raise Unavailable("git fast-import failed")
     named = (line.split() for line in marks.read_text("ascii").splitlines())
     blobs = [(int(mark[1:]), oid) for mark, oid in named if int(mark[1:]) % 2]
-    listed = "".join(f"{oid}\n" for _, oid in sorted(blobs))
-    folder.with_name(BLOBS).write_text(listed, "ascii")
+    write_ids(folder.parent, [oid for _, oid in sorted(blobs)])
     marks.unlink()
 
 
@@ -146,7 +144,7 @@ class Git:
         """Return the messages with the ids in a file, a line each, in one process."""
         wanted = Path(ids).read_bytes().split()
         found = list(read(folder / REPOSITORY, wanted))
-        return lambda: Work(len(found), sum(map(len, found)))
+        return lambda: Work(len(found), characters(map(loads, found)))
 
 
 class GitWriter:

@@ -36,6 +36,13 @@ class JsonLines:
             found = [orjson.loads(line) for line in lines]
         return lambda: Work(len(found), characters(found))
 
+    def tail(self, folder: Path) -> Proof:
+        """Return length and token total, a number that each line would hold, and the last 50 messages."""
+        with (folder / NAME).open("rb") as lines:
+            found = [orjson.loads(line) for line in lines]
+        total = len(found), sum(turn.get("tokens", 0) for turn in found)
+        return lambda: Work(total[0], characters(found[-50:]))
+
 
 class JsonLinesWriter:
     """A file that is open for appending."""

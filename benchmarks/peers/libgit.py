@@ -56,7 +56,7 @@ class Pygit2:
         """Return the messages with the ids in a file, a line each."""
         repository = _open(folder)
         found = [_blob(repository, pygit2.Oid(hex=oid)) for oid in Path(ids).read_text().split()]
-        return lambda: Work(len(found), sum(map(len, found)))
+        return lambda: Work(len(found), characters(map(loads, found)))
 
 
 class Pygit2Writer:

@@ -6,7 +6,6 @@ content by blake3, as Trace does; reads check the hash.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Iterable
@@ -14,17 +13,9 @@ from pathlib import Path
 
 from blake3 import blake3
 
+from benchmarks.compact import PACKAGE, dumps, loads
 from benchmarks.messages import characters
-from benchmarks.model import Proof, Turn, Work
-
-try:
-    import orjson
-
-    PACKAGES: tuple[str, ...] = ("sqlite", "orjson")
-except ImportError:
-    orjson = None
-    PACKAGES = ("sqlite", "json of the standard library")
-
+from benchmarks.model import Proof, Turn, Work, write_ids
 
 NAME = "messages.db"
 SESSION = "main"
@@ -42,6 +33,14 @@ CREATE TABLE commits (
 CREATE TABLE refs (name TEXT PRIMARY KEY, hash BLOB NOT NULL) WITHOUT ROWID;
 """
 
+CHAIN = """
+WITH RECURSIVE chain (hash, parent, message, depth) AS (
+    SELECT c.hash, c.parent, c.message, 0 FROM refs r JOIN commits c ON c.hash = r.hash WHERE r.name = ?
+    UNION ALL
+    SELECT c.hash, c.parent, c.message, depth + 1 FROM chain JOIN commits c ON c.hash = chain.parent
+)
+"""
+
 
 def connect(folder: Path, mode: str) -> sqlite3.Connection:
     """Open in WAL mode; `mode` is NORMAL (a commit may be lost with power) or FULL (it may not)."""
@@ -55,7 +54,7 @@ class Plain:
     """One table, a row a message, in order."""
 
     store = "sqlite-plain"
-    packages = PACKAGES
+    packages = ("sqlite", PACKAGE)
     schema = PLAIN
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
@@ -83,7 +82,7 @@ class Plain:
         rows = connect(folder, "NORMAL").execute(
             "SELECT json, hash FROM messages WHERE session = ? ORDER BY seq", (SESSION,)
         )
-        found = [checked(data, digest) for data, digest in rows]
+        found = [loads(verified(data, digest)) for data, digest in rows]
         return lambda: Work(len(found), characters(found))
 
     def _writer(self, database: sqlite3.Connection) -> PlainWriter:
@@ -130,19 +129,49 @@ class Addressed(Plain):
     def compile(self, folder: Path) -> Proof:
         """Return all messages of the branch as dictionaries, each hash checked."""
         rows = connect(folder, "NORMAL").execute(
-            """
-            WITH RECURSIVE chain (hash, parent, message, depth) AS (
-                SELECT c.hash, c.parent, c.message, 0 FROM refs r JOIN commits c ON c.hash = r.hash
-                WHERE r.name = ?
-                UNION ALL
-                SELECT c.hash, c.parent, c.message, depth + 1 FROM chain JOIN commits c ON c.hash = chain.parent
-            )
-            SELECT b.data, b.hash FROM chain JOIN blobs b ON b.hash = chain.message ORDER BY depth DESC
-            """,
+            CHAIN
+            + "SELECT b.data, b.hash FROM chain JOIN blobs b ON b.hash = chain.message ORDER BY depth DESC",
             (SESSION,),
         )
-        found = [checked(data, digest) for data, digest in rows]
+        found = [loads(verified(data, digest)) for data, digest in rows]
         return lambda: Work(len(found), characters(found))
+
+    def build(self, folder: Path, turns: Iterable[Turn]) -> None:
+        """Insert all in transactions of 1,000 messages, and write down the hashes of the blobs."""
+        super().build(folder, turns)
+        rows = connect(folder, "NORMAL").execute(
+            CHAIN + "SELECT message FROM chain ORDER BY depth DESC", (SESSION,)
+        )
+        write_ids(folder, [digest.hex() for (digest,) in rows])
+
+    def read(self, folder: Path, ids: str) -> Proof:
+        """Return the messages with the ids in a file, each hash checked."""
+        run = connect(folder, "NORMAL").execute
+        found = []
+        for each in map(bytes.fromhex, Path(ids).read_text("ascii").split()):
+            [data] = run("SELECT data FROM blobs WHERE hash = ?", (each,)).fetchone()
+            found.append(verified(data, each))
+        return lambda: Work(len(found), characters(map(loads, found)))
+
+    def verify(self, folder: Path) -> Proof:
+        """Check the structure of the file, every hash, and that every parent and blob is there."""
+        run = connect(folder, "NORMAL").execute
+        if run("PRAGMA integrity_check").fetchone() != ("ok",):
+            raise ValueError("the database is damaged")
+        for digest, data in run("SELECT hash, data FROM blobs"):
+            verified(data, digest)
+        commits = 0
+        for digest, parent, blob, made in run("SELECT hash, parent, message, time FROM commits"):
+            verified(commit_of(parent, blob, made), digest)
+            commits += 1
+        [lost] = run(
+            "SELECT count(*) FROM commits c LEFT JOIN commits p ON p.hash = c.parent"
+            " LEFT JOIN blobs b ON b.hash = c.message"
+            " WHERE b.hash IS NULL OR (c.parent IS NOT NULL AND p.hash IS NULL)"
+        ).fetchone()
+        if lost:
+            raise ValueError(f"{lost} commits name what is not there")
+        return lambda: Work(commits, 0)
 
     def _writer(self, database: sqlite3.Connection) -> AddressedWriter:
         return AddressedWriter(database)
@@ -160,7 +189,7 @@ class AddressedWriter(PlainWriter):
             data = dumps(each)
             blob = blake3(data).digest()
             now = time.time_ns()
-            commit = blake3(b"%b%b%d" % (parent or b"", blob, now)).digest()
+            commit = blake3(commit_of(parent, blob, now)).digest()
             run("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (blob, data))
             run(
                 "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
@@ -175,17 +204,13 @@ class AddressedWriter(PlainWriter):
         return int(found)
 
 
-def checked(data: bytes, digest: bytes) -> Turn:
-    """Return a message whose bytes have this hash."""
+def commit_of(parent: bytes | None, blob: bytes, made: int) -> bytes:
+    """Return the bytes of a commit, which its hash is of."""
+    return b"%b%b%d" % (parent or b"", blob, made)
+
+
+def verified(data: bytes, digest: bytes) -> bytes:
+    """Return bytes that have this hash."""
     if blake3(data).digest() != digest:
         raise ValueError("a row does not have its hash")
-    turn: Turn = json.loads(data) if orjson is None else orjson.loads(data)
-    return turn
-
-
-def dumps(turn: Turn) -> bytes:
-    """Return a message as JSON."""
-    if orjson is None:
-        return json.dumps(turn, separators=(",", ":"), ensure_ascii=False).encode()
-    data: bytes = orjson.dumps(turn)
     return data

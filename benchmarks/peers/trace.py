@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import json
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 import backports.zstd  # noqa: F401  what Trace imports late is an import all the same
 
 import trace_store
-from benchmarks.model import Proof, Turn, Work
+from benchmarks.model import Proof, Turn, Work, write_ids
+from benchmarks.peers.floor import write_all
 from trace_store import (
     Environment,
     Image,
@@ -23,7 +26,10 @@ from trace_store import (
     ToolCall,
     ToolResult,
 )
+from trace_store.context.compiled import CompiledMessage
+from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.packing import pack
+from trace_store.objects.content import read_content, text_of
 from trace_store.objects.parts import Part
 
 NOBODY = Environment(author="benchmark")
@@ -45,7 +51,8 @@ class Trace:
             for turn in turns:
                 repo.commit([as_message(turn)])
             pack(repo.store)
-            len(repo.compile())
+            ids = [_content_id(each) for each in repo.compile().messages]
+        write_ids(folder, ids)
 
     def writer(self, folder: Path, mode: str) -> TraceWriter:
         """Open for appending; `mode` is Trace's durability."""
@@ -61,24 +68,75 @@ class Trace:
         found = [message.parts for message in _open(folder).compile().messages]
         return lambda: Work(len(found), sum(map(_characters, found)))
 
+    def hold(self, folder: Path, data: str, count: int) -> Proof:
+        """Return the parts of all messages, made of JSON lines: what they take in memory by themselves."""
+        with open(data, "rb") as lines:
+            found = [as_message(json.loads(line)).parts for line in islice(lines, count)]
+        return lambda: Work(len(found), sum(map(_characters, found)))
+
+    def tail(self, folder: Path) -> Proof:
+        """Return length and token total, and the parts of the last 50 messages."""
+        context = _open(folder).compile()
+        total = len(context), context.text_token_count
+        found = [message.parts for message in context.messages[-50:]]
+        return lambda: Work(total[0], sum(map(_characters, found)))
+
+    def pipe_provider(self, folder: Path, sink: int) -> Proof:
+        """Write the context as a provider takes it."""
+        request = _open(folder).compile().to_anthropic()
+        data = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        write_all(sink, memoryview(data))
+        return lambda: None
+
+    def log(self, folder: Path, limit: int = 0) -> Proof:
+        """Return id, author, time and subject of the newest commits, or of all."""
+        found = [
+            (entry.oid, entry.commit.author, entry.commit.time, entry.commit.message)
+            for entry in _open(folder).log(limit=limit or None)
+        ]
+        return lambda: Work(len(found), len(found))
+
+    def read(self, folder: Path, ids: str) -> Proof:
+        """Return content by id."""
+        objects = _open(folder).store.objects
+        wanted = Path(ids).read_text("ascii").split()
+        found = [read_content(bytes.fromhex(each), objects.read) for each in wanted]
+        return lambda: Work(len(found), sum(len(text_of(each)) for each in found))
+
+    def verify(self, folder: Path) -> Proof:
+        """Check every object and every link."""
+        repo = _open(folder)
+        wrong = fsck(repo.store)
+        if wrong:
+            raise ValueError(str(wrong[0]))
+        return lambda: Work(len(repo.compile()), 0)
+
 
 class TraceWriter:
     """A repository that is open for appending."""
 
     def __init__(self, folder: Path, mode: str) -> None:
-        self._repo = Repo.open(folder, durability=mode, environment=NOBODY)
+        durability, _, compiled = mode.partition(", ")
+        self._repo = Repo.open(folder, durability=durability, environment=NOBODY)
+        self.append = self._append_and_compile if compiled else self._append
 
     def prepare(self, turn: Turn) -> Message:
         return as_message(turn)
-
-    def append(self, messages: list[Message]) -> None:
-        self._repo.commit(messages)
 
     def count(self) -> int:
         return len(self._repo.compile())
 
     def close(self) -> None:
         self._repo.close()
+
+    def _append(self, messages: list[Message]) -> None:
+        self._repo.commit(messages)
+
+    def _append_and_compile(self, messages: list[Message]) -> None:
+        self._repo.commit(messages)
+        context = self._repo.compile()
+        if not len(context) or context.messages[-1].parts != messages[-1].parts:
+            raise ValueError("the last message is not the one that was appended")
 
 
 def as_message(turn: Turn) -> Message:
@@ -102,6 +160,14 @@ def _part(form: dict[str, str]) -> Part:
             return Image(form["media_type"], base64.b64decode(form["data"]))
         case _:
             return Opaque(form["provider"], base64.b64decode(form["data"]))
+
+
+def _content_id(message: CompiledMessage) -> str:
+    """Return the id of what a message says: of its text, or of what its tool result holds."""
+    part = message.stored["parts"][0]
+    while "parts" in part:
+        part = part["parts"][0]
+    return bytes(part["blob"]).hex()
 
 
 def _characters(found: Iterable[Part]) -> int:
