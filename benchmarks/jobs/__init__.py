@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from benchmarks.job import Job
-from benchmarks.jobs import appends, compiles, growth, history
+from benchmarks.jobs import appends, compiles, growth, history, sizes
 
-JOBS: tuple[Job, ...] = (*appends.JOBS, *growth.JOBS, *compiles.JOBS, *history.JOBS)
+JOBS: tuple[Job, ...] = (
+    *appends.JOBS,
+    *growth.JOBS,
+    *compiles.JOBS,
+    *history.JOBS,
+    *sizes.JOBS,
+)

@@ -11,6 +11,7 @@ from benchmarks.model import Unavailable
 # Name: the module of this package, and the class in it with its arguments.
 PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "trace": ("trace", "Trace", ()),
+    "trace-unpacked": ("trace", "Unpacked", ()),
     "sqlite": ("sqlite", "Plain", ()),
     "sqlite-addressed": ("sqlite", "Addressed", ()),
     "jsonl": ("jsonl", "JsonLines", ()),
@@ -18,7 +19,10 @@ PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "langgraph": ("langgraph_saver", "Saver", (False,)),
     "langgraph-delta": ("langgraph_saver", "Saver", (True,)),
     "floor": ("floor", "Floor", ()),
+    "zstd": ("compressed", "Compressed", ()),
     "git": ("git", "Git", ()),
+    "git-aggressive": ("git", "Aggressive", ()),
+    "git-loose": ("git", "Loose", ()),
     "pygit2": ("libgit", "Pygit2", ()),
     "dulwich": ("dulwich_git", "Dulwich", ()),
 }

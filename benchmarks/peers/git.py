@@ -26,6 +26,7 @@ BRANCH = "refs/heads/main"
 IDENTITY = "benchmark <benchmark@example.org>"
 FIRST_SECOND = 1_700_000_000
 REPOSITORY = "repository.git"
+AGGRESSIVE_SECONDS = 300.0
 _ENVIRONMENT = {
     "PATH": os.environ.get("PATH", os.defpath),
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -35,20 +36,27 @@ _ENVIRONMENT = {
 }
 
 
-def git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
+def git(
+    folder: Path, *arguments: str, given: bytes = b"", limit_seconds: float | None = None
+) -> bytes:
     """Run git in a repository and return what it printed.
 
     Raises:
-        Unavailable: it failed.
+        Unavailable: it failed, or took longer than it may.
     """
-    run = subprocess.run(
-        ["git", *arguments],
-        cwd=folder,
-        input=given,
-        capture_output=True,
-        env=_ENVIRONMENT,
-        check=False,
-    )
+    try:
+        run = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            input=given,
+            capture_output=True,
+            env=_ENVIRONMENT,
+            check=False,
+            timeout=limit_seconds,
+        )
+    except subprocess.TimeoutExpired:
+        told = f"git {' '.join(arguments)} took more than {limit_seconds:.0f} s"
+        raise Unavailable(told) from None
     if run.returncode:
         words = run.stderr.decode(errors="replace").strip().splitlines()
         raise Unavailable(f"git {arguments[0]} failed: {words[-1] if words else 'no word'}")
@@ -145,6 +153,42 @@ class Git:
         wanted = Path(ids).read_bytes().split()
         found = list(read(folder / REPOSITORY, wanted))
         return lambda: Work(len(found), characters(map(loads, found)))
+
+    def repack(self, folder: Path) -> None:
+        """Pack everything anew, with deltas sought anew."""
+        git(folder / REPOSITORY, "repack", "-adfq")
+
+
+class Aggressive(Git):
+    """A bare repository, imported and packed as small as git can."""
+
+    store = "git-aggressive"
+
+    def build(self, folder: Path, turns: Iterable[Turn]) -> None:
+        """Import all messages and collect garbage, within a limit of time.
+
+        Raises:
+            Unavailable: it takes too long.
+        """
+        create(folder / REPOSITORY)
+        fast_import(folder / REPOSITORY, turns)
+        git(folder / REPOSITORY, "gc", "-q", "--aggressive", limit_seconds=AGGRESSIVE_SECONDS)
+
+
+class Loose(Git):
+    """A bare repository as single commits leave it: a file for each object."""
+
+    store = "git-loose"
+
+    def build(self, folder: Path, turns: Iterable[Turn]) -> None:
+        """Import all messages as loose objects."""
+        create(folder / REPOSITORY)
+        git(folder / REPOSITORY, "config", "fastimport.unpackLimit", str(2**31 - 1))
+        fast_import(folder / REPOSITORY, turns)
+
+    def collect(self, folder: Path) -> None:
+        """Collect garbage, as git does by itself from time to time."""
+        git(folder / REPOSITORY, "gc", "-q")
 
 
 class GitWriter:

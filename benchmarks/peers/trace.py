@@ -112,6 +112,27 @@ class Trace:
         return lambda: Work(len(repo.compile()), 0)
 
 
+class Unpacked(Trace):
+    """A repository as a killed process leaves it: sealed now and then, never packed."""
+
+    @property
+    def store(self) -> str:
+        """As of `Trace`."""
+        return f"unpacked-{super().store}"
+
+    def build(self, folder: Path, turns: Iterable[Turn]) -> None:
+        """Append without syncs, and leave in the journal what is there."""
+        repo = Repo.init(folder, durability="fast", environment=NOBODY)
+        for turn in turns:
+            repo.commit([as_message(turn)])
+        repo.store.close()
+
+    def pack(self, folder: Path) -> None:
+        """Seal the rest and make one pack of all, as `trace pack` does."""
+        with _open(folder) as repo:
+            pack(repo.store)
+
+
 class TraceWriter:
     """A repository that is open for appending."""
 
