@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import machine, results
-from benchmarks.ground import Ground
+from benchmarks.ground import Ground, sweep
 from benchmarks.job import Job
 from benchmarks.jobs import JOBS
 from benchmarks.messages import REAL, VARIANTS
@@ -46,6 +46,7 @@ def main(arguments: list[str]) -> int:
 
 def _measure(options: argparse.Namespace, output: Path, command: str) -> set[tuple[str, int, str]]:
     """Run the chosen jobs, add to the result file and return which they were."""
+    sweep(options.work)
     done = results.read(options.resume) if options.resume else {}
     chosen: set[tuple[str, int, str]] = set()
     for job in JOBS:

@@ -20,7 +20,7 @@ from benchmarks.messages import Messages
 from benchmarks.model import IDS, Turn, Unavailable
 from benchmarks.peers import load
 
-SPACE_LIMIT_BYTES = 8_000_000_000
+SPACE_LIMIT_BYTES = 4_000_000_000
 
 
 class Built(NamedTuple):
@@ -147,6 +147,17 @@ class Ground:
             part.rename(folder)
         except OSError:  # another run built it meanwhile
             shutil.rmtree(part, ignore_errors=True)
+
+
+def sweep(work: Path) -> None:
+    """Remove the copies that a killed run left."""
+    for folder in (work / "scratch").glob("*-*"):
+        try:
+            os.kill(int(folder.name.partition("-")[0]), 0)
+        except ProcessLookupError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except PermissionError:  # another user's run
+            continue
 
 
 class Limited:

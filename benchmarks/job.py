@@ -34,11 +34,13 @@ class Contestant(NamedTuple):
         name: as shown.
         peer: its name in the table of peers.
         start: returns what takes the samples; what it prepares is not measured.
+        most: how many samples it gives at most, spread over the rounds; 0 is one a round.
     """
 
     name: str
     peer: str
     start: Callable[[Ground, str], Sampler]
+    most: int = 0
 
 
 class Row(NamedTuple):

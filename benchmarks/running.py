@@ -58,6 +58,10 @@ class _Runner:
             self.note = _reason(error)
         self.seconds = time.perf_counter() - began
 
+    def every(self, rounds: int) -> int:
+        """Return in which rounds it takes part: in each, or in every second, and so on."""
+        return -(-rounds // (self.contestant.most or rounds))
+
     def sample(self, round_: int, budget: float) -> None:
         if self.sampler is None:
             return
@@ -98,7 +102,8 @@ def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
         for round_ in range(rounds):
             chance.shuffle(order)
             for runner in order:
-                runner.sample(round_, ground.limit)
+                if round_ % runner.every(rounds) == 0:
+                    runner.sample(round_, ground.limit)
     finally:
         for runner in runners:
             runner.finish()

@@ -117,13 +117,15 @@ class Single:
         pass
 
 
-def appending(name: str, peer: str, mode: str, *, batch: int = 1, size: int = 0) -> Contestant:
+def appending(
+    name: str, peer: str, mode: str, *, batch: int = 1, size: int = 0, most: int = 0
+) -> Contestant:
     """Return a contestant that appends; `size` is that of its store, when it is not the job's."""
 
     def start(ground: Ground, peer: str) -> Sampler:
         return Appending(ground.at(size) if size else ground, peer, mode, batch)
 
-    return Contestant(name, peer, start)
+    return Contestant(name, peer, start, most)
 
 
 def cold(name: str, peer: str, task: str, **options: Any) -> Contestant:

@@ -23,8 +23,8 @@ JOBS = (
             appending("floor: bytes and one flush", "floor", "fdatasync"),
             appending("pygit2, fsync", "pygit2", "fsync"),
             appending("git plumbing, fsync", "git", "all"),
-            appending("LangGraph SqliteSaver", "langgraph", "FULL"),
-            appending("LangGraph SqliteSaver, delta", "langgraph-delta", "FULL"),
+            appending("LangGraph SqliteSaver", "langgraph", "FULL", most=20),
+            appending("LangGraph SqliteSaver, delta", "langgraph-delta", "FULL", most=200),
         ),
         rows=(
             Row("durable append", "Trace", "SQLite FULL, content-addressed", 1.5, 2.4),
