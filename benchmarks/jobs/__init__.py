@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.job import Job
-from benchmarks.jobs import appends, compiles, growth, history, sizes
+from benchmarks.jobs import appends, compiles, growth, history, sizes, tracked
 
 JOBS: tuple[Job, ...] = (
     *appends.JOBS,
@@ -11,4 +11,5 @@ JOBS: tuple[Job, ...] = (
     *compiles.JOBS,
     *history.JOBS,
     *sizes.JOBS,
+    *tracked.JOBS,
 )

@@ -21,6 +21,8 @@ PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "floor": ("floor", "Floor", ()),
     "zstd": ("compressed", "Compressed", ()),
     "git": ("git", "Git", ()),
+    "trace-tracked": ("tracked", "TrackedTrace", ()),
+    "lines-tracked": ("tracked", "TrackedLines", ()),
     "git-aggressive": ("git", "Aggressive", ()),
     "git-loose": ("git", "Loose", ()),
     "pygit2": ("libgit", "Pygit2", ()),

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 
 
 def run(tmp_path: Path, job: str, *options: str) -> dict[str, results.Line]:
-    """Run one job and return its lines by contestant."""
-    asked = ["--quick", "--work", str(tmp_path), "--job", job, *options]
+    """Run one job, of 60 messages unless the options say otherwise, and return its lines by contestant."""
+    asked = ["--rounds", "2", "--work", str(tmp_path), "--job", job, *options]
+    asked += [] if "--size" in options else ["--size", "60"]
     assert main(asked) == 0
     found = results.read(tmp_path / "results.jsonl")
     return {key.contestant: line for key, line in found.items()}
@@ -35,6 +36,13 @@ def test_sizes(tmp_path: Path) -> None:
 
 def test_packing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run(tmp_path, "pack", "--json")
-    assert all(line["summary"]["n"] == 3 for line in found.values())
+    assert all(line["summary"]["n"] == 2 for line in found.values())
     assert json.loads(capsys.readouterr().out)
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_git_grows_less_with_trace_than_with_a_growing_file(tmp_path: Path) -> None:
+    found = run(tmp_path, "tracked", "--variant", "varied", "--size", "200")
+    assert {line["summary"]["n"] for line in found.values()} == {2}
+    ratios = found["one growing JSON Lines file, before gc"]["ratios"]
+    assert ratios["Trace, before gc"]["median"] > 1
