@@ -32,7 +32,9 @@ def main(arguments: list[str]) -> int:
     if options.report is None:
         output = options.resume or options.output or options.work / "results.jsonl"
         measured = _measure(options, output, shlex.join(["python", "-m", "benchmarks", *arguments]))
-        lines = {key: line for key, line in results.read(output).items() if key[:3] in measured}
+        lines = results.read(output)
+        if options.resume is None:
+            lines = {key: line for key, line in lines.items() if key[:3] in measured}
     else:
         lines = results.read(options.report)
     if options.json:

@@ -2,57 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.job import Job, Row
 from benchmarks.jobs import JOBS
+from benchmarks.messages import VARIANTS
 from benchmarks.results import Key, Line
 
 BEGIN = "<!-- benchmarks: begin -->"
 END = "<!-- benchmarks: end -->"
+
+Ratio = dict[str, float]
+
+
+class Answer(NamedTuple):
+    """A target, and the ratio that was measured for it: other / ours, or None."""
+
+    row: Row
+    key: Key
+    ratio: Ratio | None
 
 
 def tables(lines: Mapping[Key, Line]) -> str:
     """Return all that was measured as Markdown."""
     parts = [*_targets(lines), *_where(lines)]
     for job in JOBS:
-        groups = sorted({(k.variant, k.size) for k in lines if k.job == job.name})
-        for variant, size in groups:
-            chosen = [
-                line
-                for key, line in lines.items()
-                if (key.job, key.variant, key.size) == (job.name, variant, size)
-            ]
-            parts += ["", *_table(job, variant, size, chosen)]
+        for variant, size in _groups(job, lines):
+            parts += _table(job, variant, size, lines)
     return "\n".join(parts).strip() + "\n"
 
 
-def ratios(lines: Mapping[Key, Line]) -> list[dict[str, Any]]:
-    """Return the targets with what was measured, and every ratio, as plain values."""
-    rows = [
-        {
-            "job": job.name,
-            "row": row.text,
-            "ours": row.ours,
-            "against": row.against,
-            "target": row.target,
-            "goal": row.goal,
-            "at_most": row.at_most,
-            "size": key.size,
-            "variant": key.variant,
-            "ratio": ratio,
-            "met": _met(row, ratio),
-        }
-        for job, row, key, ratio in _answers(lines)
+def ratios(lines: Mapping[Key, Line]) -> dict[str, list[dict[str, Any]]]:
+    """Return the targets with what was measured, and every ratio, as plain values.
+
+    A ratio is the other's sample divided by Trace's of the same round: above 1 Trace is faster or smaller.
+    """
+    targets = [
+        {**row._asdict(), **key._asdict(), "ratio": ratio, "met": _met(row, ratio)}
+        for row, key, ratio in _answers(lines)
     ]
     others = [
         {**key._asdict(), "ours": ours, "ratio": ratio}
         for key, line in lines.items()
         for ours, ratio in line["ratios"].items()
     ]
-    return [*rows, *others]
+    return {"targets": targets, "ratios": others}
 
 
 def write_page(page: Path, text: str) -> None:
@@ -82,23 +78,27 @@ def count(size: int) -> str:
     return f"{size:,}"
 
 
-def _answers(
-    lines: Mapping[Key, Line],
-) -> Iterator[tuple[Job, Row, Key, dict[str, float]]]:
-    """Yield each target with each ratio that answers it."""
+def _answers(lines: Mapping[Key, Line]) -> Iterator[Answer]:
+    """Yield each target of each job that ran, at each size that it is stated for."""
     for job in JOBS:
+        groups = _groups(job, lines)
         for row in job.rows:
-            for key, line in lines.items():
-                asked = (job.name, row.size or key.size, row.variant or key.variant)
-                if (key.job, key.size, key.variant) != asked or key.contestant != row.against:
-                    continue
-                ratio = line["ratios"].get(row.ours)
-                if ratio:
-                    yield job, row, key, ratio
+            for variant, size in groups:
+                if row.size in (0, size) and row.variant in ("", variant):
+                    key = Key(job.name, size, variant, row.against)
+                    ratio = lines[key]["ratios"].get(row.ours) if key in lines else None
+                    yield Answer(row, key, ratio)
 
 
-def _met(row: Row, ratio: Mapping[str, float]) -> bool | None:
-    if not row.target:
+def _groups(job: Job, lines: Mapping[Key, Line]) -> list[tuple[str, int]]:
+    """Return the variants and sizes that a job ran at."""
+    variants = {name: place for place, name in enumerate(VARIANTS)}
+    found = {(key.variant, key.size) for key in lines if key.job == job.name}
+    return sorted(found, key=lambda each: (variants[each[0]], each[1]))
+
+
+def _met(row: Row, ratio: Ratio | None) -> bool | None:
+    if not row.target or ratio is None:
         return None
     if row.at_most:
         return 1 / ratio["median"] <= row.target
@@ -107,22 +107,40 @@ def _met(row: Row, ratio: Mapping[str, float]) -> bool | None:
 
 def _targets(lines: Mapping[Key, Line]) -> list[str]:
     rows = []
-    for _, row, key, ratio in _answers(lines):
-        measured = (ratio["median"], ratio["p10"], ratio["p90"])
-        if row.at_most:
-            measured = (1 / ratio["median"], 1 / ratio["p90"], 1 / ratio["p10"])
-        median, low, high = (_digits(each) for each in measured)
+    for row, key, ratio in _answers(lines):
         sign = "at most " if row.at_most else ""
-        target = f"{sign}{row.target:g}x" if row.target else ""
-        goal = f"{sign}{row.goal:g}x" if row.goal else ""
-        met = {True: "yes", False: "**no**", None: ""}[_met(row, ratio)]
-        data = f"{count(key.size)} {key.variant}"
-        cells = [row.text, row.against, data, f"**{median}x** ({low}–{high})", target, goal, met]
-        rows.append("| " + " | ".join(cells) + " |")
+        rows.append(
+            [
+                row.text,
+                row.against,
+                f"{count(key.size)} {key.variant}",
+                _measured(row, ratio) if ratio else _reason(row, key, lines),
+                f"{sign}{row.target:g}x" if row.target else "",
+                f"{sign}{row.goal:g}x" if row.goal else "",
+                {True: "yes", False: "**no**", None: ""}[_met(row, ratio)],
+            ]
+        )
     if not rows:
         return []
     head = ["job", "against", "messages", "measured (p10–p90)", "target", "later", "met"]
-    return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *rows]
+    return [_row(head), "|---" * len(head) + "|", *map(_row, rows)]
+
+
+def _measured(row: Row, ratio: Ratio) -> str:
+    """Write a ratio: how many times better, or, against a ceiling, how many times as much."""
+    median, low, high = ratio["median"], ratio["p10"], ratio["p90"]
+    if row.at_most:
+        median, low, high = 1 / median, 1 / high, 1 / low
+    return f"**{_digits(median)}x** ({_digits(low)}–{_digits(high)})"
+
+
+def _reason(row: Row, key: Key, lines: Mapping[Key, Line]) -> str:
+    """Say why a target has no figure."""
+    for name in (row.ours, row.against):
+        line = lines.get(key._replace(contestant=name))
+        if line and line["note"]:
+            return f"{name}: {line['note']}"
+    return "not measured"
 
 
 def _where(lines: Mapping[Key, Line]) -> list[str]:
@@ -150,40 +168,39 @@ def _machine(told: Mapping[str, Any]) -> str:
     )
 
 
-def _table(job: Job, variant: str, size: int, lines: list[Line]) -> list[str]:
-    names = [each.name for each in job.contestants]
-    lines = sorted(
-        (x for x in lines if x["contestant"] in names), key=lambda x: names.index(x["contestant"])
-    )
-    ours = [x["contestant"] for x in lines if x["peer"].startswith("trace") and x["summary"]]
-    head = ["", "median", "p10", "p90", "n", *(f"/ {name}" for name in ours), ""]
-    body = []
-    for line in lines:
-        told = line["summary"]
-        cells = [line["contestant"]]
-        if told:
-            cells += [quantity(told[each], job.unit) for each in ("median", "p10", "p90")]
-            cells.append(str(told["n"]))
-        else:
-            cells += [""] * 4
-        for name in ours:
-            ratio = line["ratios"].get(name)
-            cells.append(
-                f"{_digits(ratio['median'])} ({_digits(ratio['p10'])}–{_digits(ratio['p90'])})"
-                if ratio
-                else ""
-            )
-        body.append("| " + " | ".join([*cells, line["note"]]) + " |")
-    loads = lines[0]["load"] if lines else [0, 0]
+def _table(job: Job, variant: str, size: int, lines: Mapping[Key, Line]) -> list[str]:
+    keys = [Key(job.name, size, variant, each.name) for each in job.contestants]
+    chosen = [lines[key] for key in keys if key in lines]
+    ours = [x["contestant"] for x in chosen if x["peer"].startswith("trace") and x["summary"]]
+    head = ["", "median", "p10", "p90", "n", *(f"÷ {name}" for name in ours), ""]
+    before, after = chosen[0]["load"]
     return [
-        f"### {job.name}, {count(size)} messages, {variant}",
         "",
-        f"{job.title}. Load average {loads[0]} before and {loads[1]} after.",
+        f"### {job.name}: {count(size)} messages, {variant}",
         "",
-        "| " + " | ".join(head) + " |",
+        f"{job.title}. Load average {before} before and {after} after.",
+        "",
+        _row(head),
         "|---" + "|--:" * (len(head) - 2) + "|---|",
-        *body,
+        *(_row(_cells(line, job.unit, ours)) for line in chosen),
     ]
+
+
+def _cells(line: Line, unit: str, ours: list[str]) -> list[str]:
+    told = line["summary"]
+    cells = [line["contestant"], *[""] * 4]
+    if told:
+        values = [quantity(told[each], unit) for each in ("median", "p10", "p90")]
+        cells[1:] = [*values, str(told["n"])]
+    for name in ours:
+        ratio: Ratio | None = line["ratios"].get(name)
+        told_ratio = ratio and [_digits(ratio[each]) for each in ("median", "p10", "p90")]
+        cells.append("{} ({}–{})".format(*told_ratio) if told_ratio else "")
+    return [*cells, line["note"]]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(each.replace("|", "/") for each in cells) + " |"
 
 
 def _digits(value: float) -> str:
