@@ -20,10 +20,8 @@ APPEND = "append"
 CREATE = "create"
 
 MAXIMUM_READ_BYTES = 1 << 31
-SETTLED_MS = 50
-"""Kernels note times every 1 to 10 ms: what was changed longer ago than this has another time at its next change."""
-_MILLISECOND = 1_000_000
-_CLOCK = SystemClock()
+SETTLED_MS = 50  # kernels note times every 1 to 10 ms: a later change than this shows
+_MILLISECOND, _CLOCK = 1_000_000, SystemClock()
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _COMMON = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for its other end
@@ -113,16 +111,11 @@ class Disk:
     def read_at(self, fd: int, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from an offset; fewer only at the end of the file."""
         try:
-            data = _pread(fd, size, offset)
-            if len(data) == size or not data:
-                return data
-            pieces = [data]
-            while data:
-                offset += len(data)
-                size -= len(data)
-                data = _pread(fd, size, offset) if size else b""
-                pieces.append(data)
-            return b"".join(pieces)
+            data = piece = _pread(fd, size, offset)
+            while piece and len(data) < size:  # a large read may come in pieces
+                piece = _pread(fd, size - len(data), offset + len(data))
+                data += piece
+            return data
         except OSError as error:
             raise _failure(error, "") from error
 
@@ -159,7 +152,7 @@ class Disk:
 
     def identity(self, target: int | str) -> tuple[int, int] | None:
         """Return (device, inode) of an open file or a path; None when the path is absent."""
-        found = os.fstat(target) if isinstance(target, int) else self.stat(target)
+        found = self.stat(target) if isinstance(target, str) else os.fstat(target)
         return None if found is None else (found.st_dev, found.st_ino)
 
     def stat(self, path: str) -> os.stat_result | None:
@@ -174,21 +167,6 @@ class Disk:
     def exists(self, path: str) -> bool:
         """Tell whether there is anything at a path; cheaper than `stat` where mostly nothing is."""
         return os.access(path, os.F_OK)
-
-    def stamp(self, path: str) -> object:
-        """Return a value to compare with a later one: equal means that the path has not changed; None when absent.
-
-        Take it before reading what it stands for. A file or directory that was changed a moment ago, or whose file
-        system notes whole milliseconds only, gets a value that equals no other.
-        """
-        found = self.stat(path)
-        if found is None:
-            return None
-        changed = found.st_mtime_ns
-        settled = _CLOCK.now() - changed // _MILLISECOND > SETTLED_MS
-        if changed % _MILLISECOND and settled:
-            return found.st_dev, found.st_ino, found.st_size, changed, found.st_ctime_ns
-        return object()
 
     def names(self, path: str) -> list[str]:
         """Return the names in a directory, sorted; none when it is absent."""
@@ -319,13 +297,32 @@ def create_file(disk: Disk, path: str, data: bytes = b"", *, durable: bool = Tru
     return True
 
 
+def stamp(disk: Disk, path: str) -> object:
+    """Return what to give `unchanged` later, taken before reading what is there; None when nothing is.
+
+    What was changed a moment ago, or lies where times are whole milliseconds, gets a stamp that fits nothing.
+    """
+    found = disk.stat(path)
+    if found is None:
+        return None
+    changed = found.st_mtime_ns
+    settled = _CLOCK.now() - changed // _MILLISECOND > SETTLED_MS
+    return _traits(found) if settled and changed % _MILLISECOND else object()
+
+
+def unchanged(disk: Disk, path: str, stamp: object) -> bool:
+    """Tell whether a file, or the names in a directory, are for certain as they were when the stamp was taken."""
+    found = disk.stat(path)
+    return stamp is None if found is None else stamp == _traits(found)
+
+
 def replace_file(
     disk: Disk, path: str, data: bytes, *, durable: bool = True, scratch: str = ""
 ) -> None:
     """Give a path new content at once: a reader, or a crash, sees the old or the new, never a mixture.
 
     Args:
-        disk: where.
+        disk: where the file is.
         path: the file.
         data: all of its new content.
         durable: whether to return only when it would survive a power cut.
@@ -354,6 +351,10 @@ def write_all(disk: Disk, fd: int, data: bytes) -> None:
         rest = memoryview(data)[written:]
         while rest:
             rest = rest[disk.write(fd, bytes(rest)) :]
+
+
+def _traits(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev
 
 
 def _failure(error: OSError, path: str) -> StorageError:

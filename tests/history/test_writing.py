@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.support.message_strategies import sound_contexts
 from trace_store import (
     Environment,
     FixedClock,
@@ -27,6 +31,7 @@ from trace_store.errors import (
     MessageNotFoundError,
 )
 from trace_store.history import walk, writing
+from trace_store.ident import FixedRandomness
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 
@@ -51,6 +56,35 @@ def commit_of(repo: Repo, oid: ObjectId) -> Commit:
 def branch(repo: Repo, name: str, oid: ObjectId) -> None:
     edit = RefEdit(f"refs/heads/{name}", oid, ANY)
     repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from(["anthropic", "openai"]).flatmap(sound_contexts), max_size=3),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+)
+def test_the_short_way_writes_what_the_long_way_writes(
+    contexts: list[list[Message]], message: str
+) -> None:
+    """An append makes no draft and sorts nothing; the journal's frames and the reflogs are the same to the byte."""
+    found = []
+    for short in (True, False):
+        with TemporaryDirectory() as folder:
+            store = Store.init(
+                folder, clock=FixedClock(), durability="fast", randomness=FixedRandomness()
+            )
+            for messages in contexts:
+                if short:
+                    writing.commit(store, messages, author="ada", message=message)
+                else:
+                    draft = writing.new_draft(store)
+                    draft.extend(messages)
+                    writing.write(store, draft, author="ada", message=message)
+            journal = store.layout.journal_file(1)
+            held = Path(journal).read_bytes() if contexts else b""
+            found.append((held, store.refs.read(writing.branch_ref(store, "main"))))
+            store.close()
+    assert found[0] == found[1]
 
 
 def test_a_commit_says_who_when_and_after_what(repo: Repo) -> None:

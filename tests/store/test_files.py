@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trace_store.files import SETTLED_MS, Disk
+from trace_store.files import SETTLED_MS, Disk, stamp, unchanged
+
+DISK = Disk()
 
 LONG_AGO = 1_600_000_000_123_456_789
 
@@ -21,14 +23,14 @@ def test_a_path_that_stays_has_one_stamp(tmp_path: Path) -> None:
     for path in (tmp_path / "file", tmp_path / "folder"):
         path.write_bytes(b"x") if path.name == "file" else path.mkdir()
         settle(path)
-        assert Disk().stamp(str(path)) == Disk().stamp(str(path)) is not None
+        assert unchanged(DISK, str(path), stamp(DISK, str(path)))
 
 
 def test_what_changed_a_moment_ago_equals_nothing(tmp_path: Path) -> None:
     """A second change within the same tick of the kernel's clock would not show."""
     path = tmp_path / "file"
     path.write_bytes(b"x")
-    assert Disk().stamp(str(path)) != Disk().stamp(str(path))
+    assert not unchanged(DISK, str(path), stamp(DISK, str(path)))
 
 
 def test_times_in_whole_milliseconds_are_not_trusted(tmp_path: Path) -> None:
@@ -36,7 +38,7 @@ def test_times_in_whole_milliseconds_are_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x")
     settle(path, LONG_AGO // 1_000_000 * 1_000_000)
-    assert Disk().stamp(str(path)) != Disk().stamp(str(path))
+    assert not unchanged(DISK, str(path), stamp(DISK, str(path)))
 
 
 @pytest.mark.parametrize("change", ["add", "remove", "replace"])
@@ -46,21 +48,22 @@ def test_a_folder_shows_each_change_of_its_names(tmp_path: Path, change: str) ->
     (folder / "one").touch()
     (tmp_path / "other").touch()
     settle(folder)
-    before = Disk().stamp(str(folder))
+    before = stamp(DISK, str(folder))
     if change == "add":
         (folder / "two").touch()
     elif change == "remove":
         (folder / "one").unlink()
     else:
         (tmp_path / "other").rename(folder / "one")
-    assert Disk().stamp(str(folder)) != before
+    assert not unchanged(DISK, str(folder), before)
 
 
 def test_absent_is_absent(tmp_path: Path) -> None:
     path = tmp_path / "none"
-    assert Disk().stamp(str(path)) is None
-    assert not Disk().exists(str(path))
+    absent = stamp(DISK, str(path))
+    assert unchanged(DISK, str(path), absent)
+    assert not DISK.exists(str(path))
     path.touch()
-    assert Disk().exists(str(path))
-    assert Disk().stamp(str(path)) is not None
+    assert DISK.exists(str(path))
+    assert not unchanged(DISK, str(path), absent)
     assert SETTLED_MS >= 20, "kernels note the time as seldom as every 10 ms"

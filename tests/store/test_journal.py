@@ -44,7 +44,7 @@ def transaction(*moves: Move, objects: Any = ()) -> bytes:
 
 
 def frame_with(*moves: Move) -> Frame:
-    return Frame.of_transaction(list(moves), author="me", time=5, message="")
+    return Frame.of_transaction(list(moves), author="me", time=5, message="", head="")
 
 
 class TestFrames:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from trace_store.context.parsing import Given, read_messages
@@ -28,7 +27,6 @@ Content = str | Sequence[Part]
 Reword = Callable[[Address, str], Sequence[Part]]
 
 
-@dataclass(frozen=True, slots=True)
 class CommitResult:
     """A commit that was written.
 
@@ -39,10 +37,22 @@ class CommitResult:
         parents: ids of its parents.
     """
 
-    oid: ObjectId
-    ref: str | None
-    message_count: int
-    parents: tuple[ObjectId, ...] = ()
+    __slots__ = ("message_count", "oid", "parents", "ref")
+
+    def __init__(
+        self,
+        oid: ObjectId,
+        ref: str | None,
+        message_count: int,
+        parents: tuple[ObjectId, ...] = (),
+    ) -> None:
+        self.oid = oid
+        self.ref = ref
+        self.message_count = message_count
+        self.parents = parents
+
+    def __repr__(self) -> str:
+        return f"CommitResult({self.oid.short()}, {self.ref}, {self.message_count} messages)"
 
     @property
     def addresses(self) -> list[tuple[ObjectId, int]]:

@@ -13,9 +13,10 @@ from typing import Any
 
 from trace_store import revision as revisions
 from trace_store.context.folding import Fold, fold
-from trace_store.context.parsing import Given
-from trace_store.contracts import RefEdit, Transaction
+from trace_store.context.parsing import Given, read_messages
+from trace_store.contracts import Transaction
 from trace_store.errors import (
+    InvalidMessageError,
     InvalidOperationError,
     InvalidRefNameError,
     MessageNotFoundError,
@@ -25,7 +26,9 @@ from trace_store.errors import (
 from trace_store.history.draft import Address, CommitResult, Draft, Reword
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.commit import Commit, encode_appending, read_commit
+from trace_store.objects.content import Gathering
+from trace_store.objects.message import store_message
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import check_ref_name
 from trace_store.store import Store
@@ -86,8 +89,12 @@ def write(
         return _write_detached(store, writer, author, durability)
     if not writer.only_appends:
         writer.check(onto or store.refs.read(ref))  # outside the lock, where it may take long
-    store.transact(
-        lambda view: writer.make(view.read(ref), ref, view), author=author, durability=durability
+    store.advance(
+        ref,
+        lambda tip: writer.make(tip, ref),
+        author=author,
+        message=_reason(message),
+        durability=durability,
     )
     return writer.written()
 
@@ -100,7 +107,8 @@ def _write_detached(
         at = store.refs.head()
         if at.ref is not None:
             raise RefChangedError("HEAD was attached meanwhile", ref="HEAD", actual=at.ref)
-        store.transact(lambda _, at=at: writer.make(at.oid, None), durability=durability)  # type: ignore[misc]
+        _, objects = writer.make(at.oid, None)
+        store.transact(lambda _, made=objects: Transaction(made), durability=durability)  # type: ignore[misc]
         made = writer.written()
 
         def move(_: RefReader, old: ObjectId | None = at.oid, new: ObjectId = made.oid) -> None:
@@ -147,10 +155,33 @@ def commit(
     message: str = "",
     branch: str | None = None,
 ) -> CommitResult:
-    """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message."""
-    draft = new_draft(store)
-    draft.extend(messages)
-    return write(store, draft, author=author, message=message, branch=branch)
+    """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message.
+
+    This is what an agent does at every turn, so it makes no draft, and what it writes is in order from the start.
+    """
+    ref = store.refs.head_target() if branch is None else branch_ref(store, branch)
+    if isinstance(ref, ObjectId):
+        draft = new_draft(store)
+        draft.extend(messages)
+        return write(store, draft, author=author, message=message)
+    check_author(author)
+    gathering = Gathering()
+    stored = [store_message(given, gathering.put) for given in read_messages(messages)]
+    if not stored:
+        raise InvalidMessageError("there is no message to append")
+    result: CommitResult | None = None
+
+    def make(tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
+        nonlocal result
+        data = encode_appending(tip, author, store.clock.now(), stored, message)
+        oid = hash_object(data)
+        result = CommitResult(oid, ref, len(stored), () if tip is None else (tip,))
+        return oid, [*gathering.objects, (oid, data)]
+
+    reason = _reason(message)
+    store.advance(ref, make, author=author, message=reason, head=None if branch else ref)
+    assert result is not None
+    return result
 
 
 def branch_ref(store: Store, name: str) -> str:
@@ -202,9 +233,9 @@ class _Writer:
         return self._result
 
     def make(
-        self, tip: ObjectId | None, ref: str | None, view: RefReader | None = None
-    ) -> Transaction:
-        """Return the transaction that puts the commit on a tip."""
+        self, tip: ObjectId | None, ref: str | None
+    ) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
+        """Return the commit that goes on a tip, and all objects to write."""
         base = tip
         if self._onto is not None:
             base = self._onto
@@ -218,9 +249,7 @@ class _Writer:
         data = made.encode()
         oid = hash_object(data)
         self._result = CommitResult(oid, ref, self._draft.message_count, made.parents)
-        edits = [] if ref is None else [RefEdit(ref, oid, tip)]
-        reason = f"commit: {self._message.splitlines()[0]}" if self._message else "commit"
-        return Transaction([*self._draft.objects, (oid, data)], edits, reason)
+        return oid, [*self._draft.objects, (oid, data)]
 
     def check(self, tip: ObjectId | None) -> None:
         """Raise when the operations name what the fold of a tip does not hold; each tip is checked once."""
@@ -255,6 +284,11 @@ class _Writer:
             self._meta,
             self._links,
         )
+
+
+def _reason(message: str) -> str:
+    """Return what the reflogs say."""
+    return f"commit: {message.splitlines()[0]}" if message else "commit"
 
 
 __all__ = [

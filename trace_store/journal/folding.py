@@ -48,6 +48,8 @@ class Fold:
         """Apply a frame's moves and tell whether they had effect."""
         if frame.kind != TRANSACTION or frame.voided or not frame.moves:
             return False
+        if len(frame.moves) == 1:
+            return self._apply_one(frame)
         reached: dict[str, ObjectId | None] = {}
         for move in frame.moves:
             known = self.refs.get(move.name)
@@ -62,6 +64,18 @@ class Fold:
                 fold = self.refs[move.name] = RefFold(move.old)
             fold.passed.add(move.old)
             fold.value = move.new
+        self.frames.append(frame)
+        return True
+
+    def _apply_one(self, frame: Frame) -> bool:
+        [move] = frame.moves
+        fold = self.refs.get(move.name)
+        if fold is None:
+            fold = self.refs[move.name] = RefFold(move.old)
+        elif fold.value != move.old:
+            return False
+        fold.passed.add(move.old)
+        fold.value = move.new
         self.frames.append(frame)
         return True
 

@@ -102,14 +102,26 @@ class Frame:
         self.line = b""
         self.voided = False
 
+    def place(self, start: int, size: int, objects: Sequence[tuple[ObjectId, bytes]]) -> None:
+        """Note where the frame stands that has just been written, and where its objects are."""
+        self.start = start
+        self.end = start + size
+        offset = start + HEADER_BYTES + _COUNT.size + _ENTRY.size * len(objects)
+        for oid, data in objects:
+            self.objects.append((oid, offset, len(data)))
+            offset += len(data)
+
     @classmethod
-    def of_transaction(cls, moves: list[Move], *, author: str, time: int, message: str) -> Frame:
+    def of_transaction(
+        cls, moves: list[Move], *, author: str, time: int, message: str, head: str
+    ) -> Frame:
         """Return a transaction that has no place in a journal yet."""
         frame = cls(TRANSACTION, 0, 0)
         frame.moves = moves
         frame.author = author
         frame.time = time
         frame.message = message
+        frame.head = head
         return frame
 
 
@@ -188,20 +200,14 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
         start = end
 
 
-def entries_of(frame: Frame, objects: Sequence[tuple[ObjectId, bytes]]) -> None:
-    """Note in a frame that has just been written where its objects are."""
-    offset = frame.start + HEADER_BYTES + _COUNT.size + _ENTRY.size * len(objects)
-    for oid, data in objects:
-        frame.objects.append((oid, offset, len(data)))
-        offset += len(data)
-
-
 def _frame(kind: int, objects: Sequence[tuple[ObjectId, bytes]], section: dict[str, Any]) -> bytes:
     import msgpack  # only who writes needs it
 
     pieces = [_COUNT.pack(len(objects))]
-    pieces += [_ENTRY.pack(oid, len(data)) for oid, data in objects]
-    pieces += [data for _, data in objects]
+    for oid, data in objects:
+        pieces.append(_ENTRY.pack(oid, len(data)))
+    for _, data in objects:
+        pieces.append(data)
     try:
         pieces.append(msgpack.packb(section, use_bin_type=True))
     except UnicodeEncodeError as error:

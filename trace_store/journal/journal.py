@@ -21,8 +21,8 @@ from trace_store.journal.frames import (
     Frame,
     encode_begin,
     encode_end,
+    encode_transaction,
     encode_void,
-    entries_of,
 )
 from trace_store.journal.view import MAXIMUM_ATTEMPTS, NUMBERS_END, JournalView
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from trace_store.files import Disk
     from trace_store.journal.file import JournalFile
+    from trace_store.journal.frames import Move
     from trace_store.layout import Layout
     from trace_store.oid import ObjectId
 
@@ -61,15 +62,18 @@ class Journal(JournalView):
                 raise StorageError(live.refusal.message, path=live.path, errno=live.refusal.errno)
             self._disk.lock(live.fd)
             try:
-                self.refresh()
-                if self.files and self.files[-1] is live:
+                if not self._is_unchanged(live):
+                    self.refresh()
+                    if not self.files or self.files[-1] is not live:
+                        continue
                     if live.closed or live.failed or self._disk.size(live.fd) > live.end:
                         self._create(live)  # after an end frame, a failed sync or a damaged tail
-                    else:
-                        self._settle_predecessors()
-                        self._locked = live
-                        self.locks += 1
-                        return
+                        continue
+                if len(self.files) > 1:
+                    self._settle_predecessors()
+                self._locked = live
+                self.locks += 1
+                return
             finally:
                 # A journal that was sealed or replaced meanwhile is closed, and its lock gone with it.
                 if self._locked is None and (live in self.files or live in self.lost):
@@ -83,32 +87,44 @@ class Journal(JournalView):
             self._disk.unlock(file.fd)
 
     def append(
-        self, data: bytes, frame: Frame, objects: Sequence[tuple[ObjectId, bytes]], *, sync: bool
+        self,
+        objects: Sequence[tuple[ObjectId, bytes]],
+        moves: list[Move],
+        *,
+        author: str,
+        time: int,
+        message: str,
+        head: str,
+        sync: bool,
     ) -> bool:
-        """Append a transaction frame under the lock.
+        """Append a transaction under the lock; the fields are those of a `Frame`.
 
         Returns:
             False when the journal has been removed meanwhile; the frame is voided then, so that nobody who holds the
             journal too brings it back, and the lock is released.
 
         Raises:
+            InvalidInputError: it is too large, or its text is not valid UTF-8.
             StorageError: the disk refuses; the frame has no effect.
         """
         file = self._live()
         if len(file.frames) == 1:
             self._sync_name(file)
-        start = file.end
+        data = encode_transaction(
+            objects, moves, author=author, time=time, message=message, head=head
+        )
         if self._disk.write(file.fd, data) != len(data):
             self._create(file)
             raise StorageError("the disk took a part of the frame only", path=file.path)
-        frame.start, frame.end = start, start + len(data)
-        entries_of(frame, objects)
+        frame = Frame.of_transaction(moves, author=author, time=time, message=message, head=head)
+        frame.place(file.end, len(data), objects)
         if sync:
             self._sync(file, frame)
         else:
             file.unsynced = True
         file.take(frame)
         if self._disk.identity(file.path) != file.identity:
+            self._matched = False
             self._void(file)
             self.unlock()
             return False
@@ -167,6 +183,19 @@ class Journal(JournalView):
         """Drop a journal that was removed from the disk, once its frames stand in another one."""
         self.lost.remove(file)
         self._disk.close(file.fd)
+
+    def _is_unchanged(self, live: JournalFile) -> bool:
+        """Tell, under the lock of a journal, whether it is the live one still and ends where this view says.
+
+        What is sealed or removed meanwhile without a change here is met at the next look, or after the append.
+        """
+        return (
+            self._matched
+            and not live.closed
+            and not live.failed
+            and self._disk.size(live.fd) == live.end
+            and not self._disk.exists(self._successor(live))
+        )
 
     def _live(self) -> JournalFile:
         if self._locked is None:

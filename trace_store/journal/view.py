@@ -53,6 +53,11 @@ class JournalView:
         """Counts how often the lock was taken."""
 
     @property
+    def folder(self) -> str:
+        """The directory of the journals."""
+        return self._layout.journal_dir
+
+    @property
     def locked(self) -> bool:
         """Whether this view holds the lock, under which it is up to date."""
         return self._locked is not None
@@ -104,7 +109,10 @@ class JournalView:
             ClosedError: the handle is closed.
         """
         self._check_open()
-        return any(oid in file.objects for file in (*self.files, *self.lost))
+        for file in self.files:
+            if oid in file.objects:
+                return True
+        return bool(self.lost) and any(oid in file.objects for file in self.lost)
 
     def oids(self) -> Iterator[bytes]:
         """Yield the id of every object in this view; one in two journals comes twice."""

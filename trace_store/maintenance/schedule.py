@@ -32,8 +32,9 @@ class SealSchedule:
         if not store.local:
             return None
         now = store.clock.now()
-        size = sum(file.end for file in store.journal.files if not file.closed)
-        due = now - self._last >= INTERVAL_MS or size >= MAXIMUM_JOURNAL_BYTES
+        files = store.journal.files
+        large = bool(files) and not files[-1].closed and files[-1].end >= MAXIMUM_JOURNAL_BYTES
+        due = large or now - self._last >= INTERVAL_MS
         if not due or now < self._not_before:
             return None
         try:

@@ -33,6 +33,7 @@ _BLOB_HEAD = b"\x92\xa4blob"
 _SALTED_HEAD = b"\x93\xa4blob"
 _INTEGER_FLOOR = -(2**63)
 _INTEGER_CEILING = 2**64 - 1
+_CONTAINERS = frozenset({dict, list, tuple})
 _PLAIN = frozenset({bytes, ObjectId, str, int, bool, type(None)})
 """What msgpack writes in one way; an integer out of range it refuses."""
 
@@ -43,11 +44,20 @@ def encode(value: Any) -> bytes:
     Raises:
         InvalidInputError: it holds anything else, text with lone surrogates, or nests too deep.
     """
+    if type(value) not in _CONTAINERS or not _is_in_order(value):
+        value = _canonical(value, 0)
+    return encode_ordered(value)
+
+
+def encode_ordered(value: Any) -> bytes:
+    """Return what `encode` does of a value whose maps have their keys in order, and that holds nothing it refuses.
+
+    Raises:
+        InvalidInputError: text with lone surrogates, or an integer out of range.
+    """
     import msgpack  # as dear as the rest of a plumbing command, which may do without
 
     try:
-        if not _is_in_order(value, 0):
-            value = _canonical(value, 0)
         return msgpack.packb(value, use_bin_type=True)  # type: ignore[no-any-return]
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidInputError(f"cannot be stored: {error}") from error
@@ -77,7 +87,7 @@ def decode(data: bytes) -> list[Any]:
         raise CorruptObjectError(f"not a readable object: {type(error).__name__}") from error
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise CorruptObjectError("not an object: the first element is not a kind")
-    _check_nested(value, 0)
+    _check_nested(value)
     return value
 
 
@@ -190,30 +200,31 @@ def links_within(value: Any) -> list[ObjectId]:
     return found
 
 
-def _is_in_order(value: list[Any] | tuple[Any, ...] | dict[str, Any], depth: int) -> bool:
+def _is_in_order(value: Any) -> bool:
     """Tell whether `_canonical` would change nothing, as is so where maps were written with their keys in order."""
-    if depth > MAXIMUM_DEPTH:
-        return False
-    items: Any = value
-    kind = type(value)
-    if kind is dict:
-        before = ""
-        for key in value:
-            # The first key may be empty, and keys are distinct.
-            if type(key) is not str or key < before:
-                return False
-            before = key
-        items = value.values()  # type: ignore[union-attr]
-    elif kind is not list and kind is not tuple:
-        return False
-    for item in items:
-        kind = type(item)
-        if kind is dict or kind is list or kind is tuple:
-            if not _is_in_order(item, depth + 1):
-                return False
-        elif kind not in _PLAIN:
-            return False
-    return True
+    level: list[Any] = [value]
+    for _ in range(MAXIMUM_DEPTH + 1):
+        below: list[Any] = []
+        for container in level:
+            items = container
+            if type(container) is dict:
+                before = ""
+                for key in container:
+                    # Keys are distinct, and the first may be empty.
+                    if type(key) is not str or key < before:
+                        return False
+                    before = key
+                items = container.values()
+            for item in items:
+                kind = type(item)
+                if kind in _CONTAINERS:
+                    below.append(item)
+                elif kind not in _PLAIN:
+                    return False
+        if not below:
+            return True
+        level = below
+    return False
 
 
 def _canonical(value: Any, depth: int) -> Any:
@@ -236,15 +247,21 @@ def _canonical(value: Any, depth: int) -> Any:
     raise InvalidInputError(f"cannot be stored: {type(value).__name__}")
 
 
-def _check_nested(container: list[Any] | dict[str, Any], depth: int) -> None:
-    if depth > MAXIMUM_DEPTH:
-        raise CorruptObjectError(f"nested deeper than {MAXIMUM_DEPTH} levels")
-    for item in container.values() if type(container) is dict else container:
-        kind = type(item)
-        if kind is dict or kind is list:
-            _check_nested(item, depth + 1)  # type: ignore[arg-type]
-        elif kind is float:
-            raise CorruptObjectError("an object holds a float")
+def _check_nested(value: list[Any]) -> None:
+    level: list[Any] = [value]
+    for _ in range(MAXIMUM_DEPTH + 1):
+        below: list[Any] = []
+        for container in level:
+            for item in container.values() if type(container) is dict else container:
+                kind = type(item)
+                if kind in _CONTAINERS:
+                    below.append(item)
+                elif kind is float:
+                    raise CorruptObjectError("an object holds a float")
+        if not below:
+            return
+        level = below
+    raise CorruptObjectError(f"nested deeper than {MAXIMUM_DEPTH} levels")
 
 
 def _refuse_extension(code: int, data: bytes) -> Any:

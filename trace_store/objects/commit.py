@@ -7,7 +7,7 @@ Rule: pure values. A commit's map is `author`, `ops`, `parents`, `time` and, whe
 from __future__ import annotations
 
 from trace_store.errors import CorruptObjectError
-from trace_store.objects.codec import COMMIT, TAG, decode, encode
+from trace_store.objects.codec import COMMIT, TAG, decode, encode, encode_ordered
 from trace_store.objects.shapes import check_operation
 from trace_store.oid import OID_BYTES, ObjectId
 
@@ -178,6 +178,34 @@ class Tag:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptObjectError(f"not a valid tag: {error}") from error
+
+
+def encode_appending(
+    parent: ObjectId | None,
+    author: str,
+    time: int,
+    messages: Sequence[Mapping[str, Any]],
+    message: str = "",
+) -> bytes:
+    """Return the canonical bytes of a commit that appends messages and does nothing else, as most commits do.
+
+    Args:
+        parent: the commit it follows; None begins a history.
+        author: as in `Commit`.
+        time: likewise.
+        message: likewise.
+        messages: as `store_message` returns them: their keys are in order.
+
+    Raises:
+        InvalidInputError: a text cannot be stored.
+    """
+    fields: dict[str, Any] = {"author": author}
+    if message:
+        fields["message"] = message
+    fields["ops"] = [["append", {"messages": messages}]]
+    fields["parents"] = [] if parent is None else [parent]
+    fields["time"] = time
+    return encode_ordered([COMMIT, fields])
 
 
 def read_commit(oid: bytes, read: Callable[[bytes], bytes]) -> Commit:

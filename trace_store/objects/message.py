@@ -114,6 +114,8 @@ def message_parts(content: str | Sequence[Part]) -> tuple[Part, ...]:
 
 def default_kind(role: str, parts: Sequence[Part]) -> str:
     """Return the kind that a role and parts suggest."""
+    if len(parts) == 1 and type(parts[0]) is Text and role in ("user", "assistant"):
+        return "dialogue"  # as most are
     if role in ("system", "developer"):
         return "instruction"
     if role == "tool" or any(isinstance(part, ToolCall | ToolResult) for part in parts):
@@ -124,20 +126,21 @@ def default_kind(role: str, parts: Sequence[Part]) -> str:
 
 
 def store_message(message: Message, put: Put) -> dict[str, Any]:
-    """Return the message's form inside a commit; `put` is given each content and returns its id.
+    """Return the message's form inside a commit, keys in order; `put` is given each content and returns its id.
 
     Raises:
         InvalidMessageError: an id or a name is not storable text.
     """
-    stored: dict[str, Any] = {
-        "kind": message.kind,
-        "parts": store_parts(message.parts, put),
-        "role": message.role,
-    }
-    for field in ("id", "model", "name"):
-        value = getattr(message, field)
-        if value:
-            stored[field] = _name(value, field)
+    stored: dict[str, Any] = {}
+    if message.id:
+        stored["id"] = _name(message.id, "id")
+    stored["kind"] = message.kind
+    if message.model:
+        stored["model"] = _name(message.model, "model")
+    if message.name:
+        stored["name"] = _name(message.name, "name")
+    stored["parts"] = store_parts(message.parts, put)
+    stored["role"] = message.role
     return stored
 
 
@@ -188,28 +191,24 @@ def _store_part(part: Part, put: Put) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"blob": put(bytes_of(part.text)), "type": part.type}
     if isinstance(part, ToolCall):
-        stored: dict[str, Any] = {
-            "blob": put(bytes_of(part.arguments)),
-            "id": _name(part.id, "id"),
-            "name": _name(part.name, "name"),
-            "type": part.type,
-        }
+        stored: dict[str, Any] = {"blob": put(bytes_of(part.arguments))}
         if part.format != "json":
-            stored["format"] = part.format
+            stored["format"] = _name(part.format, "format")
+        stored["id"] = _name(part.id, "id")
+        stored["name"] = _name(part.name, "name")
+        stored["type"] = part.type
         return stored
     if isinstance(part, ToolResult):
-        stored = {
-            "id": _name(part.call_id, "id"),
-            "parts": store_parts(part.content, put),
-            "type": part.type,
-        }
-        if part.is_error:
-            stored["error"] = True
+        stored = {"error": True} if part.is_error else {}
+        stored["id"] = _name(part.call_id, "id")
+        stored["parts"] = store_parts(part.content, put)
+        stored["type"] = part.type
         return stored
     if isinstance(part, Reasoning):
-        stored = {"blob": put(bytes_of(part.text)), "type": part.type}
+        stored = {"blob": put(bytes_of(part.text))}
         if part.signature is not None:
             stored["signature"] = put(bytes_of(part.signature))
+        stored["type"] = part.type
         return stored
     if isinstance(part, Image):
         if part.url is not None:

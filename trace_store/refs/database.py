@@ -11,7 +11,7 @@ from itertools import pairwise
 from trace_store import graph
 from trace_store.contracts import ANY
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError, RefChangedError
-from trace_store.files import read_file, replace_file
+from trace_store.files import read_file, replace_file, stamp, unchanged
 from trace_store.journal import Frame, Move
 from trace_store.objects.commit import parents_of
 from trace_store.oid import ObjectId
@@ -64,6 +64,7 @@ class RefDatabase:
         self._lineage = Lineage(self._maximal, self._is_ancestor, objects.contains)
         self._looked_at = (0, 0)
         self._seen: dict[str, tuple[ObjectId, ...]] = {}
+        self._settled: dict[str, tuple[RefFold, str, object]] = {}
         self._head: tuple[object, str | ObjectId] | None = None
         self.files = TipFiles(disk, layout)
 
@@ -140,10 +141,10 @@ class RefDatabase:
             FormatError: the file is not readable.
         """
         path = self._layout.head_file
-        stamp = self._disk.stamp(path)
-        if self._head is None or self._head[0] != stamp:
+        if self._head is None or not unchanged(self._disk, path, self._head[0]):
+            seen = stamp(self._disk, path)
             data = read_file(self._disk, path, limit=MAXIMUM_BYTES)
-            self._head = (stamp, self._default if data is None else decode_head(data, path))
+            self._head = (seen, self._default if data is None else decode_head(data, path))
         return self._head[1]
 
     def set_head(self, target: str | ObjectId, *, message: str = "", author: str = "") -> None:
@@ -187,6 +188,26 @@ class RefDatabase:
     ) -> tuple[ObjectId, ...]:
         """Return the tips that follow from these files, published tips and journals; own tip first."""
         return resolve(name, files, published, fold, self._lineage)
+
+    def settled_tip(self, name: str) -> ObjectId | None:
+        """Return a ref's only value when the journal gives it and its files, unchanged, have nothing to add.
+
+        None says nothing: the ref has to be resolved. Called under the journal's lock.
+        """
+        fold = self._journal.fold.refs.get(name)
+        if fold is None or fold.value is None:
+            return None
+        known = self._settled.get(name)
+        if known is not None and known[0] is fold and unchanged(self._disk, known[1], known[2]):
+            return fold.value
+        folder = self._layout.ref_dir(name)
+        seen = stamp(self._disk, folder)
+        if not fold.passed.issuperset(self.files.read(name)):
+            return None
+        if len(self._settled) >= _MEMORY:
+            self._settled.clear()
+        self._settled[name] = (fold, folder, seen)  # what a value was moved on from only grows
+        return fold.value
 
     def judge(self, edits: Sequence[RefEdit]) -> list[Move]:
         """Return the moves that make these edits, after checking what they expect; called under the journal's lock.

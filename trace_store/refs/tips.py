@@ -10,7 +10,7 @@ import os
 import stat
 
 from trace_store.errors import StorageError
-from trace_store.files import create_file
+from trace_store.files import create_file, stamp, unchanged
 from trace_store.oid import HEX_CHARACTERS, ObjectId
 from trace_store.ref_names import is_ref_name
 
@@ -38,15 +38,15 @@ class TipFiles:
     def read(self, name: str) -> tuple[ObjectId, ...]:
         """Return the tips of a ref, sorted; none when it has no file. An unchanged directory is listed once."""
         known = self._remembered.get(name)
-        folder = self._layout.ref_dir(name) if known is None else known[0]
-        stamp = self._disk.stamp(folder)
-        if known is not None and known[1] == stamp:
+        if known is not None and unchanged(self._disk, known[0], known[1]):
             return known[2]
+        folder = self._layout.ref_dir(name)
+        seen = stamp(self._disk, folder)
         _, names = self._disk.scan(folder)
         tips = tuple(ObjectId.parse(n) for n in names if _is_tip(n))
         if len(self._remembered) >= MAXIMUM_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
-        self._remembered[name] = (folder, stamp, tips)
+        self._remembered[name] = (folder, seen, tips)
         return tips
 
     def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, tuple[ObjectId, ...]]]:

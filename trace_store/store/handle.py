@@ -14,33 +14,28 @@ from trace_store.config import DEFAULT_BRANCH, Config, new_config
 from trace_store.errors import ClosedError, InvalidInputError, StorageError
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
-from trace_store.journal import Frame, Journal, encode_transaction
-from trace_store.layout import DIRECTORY_NAME, MAXIMUM_OBJECT_BYTES, Layout
+from trace_store.journal import Journal
+from trace_store.layout import DIRECTORY_NAME, Layout
 from trace_store.odb import LooseObjects, MemoryObjects, ObjectDatabase, Packs
 from trace_store.refs import BRANCHES, MemoryRefs, RefDatabase, is_ref_name
 from trace_store.store.creation import STORE_ID_BYTES, create
-from trace_store.store.recovery import MAXIMUM_ATTEMPTS, bring_back, recover
+from trace_store.store.transactions import (
+    DURABILITIES,
+    DURABLE,
+    FAST,
+    MemoryTransactions,
+    Transactions,
+)
 from trace_store.store.unsealed import Unsealed, unsealed_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
-    from trace_store.contracts import RefReader, Transaction
+    from trace_store.contracts import Transaction
     from trace_store.ident import Clock
-    from trace_store.journal import Move
     from trace_store.oid import ObjectId
-
-DURABLE = "durable"
-BATCH = "batch"
-FAST = "fast"
-DURABILITIES = (DURABLE, BATCH, FAST)
-
-BATCH_FRAMES = 64
-"""In `batch`, how many transactions share one sync at most."""
-WORTH_LOOKING_UP_BYTES = 4096
-"""Smaller objects are not looked for in packs before an append; sealing drops what is there already."""
+    from trace_store.store.transactions import Build, Make
 
 
 class Store:
@@ -72,9 +67,8 @@ class Store:
         self._layout = layout
         self._mutex = RLock()
         self._closed = False
-        self._unsynced = 0
-        self._wrote = False
         self._journal: Journal | None = None
+        self._transactions: Transactions | MemoryTransactions
         self.objects: ObjectDatabase | MemoryObjects
         self.refs: RefDatabase | MemoryRefs
         branch = config.default_branch
@@ -83,6 +77,7 @@ class Store:
         if disk is None or layout is None:
             self.objects = MemoryObjects()
             self.refs = MemoryRefs(self.objects, clock, default_branch=branch)
+            self._transactions = MemoryTransactions(self.refs, self.objects, clock)
             return
         self._journal = Journal(disk, layout, randomness)
         loose = LooseObjects(disk, layout, durable=durability != FAST)
@@ -90,6 +85,7 @@ class Store:
         self.refs = RefDatabase(
             disk, layout, self._journal, self.objects, clock, self._mutex, default_branch=branch
         )
+        self._transactions = Transactions(self._journal, self.refs, self.objects, clock)
 
     @classmethod
     def init(
@@ -206,7 +202,7 @@ class Store:
 
     def transact(
         self,
-        build: Callable[[RefReader], Transaction | None],
+        build: Build,
         *,
         author: str = "",
         durability: str | None = None,
@@ -228,40 +224,48 @@ class Store:
             ClosedError: the handle is closed.
         """
         with self._mutex:
-            if self._closed:
-                raise ClosedError("the repository is closed")
-            if self._journal is None:
-                return self._transact_in_memory(build, author)
-            for _ in range(MAXIMUM_ATTEMPTS):
-                self._journal.lock()
-                try:
-                    if self._journal.lost and not recover(self._journal, self.refs):
-                        continue
-                    transaction = build(self.refs)
-                    if transaction is None:
-                        return None
-                    if self._append(
-                        self._journal, transaction, author, durability or self.durability
-                    ):
-                        return transaction
-                finally:
-                    self._journal.unlock()
-            raise StorageError("the journal goes again and again", path=self.layout.journal_dir)
+            self._check_open()
+            return self._transactions.transact(build, author, durability or self.durability)
+
+    def advance(
+        self,
+        ref: str,
+        make: Make,
+        *,
+        author: str,
+        message: str,
+        head: str | ObjectId | None = None,
+        durability: str | None = None,
+    ) -> None:
+        """Move a branch on from whatever it is: what `transact` does too, at a fraction of the cost for one message.
+
+        Args:
+            ref: the full name of the branch.
+            make: given its tip, which nobody else can move meanwhile, returns the next one and the objects to write,
+                the commit among them. It may be called again, so it must have no effects.
+            author: for the reflogs.
+            message: for the reflogs.
+            head: what HEAD names, when the caller has just looked.
+            durability: other than the handle's own.
+
+        Raises:
+            As `transact`.
+        """
+        with self._mutex:
+            self._check_open()
+            self._transactions.advance(
+                ref, make, author, message, head, durability or self.durability
+            )
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.
 
         For maintenance: whoever holds the lock of sealing calls it.
         """
+        if not isinstance(self._transactions, Transactions):
+            return []
         with self._mutex:
-            for _ in range(MAXIMUM_ATTEMPTS):
-                self.journal.lock()
-                try:
-                    if not self.journal.lost or recover(self.journal, self.refs):
-                        return self.journal.rotate()
-                finally:
-                    self.journal.unlock()
-            raise StorageError("the journal goes again and again", path=self.layout.journal_dir)
+            return self._transactions.rotate()
 
     def sync(self) -> None:
         """Make everything durable that `batch` has only written so far, and write a lost journal anew.
@@ -271,17 +275,10 @@ class Store:
             ClosedError: the handle is closed.
         """
         with self._mutex:
-            if self._closed:
-                raise ClosedError("the repository is closed")
-            journal = self._journal
-            if journal is None:
-                return
-            wrote = self._wrote and not journal.locked
-            if wrote and self.disk.stat(self.layout.config_file) is not None:
-                bring_back(journal, self.refs)
-            if self._unsynced:
-                self._unsynced = 0
-                journal.sync()
+            self._check_open()
+            transactions = self._transactions
+            there = transactions.wrote and self.disk.stat(self.layout.config_file) is not None
+            transactions.sync(there=there)
 
     def unsealed(self) -> Unsealed:
         """Return what a seal would write."""
@@ -305,63 +302,6 @@ class Store:
                 if isinstance(self.objects, ObjectDatabase):
                     self.objects.packs.close()
 
-    def _append(
-        self, journal: Journal, transaction: Transaction, author: str, durability: str
-    ) -> bool:
-        moves = self.refs.judge(transaction.edits)
-        objects = [pair for pair in transaction.objects if self._is_new(journal, *pair)]
-        objects = list(dict(objects).items())
-        if not objects and not moves:
-            return True
-        frame = self._frame(transaction, moves, author)
-        data = encode_transaction(
-            objects,
-            moves,
-            author=author,
-            time=frame.time,
-            message=frame.message,
-            head=frame.head,
-        )
-        if not journal.append(data, frame, objects, sync=durability == DURABLE):
-            return False
-        self._wrote = True
-        if durability == BATCH:
-            self._unsynced += 1
-            if self._unsynced >= BATCH_FRAMES:
-                self.sync()
-        return True
-
-    def _frame(self, transaction: Transaction, moves: list[Move], author: str) -> Frame:
-        frame = Frame.of_transaction(
-            moves, author=author, time=self.clock.now(), message=transaction.message
-        )
-        if moves:
-            head = self.refs.head_target()
-            if isinstance(head, str):
-                frame.head = head
-        return frame
-
-    def _is_new(self, journal: Journal, oid: ObjectId, data: bytes) -> bool:
-        if len(data) > MAXIMUM_OBJECT_BYTES:
-            raise InvalidInputError(
-                f"an object has at most {MAXIMUM_OBJECT_BYTES} bytes, not {len(data)}"
-            )
-        if journal.contains(oid):
-            return False
-        if len(data) < WORTH_LOOKING_UP_BYTES:
-            return True
-        # A loose file may have been written without a sync, and a damaged copy does not count.
-        return not (isinstance(self.objects, ObjectDatabase) and self.objects.is_packed(oid))
-
-    def _transact_in_memory(
-        self, build: Callable[[RefReader], Transaction | None], author: str
-    ) -> Transaction | None:
-        if not isinstance(self.refs, MemoryRefs) or not isinstance(self.objects, MemoryObjects):
+    def _check_open(self) -> None:
+        if self._closed:
             raise ClosedError("the repository is closed")
-        transaction = build(self.refs)
-        if transaction is not None:
-            moves = self.refs.judge(transaction.edits)
-            for _, data in transaction.objects:
-                self.objects.write(data)
-            self.refs.apply(self._frame(transaction, moves, author))
-        return transaction

@@ -10,14 +10,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 from trace_store.errors import ConcurrencyError
-from trace_store.journal import Frame, Move, encode_transaction
+from trace_store.journal import Move
 from trace_store.oid import digest, hash_object
 from trace_store.refs import TRASH, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.contracts import RefReader
-    from trace_store.journal import Journal, JournalFile
+    from trace_store.journal import Frame, Journal, JournalFile
     from trace_store.oid import ObjectId
 
 RECOVERED = TRASH + "recovered/"
@@ -48,19 +48,16 @@ def recover(journal: Journal, refs: RefReader) -> bool:
             ]
             if not objects and not moves:
                 continue
-            again = Frame.of_transaction(
-                moves, author=frame.author, time=frame.time, message=frame.message
-            )
-            again.head = frame.head
-            data = encode_transaction(
+            written = journal.append(
                 objects,
                 moves,
                 author=frame.author,
                 time=frame.time,
                 message=frame.message,
                 head=frame.head,
+                sync=True,
             )
-            if not journal.append(data, again, objects, sync=True):
+            if not written:
                 return False
             held.update(oid for oid, _ in objects)
         journal.forget(file)

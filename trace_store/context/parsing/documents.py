@@ -68,8 +68,11 @@ def read_messages(values: Iterable[Given]) -> list[Message]:
     Raises:
         InvalidMessageError: a value is no message of a known shape.
     """
+    given = list(values)
+    if all(isinstance(value, Message) for value in given):
+        return given  # type: ignore[return-value]
     reader = _Reader()
-    for number, value in enumerate(values, 1):
+    for number, value in enumerate(given, 1):
         form = value if isinstance(value, Message) else _plain(value)
         if form is None:
             raise wrong(f"message {number}", f"{type(value).__name__} is no message")

@@ -1,0 +1,242 @@
+"""How a store writes: objects and the ref moves that make them reachable become durable together.
+
+Rule: one transaction is one frame of the journal, made under its lock with the refs as they are then. `advance` is the
+short way of the commonest one. It looks nothing up that has not changed since the last, and writes what `transact`
+would.
+"""
+
+from __future__ import annotations
+
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.errors import InvalidInputError, StorageError
+from trace_store.journal import Frame, Move
+from trace_store.layout import MAXIMUM_OBJECT_BYTES
+from trace_store.store.recovery import MAXIMUM_ATTEMPTS, bring_back, recover
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from trace_store.contracts import RefReader
+    from trace_store.ident import Clock
+    from trace_store.journal import Journal
+    from trace_store.odb import MemoryObjects, ObjectDatabase
+    from trace_store.oid import ObjectId
+    from trace_store.refs import MemoryRefs, RefDatabase
+
+    Build = Callable[[RefReader], Transaction | None]
+    Objects = Sequence[tuple[ObjectId, bytes]]
+    Make = Callable[[ObjectId | None], tuple[ObjectId, Objects]]
+
+DURABLE = "durable"
+BATCH = "batch"
+FAST = "fast"
+DURABILITIES = (DURABLE, BATCH, FAST)
+
+BATCH_FRAMES = 64
+"""In `batch`, how many transactions share one sync at most."""
+WORTH_LOOKING_UP_BYTES = 4096
+"""Smaller objects are not looked for in packs before an append; sealing drops what is there already."""
+
+
+class Transactions:
+    """The transactions of a repository on disk. Whoever calls holds the store's mutex."""
+
+    __slots__ = ("_clock", "_journal", "_objects", "_refs", "_unsynced", "_wrote")
+
+    def __init__(
+        self, journal: Journal, refs: RefDatabase, objects: ObjectDatabase, clock: Clock
+    ) -> None:
+        self._journal = journal
+        self._refs = refs
+        self._objects = objects
+        self._clock = clock
+        self._unsynced = 0
+        self._wrote = False
+
+    def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
+        """Write what `build` makes of the refs as they are; see `Store.transact`."""
+        journal = self._journal
+        for _ in range(MAXIMUM_ATTEMPTS):
+            journal.lock()
+            try:
+                if journal.lost and not recover(journal, self._refs):
+                    continue
+                transaction = build(self._refs)
+                if transaction is None:
+                    return None
+                moves = self._refs.judge(transaction.edits)
+                objects = list(dict(self._new(transaction.objects)).items())
+                if not objects and not moves:
+                    return transaction
+                head = self._refs.head_target() if moves else None
+                if self._append(objects, moves, author, transaction.message, head, durability):
+                    return transaction
+            finally:
+                journal.unlock()
+        raise again_and_again(journal)
+
+    def advance(
+        self,
+        ref: str,
+        make: Make,
+        author: str,
+        message: str,
+        head: str | ObjectId | None,
+        durability: str,
+    ) -> None:
+        """Move a branch on to what `make` puts on its tip; see `Store.advance`."""
+        journal = self._journal
+        journal.lock()
+        try:
+            tip = None if journal.lost else self._refs.settled_tip(ref)
+            if tip is not None:
+                oid, objects = make(tip)
+                if oid != tip and self._append(
+                    self._new(objects),
+                    [Move(ref, tip, oid)],
+                    author,
+                    message,
+                    self._refs.head_target() if head is None else head,
+                    durability,
+                ):
+                    return
+        finally:
+            journal.unlock()
+        self.transact(advancing(ref, make, message), author, durability)
+
+    def rotate(self) -> list[tuple[bytes, int]]:
+        """Close the live journal and return the keys of the journals to seal; see `Store.rotate`."""
+        journal = self._journal
+        for _ in range(MAXIMUM_ATTEMPTS):
+            journal.lock()
+            try:
+                if not journal.lost or recover(journal, self._refs):
+                    return journal.rotate()
+            finally:
+                journal.unlock()
+        raise again_and_again(journal)
+
+    def sync(self, *, there: bool) -> None:
+        """Make durable what was only written so far; with `there`, also write a lost journal anew."""
+        journal = self._journal
+        if self._wrote and there and not journal.locked:
+            bring_back(journal, self._refs)
+        if self._unsynced:
+            self._unsynced = 0
+            journal.sync()
+
+    @property
+    def wrote(self) -> bool:
+        """Whether anything was written."""
+        return self._wrote
+
+    def _append(
+        self,
+        objects: Objects,
+        moves: list[Move],
+        author: str,
+        message: str,
+        head: str | ObjectId | None,
+        durability: str,
+    ) -> bool:
+        written = self._journal.append(
+            objects,
+            moves,
+            author=author,
+            time=self._clock.now(),
+            message=message,
+            head=head if isinstance(head, str) else "",
+            sync=durability == DURABLE,
+        )
+        if not written:
+            return False
+        self._wrote = True
+        if durability == BATCH:
+            self._unsynced += 1
+            if self._unsynced >= BATCH_FRAMES:
+                self.sync(there=True)
+        return True
+
+    def _new(self, objects: Objects) -> Objects:
+        """Return the objects that are not in the journal; large ones are looked for in packs, too."""
+        journal = self._journal
+        found: list[tuple[ObjectId, bytes]] = []
+        for pair in objects:
+            size = len(pair[1])
+            if size > MAXIMUM_OBJECT_BYTES:
+                raise InvalidInputError(
+                    f"an object has at most {MAXIMUM_OBJECT_BYTES} bytes, not {size}"
+                )
+            if not journal.contains(pair[0]) and (
+                size < WORTH_LOOKING_UP_BYTES
+                # A loose file may have been written without a sync, and a damaged copy does not count.
+                or not self._objects.is_packed(pair[0])
+            ):
+                found.append(pair)
+        return found
+
+
+class MemoryTransactions:
+    """The transactions of a repository in memory."""
+
+    __slots__ = ("_clock", "_objects", "_refs")
+
+    def __init__(self, refs: MemoryRefs, objects: MemoryObjects, clock: Clock) -> None:
+        self._refs = refs
+        self._objects = objects
+        self._clock = clock
+
+    def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
+        """Take over what `build` makes of the refs as they are; see `Store.transact`."""
+        transaction = build(self._refs)
+        if transaction is not None:
+            moves = self._refs.judge(transaction.edits)
+            for _, data in transaction.objects:
+                self._objects.write(data)
+            head = self._refs.head_target() if moves else ""
+            frame = Frame.of_transaction(
+                moves,
+                author=author,
+                time=self._clock.now(),
+                message=transaction.message,
+                head=head if isinstance(head, str) else "",
+            )
+            self._refs.apply(frame)
+        return transaction
+
+    def advance(
+        self,
+        ref: str,
+        make: Make,
+        author: str,
+        message: str,
+        head: str | ObjectId | None,
+        durability: str,
+    ) -> None:
+        """Move a branch on to what `make` puts on its tip; see `Store.advance`."""
+        self.transact(advancing(ref, make, message), author, durability)
+
+    def sync(self, *, there: bool) -> None:
+        """Do nothing: nothing here is durable."""
+
+    @property
+    def wrote(self) -> bool:
+        """Whether anything was written that a lost journal could hold."""
+        return False
+
+
+def advancing(ref: str, make: Make, message: str) -> Callable[[RefReader], Transaction]:
+    """Return what builds the transaction that moves a branch on."""
+
+    def build(view: RefReader) -> Transaction:
+        tip = view.read(ref)
+        oid, objects = make(tip)
+        return Transaction(objects, [RefEdit(ref, oid, tip)], message)
+
+    return build
+
+
+def again_and_again(journal: Journal) -> StorageError:
+    """Return the error of a journal that is removed as often as it is made."""
+    return StorageError("the journal goes again and again", path=journal.folder)
