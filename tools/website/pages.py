@@ -45,7 +45,7 @@ NAVIGATION: dict[str, list[str]] = {
         "bundles",
         "plumbing",
     ],
-    "Reference": ["cli", "json", "errors", "findings", "performance", "glossary"],
+    "Reference": ["cli", "json", "errors", "findings", "performance", "benchmarks", "glossary"],
     "Library": [
         "api/index",
         "api/repository",
