@@ -324,11 +324,9 @@ def test_unknown_encoding_is_refused() -> None:
 
 
 @pytest.fixture
-def without_tiktoken(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def without_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tiktoken", None)
-    get_tokenizer.cache_clear()
-    yield
-    get_tokenizer.cache_clear()
+    monkeypatch.setattr("trace_store.context.tokens.tokenizer._TOKENIZERS", {})
 
 
 @pytest.mark.usefixtures("without_tiktoken")

@@ -5,7 +5,16 @@ from trace_store.doors import door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.usage import Usage, model_of, normalise_usage
 
-__all__ = ["ContextCompiler"]
+__all__ = ["ContextCompiler", "Usage", "model_of", "normalise_usage"]
 
-__getattr__ = door(__name__, {"ContextCompiler": "compiler"})
+__getattr__ = door(
+    __name__,
+    {
+        "ContextCompiler": "compiler",
+        "Usage": "usage",
+        "model_of": "usage",
+        "normalise_usage": "usage",
+    },
+)

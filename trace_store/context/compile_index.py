@@ -12,7 +12,6 @@ leave a marker record, so that the index knows how far it reaches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
@@ -24,6 +23,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import KINDS, ROLES
 from trace_store.oid import OID_BYTES, digest
+from trace_store.values import value
 
 Seeds = Callable[[], Iterable["IndexView"]]
 Opened = OpenColumn | MemoryBytes
@@ -35,7 +35,7 @@ NO_GENERATION = bytes(16)
 _BATCH = 256
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IndexView:
     """A context as the index holds it: the records up to one that ends a commit.
 
@@ -239,7 +239,7 @@ def replace_view(opened: Opened, view: IndexView, added: Sequence[MessageRecord]
     return IndexView(opened, view.records + len(added), added[-1], view.base, view.generation)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppendRun:
     """Commits that only append, up to a tip, oldest first.
 

@@ -6,9 +6,7 @@ counts no token until somebody asks for tokens.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, overload
 
 from trace_store.context.compile_index import IndexView
 from trace_store.context.index_records import GHOST, LABELLED, MessageRecord, TokenRecord
@@ -21,20 +19,22 @@ from trace_store.objects.message import Message, load_parts
 from trace_store.objects.parts import Part, Reasoning, Text
 from trace_store.oid import ObjectId, digest
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol, overload
 
-class MessageSource(Protocol):
-    """Where a message reads from: objects and commits."""
+    class MessageSource(Protocol):
+        """Where a message reads from: objects and commits."""
 
-    def read(self, oid: bytes) -> bytes: ...
-    def read_commit(self, oid: bytes) -> Commit: ...
-    def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]: ...
+        def read(self, oid: bytes) -> bytes: ...
+        def read_commit(self, oid: bytes) -> Commit: ...
+        def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]: ...
 
+    class Source(MessageSource, Protocol):
+        """Where a context reads from: also the columns of its index."""
 
-class Source(MessageSource, Protocol):
-    """Where a context reads from: also the columns of its index."""
-
-    def token_records(self, view: IndexView) -> list[TokenRecord]: ...
-    def token_total(self, view: IndexView) -> TokenRecord: ...
+        def token_records(self, view: IndexView) -> list[TokenRecord]: ...
+        def token_total(self, view: IndexView) -> TokenRecord: ...
 
 
 class CompiledMessage:
@@ -162,10 +162,13 @@ class CompiledMessages(Sequence[CompiledMessage]):
         for position, record in enumerate(self._view.messages()):
             yield CompiledMessage(self._source, self._view.tip, record, position)
 
-    @overload
-    def __getitem__(self, index: int) -> CompiledMessage: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[CompiledMessage]: ...
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> CompiledMessage: ...
+        @overload
+        def __getitem__(self, index: slice) -> list[CompiledMessage]: ...
+
     def __getitem__(self, index: int | slice) -> CompiledMessage | list[CompiledMessage]:
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
@@ -255,6 +258,8 @@ class CompiledContext(RenderableContext):
     @property
     def tools_hash(self) -> bytes:
         """32 bytes over the tool schemas."""
+        import json
+
         return digest(json.dumps(self.tools, sort_keys=True, separators=(",", ":")).encode())
 
     @property
@@ -313,6 +318,10 @@ class CompiledContext(RenderableContext):
 
 def load_tools(schemas: Sequence[bytes], source: Source) -> tuple[Any, ...]:
     """Return tool schemas decoded from their blobs."""
+    if not schemas:
+        return ()
+    import json
+
     return tuple(json.loads(read_content(oid, source.read)) for oid in schemas)
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from trace_store import revision as revisions
 from trace_store.columns import DiskColumn, MemoryColumn
@@ -34,13 +32,18 @@ from trace_store.errors import CorruptIndexError
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.oid import ObjectId
 from trace_store.store import Store
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CACHED_COMMITS = 2048
 WITHOUT_MEMO = 64
 """Up to so many new messages are counted without reading what was counted before."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Verification:
     """The outcome of comparing a cached context with the one from the history.
 

@@ -1,14 +1,12 @@
 """The fold: operations in, the state of every message out. This is the slow path that all others must equal.
 
-Rule: the context of a commit is the fold of operations along first parents. No entry is ever dropped: a hidden
-message stays at its place, so that it can be shown again. An operation may name any entry of its fold, visible or
-hidden, and nothing else.
+Rule: the context of a commit is the fold of operations along first parents. No entry is ever dropped: a hidden message
+stays at its place, so that it can be shown again. An operation may name any entry of its fold, and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from trace_store.errors import (
     CorruptObjectError,
@@ -19,6 +17,10 @@ from trace_store.errors import (
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Address = tuple[bytes, int]
 Place = tuple[bytes, int]

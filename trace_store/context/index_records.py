@@ -30,11 +30,11 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass, replace
 
 from trace_store.errors import CorruptIndexError
 from trace_store.objects.message import KINDS, ROLES
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED
+from trace_store.values import value
 
 VERSION = 1
 SEED = 0x54524958
@@ -64,7 +64,7 @@ TOOLS = 128
 _PRIORITY_FLAGS = {PINNED: IS_PINNED, IMPORTANT: IS_IMPORTANT, NORMAL: 0}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Header:
     """The head of a column."""
 
@@ -94,7 +94,7 @@ class Header:
         return cls(found, size, base, generation)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MessageRecord:
     """One message of a compiled context, or a marker."""
 
@@ -123,7 +123,18 @@ class MessageRecord:
 
     def ended(self) -> MessageRecord:
         """Return the record as the last one of its commit."""
-        return replace(self, flags=self.flags | END)
+        return MessageRecord(
+            self.commit,
+            self.number,
+            self.place_commit,
+            self.place_number,
+            self.flags | END,
+            self.role,
+            self.kind,
+            self.tools,
+            self.prefix,
+            self.ordinal,
+        )
 
     def pack(self) -> bytes:
         """Return the 128 bytes."""
@@ -175,7 +186,7 @@ def priority_flag(priority: str) -> int:
     return _PRIORITY_FLAGS[priority]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TokenRecord:
     """The tokens of one message, and of all up to it.
 

@@ -6,7 +6,6 @@ Rule: rendering is `render`'s business; this module hands it the messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 from trace_store.context import render
 from trace_store.context.tokens import (
@@ -19,7 +18,10 @@ from trace_store.context.tokens import (
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from trace_store.context.compiled import CompiledMessage
 
 

@@ -7,7 +7,6 @@ that equal contexts have equal prefixes wherever they came from.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from trace_store.context.folding import Address, Entry, ReadCommit
 from trace_store.errors import CorruptObjectError, FormatError, NotFoundError
@@ -17,7 +16,11 @@ from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import read_content
 from trace_store.oid import ObjectId, digest
 
-Stored = Mapping[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Stored = Mapping[str, Any]
 
 
 def prefix_after(prefix: bytes, entry: Entry) -> bytes:

@@ -6,13 +6,11 @@ a savepoint is a place in a list.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from trace_store.context.parsing import Given, read_messages
-from trace_store.context.usage import Usage, model_of, normalise_usage
+from trace_store import context
+from trace_store.context import parsing
 from trace_store.errors import InvalidMessageError, InvalidOperationError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Operation
@@ -20,6 +18,13 @@ from trace_store.objects.content import Gathering, bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
 from trace_store.objects.parts import Part
 from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_store.context.parsing import Given
+    from trace_store.context.usage import Usage
 
 Address = tuple[bytes, int]
 Target = str | Address
@@ -230,9 +235,9 @@ class Draft:
         Raises:
             InvalidInputError: the dictionary is of no known shape.
         """
-        normal = usage if isinstance(usage, Usage) else normalise_usage(usage)
+        normal = usage if isinstance(usage, context.Usage) else context.normalise_usage(usage)
         counts: dict[str, int | str] = normal.as_map()
-        if model := model or model_of(usage):
+        if model := model or context.model_of(usage):
             counts["model"] = model
         if renderer:
             counts["renderer"] = renderer
@@ -258,7 +263,7 @@ class Draft:
 
     def _store(self, messages: Sequence[Given]) -> list[dict[str, Any]]:
         put = self._gathering.put
-        return [store_message(message, put) for message in read_messages(messages)]
+        return [store_message(message, put) for message in as_messages(messages)]
 
     def _number(self, count: int) -> list[Address]:
         first = self._created
@@ -274,10 +279,22 @@ class Draft:
         return [self._address(target) for target in targets]
 
 
+def as_messages(given: Sequence[Given]) -> Sequence[Message]:
+    """Return messages for what was given; providers' forms are known to those who read them, and take longer to load.
+
+    Raises:
+        InvalidMessageError: one is no message of a known shape.
+    """
+    found = [message for message in given if isinstance(message, Message)]
+    return found if len(found) == len(given) else parsing.read_messages(given)
+
+
 def _schema(schema: Mapping[str, Any]) -> bytes:
     """Return a tool schema as compact JSON, its keys in the order given: a model reads them in that order."""
     if not isinstance(schema, Mapping):
         raise InvalidOperationError("a tool schema is a JSON object")
+    import json
+
     try:
         return bytes_of(
             json.dumps(schema, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from trace_store.context.compiler import ContextCompiler
 from trace_store.oid import ObjectId
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.context.compiler import ContextCompiler
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Status:
     """The state of a repository.
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from trace_store import revision as revisions
-from trace_store.context.compiler import ContextCompiler
+from trace_store.context import tokens as weighing
 from trace_store.context.folding import is_append_only
-from trace_store.context.tokens import REPLY_TOKENS
 from trace_store.context.wording import one_line
 from trace_store.graph import ancestors, topological
 from trace_store.objects.commit import Commit, parents_of, read_commit
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.transcripts.telling import event_of, event_text
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.context.compiler import ContextCompiler
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogEntry:
     """One commit of a log.
 
@@ -33,7 +36,7 @@ class LogEntry:
     message_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TokenGrowth:
     """Tokens of the context at a commit.
 
@@ -117,7 +120,7 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
         """Return the tokens of the messages, without what a request costs once."""
         if oid not in bare:
             context = contexts.compile(ObjectId(oid))
-            bare[oid] = context.token_count - (REPLY_TOKENS if len(context) else 0)
+            bare[oid] = context.token_count - (weighing.REPLY_TOKENS if len(context) else 0)
         return bare[oid]
 
     growth: dict[bytes, TokenGrowth] = {}
@@ -127,7 +130,7 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
         if parents and is_append_only(entry.commit):
             bare.setdefault(parents[0], after - contexts.weigh_created(entry.commit))
         before = bare_tokens(parents[0]) if parents else 0
-        totals = [tokens + (REPLY_TOKENS if tokens else 0) for tokens in (before, after)]
+        totals = [tokens + (weighing.REPLY_TOKENS if tokens else 0) for tokens in (before, after)]
         growth[entry.oid] = TokenGrowth(totals[1], totals[1] - totals[0], source)
     return growth
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
 
 from trace_store import revision as revisions
 from trace_store.context.folding import Fold, fold
-from trace_store.context.parsing import Given, read_messages
 from trace_store.contracts import Transaction
 from trace_store.errors import (
     InvalidMessageError,
@@ -23,7 +21,7 @@ from trace_store.errors import (
     RefChangedError,
     RefNotFoundError,
 )
-from trace_store.history.draft import Address, CommitResult, Draft, Reword
+from trace_store.history.draft import Address, CommitResult, Draft, Reword, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, encode_appending, read_commit
@@ -35,6 +33,9 @@ from trace_store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_store.context.parsing import Given
     from trace_store.contracts import RefReader
 
 MAXIMUM_ATTEMPTS = 100
@@ -166,7 +167,7 @@ def commit(
         return write(store, draft, author=author, message=message)
     check_author(author)
     gathering = Gathering()
-    stored = [store_message(given, gathering.put) for given in read_messages(messages)]
+    stored = [store_message(given, gathering.put) for given in as_messages(messages)]
     if not stored:
         raise InvalidMessageError("there is no message to append")
     result: CommitResult | None = None

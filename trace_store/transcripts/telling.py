@@ -5,13 +5,15 @@ Rule: reads, and never fails. What is not here, or is no text, is told as nothin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import Any
 
+from trace_store import transcripts
 from trace_store.errors import FormatError, NotFoundError
 from trace_store.objects.commit import Commit
-from trace_store.transcripts.sources import source_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 EVENT_KEY = "event"
 """In a commit's metadata: what kind of thing happened. Commits of an import without messages have it."""
@@ -30,13 +32,15 @@ def event_text(commit: Commit, read: Callable[[bytes], bytes]) -> str:
     if not event_of(commit):
         return ""
     try:
-        records = source_records(commit, read)
+        records = transcripts.source_records(commit, read)
     except (NotFoundError, FormatError):
         return ""
     return next((words for raw in records if (words := _words_of(raw))), "")
 
 
 def _words_of(raw: bytes) -> str:
+    import json
+
     try:
         value: Any = json.loads(raw.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):

@@ -5,13 +5,15 @@ Rule: a mistake is told with the place where it is: file, line and column.
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from trace_cli.runtime import Invocation
-from trace_store.context.parsing import parse_messages
+from trace_store.context import parsing
 from trace_store.errors import UnreadableInputError
 from trace_store.objects.message import Message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
 
 
 def text_from(invocation: Invocation, path: str) -> str:
@@ -65,6 +67,8 @@ def parsed_json(data: bytes, name: str, first_line: int = 1) -> Any:
     text = _decoded(data, name)
     if not text.strip():
         raise UnreadableInputError(f"{name} is empty")
+    import json
+
     try:
         return json.loads(text, parse_constant=_refused)
     except json.JSONDecodeError as error:
@@ -86,7 +90,7 @@ def messages_from(invocation: Invocation, path: str) -> list[Message]:
         UnreadableInputError: it is not JSON; the message names line and column.
         InvalidMessageError: a message is of no known shape, or its role is unknown.
     """
-    return parse_messages(_decoded(invocation.read(path), _name(path)))
+    return parsing.parse_messages(_decoded(invocation.read(path), _name(path)))
 
 
 def single_message(text: str) -> Message:
@@ -95,7 +99,7 @@ def single_message(text: str) -> Message:
     Raises:
         UnreadableInputError: it is not JSON, or holds several messages.
     """
-    messages = parse_messages(text)
+    messages = parsing.parse_messages(text)
     if len(messages) != 1:
         raise UnreadableInputError(f"one message is wanted, not {len(messages)}")
     return messages[0]

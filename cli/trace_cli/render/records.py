@@ -7,12 +7,14 @@ since a terminal would obey some of it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
-
 from trace_cli.render.escape import bounded
-from trace_cli.runtime import Invocation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
 
 
 def write_record(invocation: Invocation, record: Mapping[str, Any]) -> None:
@@ -22,6 +24,8 @@ def write_record(invocation: Invocation, record: Mapping[str, Any]) -> None:
 
 def json_bytes(value: Any, *, ascii_only: bool = False, indent: int | None = None) -> bytes:
     """Return a value as JSON bytes; lone surrogates, which UTF-8 cannot carry, as escapes."""
+    import json  # as dear as a command, and few print it
+
     separators = (",", ": ") if indent else (", ", ": ")
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, separators=separators)
     try:

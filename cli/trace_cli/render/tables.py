@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
-from collections.abc import Sequence
 
 from trace_cli.render.escape import safe
-from trace_cli.runtime import Invocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
     from trace_store.context.compiled import CompiledContext
     from trace_store.context.plain import PlainContext
     from trace_store.history.status import Status
@@ -51,6 +51,8 @@ def columns_of(text: str) -> int:
     """Return how many terminal columns a line of safe text takes."""
     if text.isascii():
         return len(text)
+    import unicodedata
+
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text

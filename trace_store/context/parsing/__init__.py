@@ -11,22 +11,26 @@ of these; nothing here knows files or tools.
     parse_messages(text)                    JSON or JSONL of any of them, with requests and responses
 
 `place_responses` and `place_gemini` yield `Placed(start, stop, message)`: which elements made which message.
-`where` names the place in errors.
+`where` names the place in errors. Each form's reader is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
-from trace_store.context.parsing.chat import content_parts, message_from_chat
-from trace_store.context.parsing.documents import Given, parse_messages, read_messages
-from trace_store.context.parsing.fields import Placed
-from trace_store.context.parsing.gemini import (
-    GeminiCalls,
-    message_from_gemini,
-    messages_from_gemini,
-    place_gemini,
-)
-from trace_store.context.parsing.langchain import is_langchain, message_from_langchain
-from trace_store.context.parsing.responses import messages_from_responses, place_responses
+from trace_store.doors import door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.context.parsing.chat import content_parts, message_from_chat
+    from trace_store.context.parsing.documents import Given, parse_messages, read_messages
+    from trace_store.context.parsing.fields import Placed
+    from trace_store.context.parsing.gemini import (
+        GeminiCalls,
+        message_from_gemini,
+        messages_from_gemini,
+        place_gemini,
+    )
+    from trace_store.context.parsing.langchain import is_langchain, message_from_langchain
+    from trace_store.context.parsing.responses import messages_from_responses, place_responses
 
 __all__ = [
     "GeminiCalls",
@@ -44,3 +48,23 @@ __all__ = [
     "place_responses",
     "read_messages",
 ]
+
+__getattr__ = door(
+    __name__,
+    {
+        "GeminiCalls": "gemini",
+        "Given": "documents",
+        "Placed": "fields",
+        "content_parts": "chat",
+        "is_langchain": "langchain",
+        "message_from_chat": "chat",
+        "message_from_gemini": "gemini",
+        "message_from_langchain": "langchain",
+        "messages_from_gemini": "gemini",
+        "messages_from_responses": "responses",
+        "parse_messages": "documents",
+        "place_gemini": "gemini",
+        "place_responses": "responses",
+        "read_messages": "documents",
+    },
+)

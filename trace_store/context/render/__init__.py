@@ -1,34 +1,32 @@
 """Renderers: a context in the form that a provider, a person or another program takes.
 
-Rule: a renderer is a pure function of messages, tools and options. Nothing it changes goes unsaid: `Rendered`
-lists every repair, and `strict` refuses a broken context, naming the address.
+They are imported when a context is first rendered: what counts or lists messages renders none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from trace_store.doors import door
 
-from trace_store.context.render.anthropic import render_anthropic
-from trace_store.context.render.breakpoints import without_breakpoints
-from trace_store.context.render.gemini import render_gemini
-from trace_store.context.render.lossless import render_lossless
-from trace_store.context.render.openai_chat import render_openai_chat
-from trace_store.context.render.openai_responses import render_openai_responses
-from trace_store.context.render.text import render_text
-from trace_store.context.render.values import (
-    ADAPTATIONS,
-    FAULTS,
-    Options,
-    Renderable,
-    Rendered,
-    Renderer,
-    Repair,
-    Repairs,
-)
-from trace_store.context.render.wire import to_bytes
-from trace_store.errors import InvalidInputError
-from trace_store.oid import digest
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.context.render.rendering import (
+        CACHES,
+        MESSAGE_LISTS,
+        RENDERERS,
+        prefix_digests,
+        render,
+    )
+    from trace_store.context.render.values import (
+        ADAPTATIONS,
+        FAULTS,
+        Options,
+        Renderable,
+        Rendered,
+        Renderer,
+        Repair,
+        Repairs,
+    )
+    from trace_store.context.render.wire import to_bytes
 
 __all__ = [
     "ADAPTATIONS",
@@ -47,80 +45,13 @@ __all__ = [
     "to_bytes",
 ]
 
-CACHES = ("none", "stable")
-# What requests call the list of their messages.
-MESSAGE_LISTS = ("messages", "input", "contents")
-RENDERERS = {
-    renderer.name: renderer
-    for renderer in (
-        Renderer("anthropic", 2, render_anthropic),
-        Renderer("gemini", 1, render_gemini),
-        Renderer("json", 1, render_lossless),
-        Renderer("openai", 2, render_openai_chat),
-        Renderer("openai-responses", 1, render_openai_responses),
-        Renderer("text", 1, render_text),
-    )
-}
+_RENDERING = ("CACHES", "MESSAGE_LISTS", "RENDERERS", "prefix_digests", "render")
 
-
-def render(
-    renderer: str | Renderer,
-    messages: Sequence[Renderable],
-    tools: Sequence[dict[str, Any]] = (),
-    *,
-    model: str | None = None,
-    strict: bool = False,
-    reasoning: bool = True,
-    cache: str = "none",
-) -> Rendered:
-    """Return a context as a request.
-
-    An option that the renderer has no use for changes nothing.
-
-    Args:
-        renderer: a name in RENDERERS, or a renderer of the caller's.
-        messages: the context, oldest first.
-        tools: schemas of the tools the model is offered, neutral or in a provider's form.
-        model: the model the request goes to; None is the one that spoke last.
-        strict: refuse a broken context instead of repairing it.
-        reasoning: show earlier reasoning, where the form has a place for it.
-        cache: "stable" sets cache breakpoints, "none" sets none.
-
-    Raises:
-        RenderError: `strict`, and the context is broken; `.address` names the first broken message.
-        InvalidInputError: unknown renderer or cache mode.
-    """
-    if isinstance(renderer, str):
-        if renderer not in RENDERERS:
-            names = ", ".join(sorted(RENDERERS))
-            raise InvalidInputError(f"unknown renderer {renderer[:40]!r}: one of {names}")
-        renderer = RENDERERS[renderer]
-    if cache not in CACHES:
-        raise InvalidInputError(f"unknown cache mode {cache[:40]!r}: one of {', '.join(CACHES)}")
-    options = Options(model=model, strict=strict, reasoning=reasoning, cache=cache)
-    messages = tuple(messages)
-    repairs = Repairs(messages)
-    request = renderer.function(messages, tools, options, repairs)
-    if strict:
-        repairs.refuse_faults()
-    found = sorted(repairs.found, key=lambda repair: -1 if repair.at is None else repair.at)
-    return Rendered(request, tuple(found), renderer.name, renderer.version)
-
-
-def prefix_digests(rendered: Rendered) -> list[bytes]:
-    """Return a chain of 32-byte hashes over the bytes sent: the head, then one for each message.
-
-    The head is everything but the messages (system, tools). Two requests share a prefix as far as their
-    chains agree. Cache marks are left out, because a provider's cache does not compare them.
-    """
-    request = rendered.request
-    if not isinstance(request, dict):
-        return [digest(to_bytes(request))]
-    listed = next(key for key in MESSAGE_LISTS if key in request)
-    head = {key: without_breakpoints(value) for key, value in request.items() if key != listed}
-    chain = [digest(to_bytes(head))]
-    for message in request[listed]:
-        content = message.get("content")
-        bare = {**message, "content": without_breakpoints(content)} if content else message
-        chain.append(digest(chain[-1] + to_bytes(bare)))
-    return chain
+__getattr__ = door(
+    __name__,
+    {
+        **dict.fromkeys(__all__, "values"),
+        **dict.fromkeys(_RENDERING, "rendering"),
+        "to_bytes": "wire",
+    },
+)

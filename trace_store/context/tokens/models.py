@@ -27,11 +27,9 @@ The source of a count is one of these strings:
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 from trace_store.context.tokens.ranks import ENCODINGS
 from trace_store.context.tokens.tokenizer import DEFAULT_ENCODING, HEURISTIC_ENCODING, Tokenizer
+from trace_store.values import value
 
 PROVIDER_SOURCE = "provider"
 
@@ -57,10 +55,10 @@ _EXACT_BEGINNINGS = (
     *((start, "cl100k_base") for start in ("ft:davinci-002", "ft:babbage-002")),
 )
 # claude-opus-4-5-20251101, claude-3-7-sonnet, claude-2.1, claude-3-5-sonnet@20240620; a date is no version.
-_CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?")
+_CLAUDE = r"claude-(?:[a-z]+-)*(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TokenCounting:
     """How tokens of a model are counted.
 
@@ -115,7 +113,9 @@ def describe(model: str = "") -> TokenCounting:
 
 
 def _claude_factor(name: str) -> float:
-    version = _CLAUDE.search(name)
+    import re  # as dear as a command; few ask for a model of this name
+
+    version = re.search(_CLAUDE, name)
     if version is None:
         return CLAUDE_NEW_FACTOR
     number = (int(version[1]), int(version[2] or 0))

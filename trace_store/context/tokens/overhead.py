@@ -18,14 +18,17 @@ for the model (see `models`) applies to the sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
 from trace_store.objects.content import read_content
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MESSAGE_TOKENS = 4
 NAME_TOKENS = 1
@@ -38,7 +41,7 @@ IMAGE_TOKENS = 1500
 Read = Callable[[bytes], bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MessageTokens:
     """The tokens of a message, by how well they are known.
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import sys
 from binascii import a2b_base64, b2a_base64
 
-import msgpack
-
 from trace_store.errors import FormatError, StorageError
 
 TYPE_CHECKING = False
@@ -122,6 +120,8 @@ def load_tokens(encoding: str) -> list[bytes]:
 
 def pack_tokens(tokens: list[bytes]) -> bytes:
     """Return the content of a data file. Equal tokens give equal bytes under one version of zstd."""
+    import msgpack
+
     zstd = _zstd()
     options = {
         zstd.CompressionParameter.compression_level: COMPRESSION_LEVEL,
@@ -137,6 +137,8 @@ def unpack_tokens(data: bytes) -> list[bytes]:
     Raises:
         FormatError: the bytes are damaged.
     """
+    import msgpack
+
     zstd = _zstd()
     try:
         tokens: list[bytes] = msgpack.unpackb(zstd.decompress(data), max_array_len=MAXIMUM_TOKENS)

@@ -6,14 +6,18 @@ tiktoken is given the ranks that Trace ships.
 
 from __future__ import annotations
 
-import functools
-import re
-import threading
+import sys
+from _thread import allocate_lock
 from collections.abc import Callable, Iterator
-from typing import Protocol, runtime_checkable
 
 from trace_store.context.tokens.ranks import ENCODINGS, load_tokens
 from trace_store.errors import InvalidInputError, StateError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol, TypeGuard
+else:
+    Protocol = object  # importing typing costs as much as a command
 
 DEFAULT_ENCODING = "o200k_base"
 
@@ -28,14 +32,11 @@ _ALIGNMENT = 1 << 12
 # boundary between a newline and an ASCII letter or digit. The pieces for letters and digits take no newline
 # as their first character, those that take newlines end with one, and `\s+(?!\S)` and `\s++$` come after or
 # match the same as the pattern for newlines when white space ends with a newline.
-_CUT = re.compile(r"\n(?=[0-9A-Za-z])")
+_CUT = r"\n(?=[0-9A-Za-z])"
 # Good as part of a file name on every system: one case, no device name, no dot at the end.
-_NAME = re.compile(
-    r"(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$))[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9_-])?"
-)
+_NAME = r"(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$))[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9_-])?"
 
 
-@runtime_checkable
 class Tokenizer(Protocol):
     """Counts tokens of text.
 
@@ -52,7 +53,6 @@ class Tokenizer(Protocol):
 
     def count(self, text: str) -> int:
         """Return the number of tokens of the text."""
-        ...
 
 
 class TiktokenTokenizer:
@@ -64,7 +64,7 @@ class TiktokenTokenizer:
         """Make a tokenizer for an encoding of `ranks.ENCODINGS`."""
         self.encoding = encoding
         self._encode: Callable[[str], list[int]] | None = None
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
 
     def __repr__(self) -> str:
         return f"TiktokenTokenizer({self.encoding!r})"
@@ -122,7 +122,9 @@ class CallableTokenizer:
         Raises:
             InvalidInputError: the name is malformed or the name of a built-in encoding.
         """
-        if not _NAME.fullmatch(name) or name in ENCODINGS or name == HEURISTIC_ENCODING:
+        import re
+
+        if not re.fullmatch(_NAME, name) or name in ENCODINGS or name == HEURISTIC_ENCODING:
             raise InvalidInputError(f"not a name for a tokenizer: {name[:80]!r}", name=name)
         self.encoding = name
         self._function = function
@@ -144,6 +146,9 @@ class CallableTokenizer:
         return count
 
 
+_TOKENIZERS: dict[str, Tokenizer] = {}
+
+
 def as_tokenizer(
     tokenizer: Tokenizer | Callable[[str], int] | None,
 ) -> Tokenizer | None:
@@ -152,14 +157,17 @@ def as_tokenizer(
     Raises:
         InvalidInputError: it is neither.
     """
-    if tokenizer is None or isinstance(tokenizer, Tokenizer):
+    if tokenizer is None or _counts(tokenizer):
         return tokenizer
     if callable(tokenizer):
         return CallableTokenizer("custom", tokenizer)
     raise InvalidInputError(f"not a tokenizer: {type(tokenizer).__name__}")
 
 
-@functools.cache
+def _counts(given: Any) -> TypeGuard[Tokenizer]:
+    return all(hasattr(given, name) for name in ("count", "encoding", "exact"))
+
+
 def get_tokenizer(name: str = DEFAULT_ENCODING) -> Tokenizer:
     """Return the tokenizer of an encoding, the same one for the whole process.
 
@@ -169,8 +177,13 @@ def get_tokenizer(name: str = DEFAULT_ENCODING) -> Tokenizer:
     Raises:
         InvalidInputError: no such encoding.
     """
-    import importlib.util
+    known = _TOKENIZERS.get(name)
+    if known is None:
+        known = _TOKENIZERS.setdefault(name, _new_tokenizer(name))
+    return known
 
+
+def _new_tokenizer(name: str) -> Tokenizer:
     if name == HEURISTIC_ENCODING:
         return HeuristicTokenizer()
     if name not in ENCODINGS:
@@ -178,9 +191,14 @@ def get_tokenizer(name: str = DEFAULT_ENCODING) -> Tokenizer:
             f"unknown encoding {name[:80]!r}: one of {', '.join((*ENCODINGS, HEURISTIC_ENCODING))}",
             name=name,
         )
-    if importlib.util.find_spec("tiktoken") is None:
-        return HeuristicTokenizer()
-    return TiktokenTokenizer(name)
+    return TiktokenTokenizer(name) if _is_installed("tiktoken") else HeuristicTokenizer()
+
+
+def _is_installed(package: str) -> bool:
+    """Tell whether a package can be imported, without importing it; `importlib.util` alone costs 3 ms."""
+    if package in sys.modules:
+        return sys.modules[package] is not None
+    return any(finder.find_spec(package, None) is not None for finder in sys.meta_path)
 
 
 def estimate_from_bytes(size_bytes: int) -> int:
@@ -193,9 +211,11 @@ def exact_parts(text: str, size: int = PART_CHARACTERS) -> Iterator[str]:
 
     A text without a place to cut comes whole.
     """
-    start = 0
+    import re
+
+    start, place = 0, re.compile(_CUT)
     while len(text) - start > size:
-        cut = _CUT.search(text, start + size)
+        cut = place.search(text, start + size)
         if cut is None:
             break
         yield text[start : cut.start() + 1]
@@ -232,5 +252,9 @@ def _tiktoken_encode(name: str) -> Callable[[str], list[int]]:
         mergeable_ranks=dict(zip(tokens, range(len(tokens)), strict=True)),
         special_tokens=specification.special_tokens,
     )
-    # Not encode_ordinary: that one panics where this one raises.
-    return functools.partial(encoding.encode, disallowed_special=())
+
+    def encode(text: str) -> list[int]:
+        # Not encode_ordinary: that one panics where this one raises.
+        return encoding.encode(text, disallowed_special=())
+
+    return encode
