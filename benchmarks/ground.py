@@ -77,14 +77,14 @@ class Ground:
         self.variant = variant
         self.seed = seed
         self.limit = limit
-        self._real = real
+        self.real = real
         self.messages = Messages(work / "data", variant, size, seed=seed, real=real)
         self.size = self.messages.size
 
     def at(self, size: int) -> Ground:
         """Return the ground of another size."""
         return Ground(
-            self.work, self.variant, size, seed=self.seed, limit=self.limit, real=self._real
+            self.work, self.variant, size, seed=self.seed, limit=self.limit, real=self.real
         )
 
     def store(self, name: str) -> Built:

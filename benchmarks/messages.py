@@ -49,6 +49,10 @@ class Messages:
             endless = transcripts.turns(variant, seed, corpus)
             _write(self.path, islice(endless, size + FOLLOWING))
 
+    def held(self) -> Iterator[Turn]:
+        """Yield the messages that the stores hold."""
+        return self._lines(0, self.size)
+
     def following(self, count: int) -> list[Turn]:
         """Return messages to append: those after the stores' own, or the first again where none are left."""
         found = list(self._lines(self.size, self.size + count))

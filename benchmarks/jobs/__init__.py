@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from benchmarks.job import Job
-from benchmarks.jobs import appends, compiles, growth, history, sizes, tracked
+from benchmarks.jobs import appends, compiles, growth, history, imports, sizes, tracked
 
 JOBS: tuple[Job, ...] = (
     *appends.JOBS,
     *growth.JOBS,
     *compiles.JOBS,
     *history.JOBS,
+    *imports.JOBS,
     *sizes.JOBS,
     *tracked.JOBS,
 )

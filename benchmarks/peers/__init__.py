@@ -20,6 +20,7 @@ PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "langgraph-delta": ("langgraph_saver", "Saver", (True,)),
     "floor": ("floor", "Floor", ()),
     "zstd": ("compressed", "Compressed", ()),
+    "python": ("python", "Python", ()),
     "git": ("git", "Git", ()),
     "trace-tracked": ("tracked", "TrackedTrace", ()),
     "lines-tracked": ("tracked", "TrackedLines", ()),

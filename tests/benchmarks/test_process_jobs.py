@@ -46,3 +46,9 @@ def test_git_grows_less_with_trace_than_with_a_growing_file(tmp_path: Path) -> N
     assert {line["summary"]["n"] for line in found.values()} == {2}
     ratios = found["one growing JSON Lines file, before gc"]["ratios"]
     assert ratios["Trace, before gc"]["median"] > 1
+
+
+def test_importing(tmp_path: Path) -> None:
+    found = run(tmp_path, "import", "--variant", "varied")
+    assert {line["summary"]["n"] for line in found.values()} == {2}
+    assert not list((tmp_path / "scratch").iterdir())
