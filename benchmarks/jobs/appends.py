@@ -21,6 +21,7 @@ JOBS = (
             appending("LMDB, sync", "lmdb", "sync"),
             appending("JSON Lines, fdatasync", "jsonl", "fdatasync"),
             appending("floor: bytes and one flush", "floor", "fdatasync"),
+            appending("floor: one byte and one flush", "floor", "flush"),
             appending("pygit2, fsync", "pygit2", "fsync"),
             appending("git plumbing, fsync", "git", "all"),
             appending("LangGraph SqliteSaver", "langgraph", "FULL", most=20),
