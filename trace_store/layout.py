@@ -129,6 +129,15 @@ class Layout:
             return None
         return name.replace("%2F", "/").replace("%25", "%")
 
+    def tip_table_file(self, name: str) -> str:
+        """Return the path of the table of published tips with this name."""
+        return f"{self.published_file}-{name}"
+
+    def name_of_tip_table(self, file_name: str) -> str | None:
+        """Return the name of the table of published tips in this file of `local/`; None for every other file."""
+        before, _, name = file_name.partition("published-")
+        return None if before else name or None
+
     def token_memo_file(self, encoding: str) -> str:
         """Return the path of the remembered token counts of an encoding."""
         return os.path.join(self.cache_dir, "tokens", encoding)

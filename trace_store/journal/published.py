@@ -1,22 +1,33 @@
 """What this working copy has published: the file `local/published`.
 
     sealed 7 9c0e…32 hex digits…
-    refs 1
+    table 51b2…32 hex digits…
+    refs 2
     3f2a…64 hex digits… refs/heads/main
+    - refs/heads/gone
     …
 
-Rule: the file says up to which number the journals of each line are sealed, the newest line last, how many refs
-follow, and which tips this working copy last wrote to, or accepted from, the files of each ref. The first line of a
-ref is this working copy's own tip. It is replaced as a whole, last of all when sealing; an absent or unreadable one
-says nothing.
+Rule: the file says up to which number the journals of each line are sealed, the newest line last, and which tips this
+working copy last wrote to, or accepted from, the files of each ref. The first line of a ref is this working copy's own
+tip. Where there are many refs most stand in a table beside it, and the file says which have changed since that was
+written, so that neither reading it nor replacing it takes longer for their number. It is replaced as a whole, last of
+all when sealing; an absent or unreadable one says nothing.
 """
 
 from __future__ import annotations
 
+import os
+
 from trace_store.errors import InvalidInputError
 from trace_store.files import read_file, replace_file
 from trace_store.journal.frames import LINE_BYTES
-from trace_store.oid import ObjectId
+from trace_store.journal.tip_table import (
+    NAME_CHARACTERS,
+    TipTable,
+    parse_tips,
+    tip_lines,
+    write_table,
+)
 from trace_store.ref_names import is_ref_name
 
 TYPE_CHECKING = False
@@ -24,10 +35,54 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trace_store.files import Disk
+    from trace_store.journal.tip_table import Tips
     from trace_store.layout import Layout
+    from trace_store.oid import ObjectId
 
 MAXIMUM_LINES = 64
 """A line of journals ends only when one goes missing or is damaged, so there are few."""
+MAXIMUM_CHANGED = 256
+"""How many refs the file itself names at most; with more, a table is written."""
+_GONE = "- "
+
+
+class PublishedTips:
+    """The tips of each ref, own tip first: those of a table, but for what has changed since.
+
+    Attributes:
+        changed: what the file itself says; none of a ref that is gone.
+        table: says the rest; None when there is none.
+        lacking: the table was found not to be right.
+    """
+
+    __slots__ = ("_all", "changed", "lacking", "table")
+
+    def __init__(
+        self, changed: Mapping[str, Tips] | None = None, table: TipTable | None = None
+    ) -> None:
+        self.changed = dict(changed) if changed else {}
+        self.table = table
+        self.lacking = False
+        self._all: dict[str, Tips] | None = None
+
+    def get(self, name: str, default: Tips = ()) -> Tips:
+        """Return the tips of a ref; what a table holds is looked up, without reading the rest."""
+        found = self.changed.get(name)
+        if found is None:
+            if self._all is not None:
+                found = self._all.get(name)
+            elif self.table is not None:
+                found = self.table.find(name)
+        return found or default
+
+    def all(self) -> dict[str, Tips]:
+        """Return the tips of every ref; a table that is not right says nothing."""
+        if self._all is None:
+            known: dict[str, Tips] | None = {} if self.table is None else self.table.read()
+            self.lacking = known is None
+            merged = {**(known or {}), **self.changed}
+            self._all = {name: tips for name, tips in merged.items() if tips}
+        return self._all
 
 
 class Published:
@@ -45,13 +100,13 @@ class Published:
     def __init__(
         self,
         sealed: Mapping[bytes, int] | None = None,
-        tips: Mapping[str, tuple[ObjectId, ...]] | None = None,
+        tips: PublishedTips | None = None,
         *,
         stamp: object = None,
         damaged: bool = False,
     ) -> None:
         self.sealed = dict(sealed) if sealed else {}
-        self.tips = dict(tips) if tips else {}
+        self.tips = tips or PublishedTips()
         self.stamp = stamp
         self.damaged = damaged
 
@@ -66,18 +121,19 @@ def stamp_of(disk: Disk, path: str) -> object:
     return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def load(disk: Disk, path: str, known: Published) -> Published:
+def load(disk: Disk, layout: Layout, known: Published) -> Published:
     """Return the present state, which is `known` itself when the file has not changed since."""
-    stamp = stamp_of(disk, path)
+    stamp = stamp_of(disk, layout.published_file)
     if stamp == known.stamp:
         return known
-    data = read_file(disk, path)
+    data = read_file(disk, layout.published_file)
     if data is None:
         return Published()
     try:
-        sealed, tips = _parse(data)
+        sealed, table, changed = _parse(data)
     except (ValueError, InvalidInputError):
         return Published(stamp=stamp, damaged=True)
+    tips = PublishedTips(changed, TipTable(disk, layout, table) if table else None)
     return Published(sealed, tips, stamp=stamp)
 
 
@@ -85,17 +141,47 @@ def save(
     disk: Disk,
     layout: Layout,
     sealed: Mapping[bytes, int],
-    tips: Mapping[str, Sequence[ObjectId]],
+    before: PublishedTips,
+    changes: Mapping[str, Sequence[ObjectId]],
 ) -> None:
-    """Replace the file, durably. Of the lines of journals the newest are kept."""
+    """Replace the file, durably. Of the lines of journals the newest are kept.
+
+    Args:
+        disk: where.
+        layout: where there.
+        sealed: per line of journals the number of the newest that is sealed.
+        before: what the file says of refs.
+        changes: the tips of the refs of which it shall say something else; none of a ref that is gone.
+    """
+    table = before.table
+    changed = {**before.changed, **{name: tuple(tips) for name, tips in changes.items()}}
+    if len(changed) > MAXIMUM_CHANGED or before.lacking:
+        merged = {**before.all(), **changes}
+        table = write_table(disk, layout, {name: tips for name, tips in merged.items() if tips})
+        changed = {}
+    elif table is None:
+        changed = {name: tips for name, tips in changed.items() if tips}
     lines = [f"sealed {sealed[line]} {line.hex()}\n" for line in list(sealed)[-MAXIMUM_LINES:]]
-    lines.append(f"refs {len(tips)}\n")
-    lines += [f"{oid} {name}\n" for name in sorted(tips) for oid in tips[name]]
+    if table is not None:
+        lines.append(f"table {table.name}\n")
+    lines.append(f"refs {len(changed)}\n")
+    lines += tip_lines({name: tips for name, tips in changed.items() if tips})
+    lines += [f"{_GONE}{name}\n" for name in sorted(changed) if not changed[name]]
     data = "".join(lines).encode("ascii")
     replace_file(disk, layout.published_file, data, scratch=layout.tmp_dir)
+    if table is not before.table:
+        _remove_tables(disk, layout, {t.name for t in (table, before.table) if t is not None})
 
 
-def _parse(data: bytes) -> tuple[dict[bytes, int], dict[str, tuple[ObjectId, ...]]]:
+def _remove_tables(disk: Disk, layout: Layout, kept: set[str]) -> None:
+    """Remove tables that nobody reads any more; the last but one may still be read."""
+    for name in disk.names(layout.local_dir):
+        table = layout.name_of_tip_table(name)
+        if table is not None and table not in kept:
+            disk.remove(os.path.join(layout.local_dir, name))
+
+
+def _parse(data: bytes) -> tuple[dict[bytes, int], str, dict[str, Tips]]:
     lines = data.decode("ascii").splitlines()
     sealed: dict[bytes, int] = {}
     place = 0
@@ -105,12 +191,18 @@ def _parse(data: bytes) -> tuple[dict[bytes, int], dict[str, tuple[ObjectId, ...
         place += 1
     if any(len(line) != LINE_BYTES for line in sealed):
         raise ValueError("not the id of a line of journals")
-    tips: dict[str, tuple[ObjectId, ...]] = {}
-    for text in lines[place + 1 :]:
-        hexadecimal, _, name = text.partition(" ")
-        if not is_ref_name(name):  # it becomes a path
-            raise ValueError("not a ref name")
-        tips[name] = (*tips.get(name, ()), ObjectId.parse(hexadecimal))
-    if lines[place:][:1] != [f"refs {len(tips)}"]:
+    table = ""
+    if lines[place : place + 1] and lines[place].startswith("table "):
+        table = lines[place][6:]
+        if len(bytes.fromhex(table)) * 2 != NAME_CHARACTERS or table != table.lower():
+            raise ValueError("not the name of a table")  # it becomes a path
+        place += 1
+    body = lines[place + 1 :]
+    changed = parse_tips([line for line in body if not line.startswith(_GONE)])
+    gone = [line[len(_GONE) :] for line in body if line.startswith(_GONE)]
+    if not all(map(is_ref_name, gone)):
+        raise ValueError("not a ref name")
+    changed.update((name, ()) for name in gone)
+    if lines[place : place + 1] != [f"refs {len(changed)}"]:
         raise ValueError("it does not hold as many refs as it says")
-    return sealed, tips
+    return sealed, table, changed

@@ -75,7 +75,7 @@ class JournalView:
             self.close()
             self._process = os.getpid()
         for _ in range(MAXIMUM_ATTEMPTS):
-            published = load(self._disk, self._layout.published_file, self.published)
+            published = load(self._disk, self._layout, self.published)
             if published is not self.published:
                 self._matched = False
                 self.published = published
@@ -238,8 +238,7 @@ class JournalView:
 
     def _is_published_anew(self) -> bool:
         """Tell whether a journal that is gone may have been sealed, and removed, since `published` was read."""
-        path = self._layout.published_file
-        return load(self._disk, path, self.published) is not self.published
+        return load(self._disk, self._layout, self.published) is not self.published
 
     def _is_sealed(self, file: JournalFile) -> bool:
         return file.number <= self._sealed.get(file.line, 0)

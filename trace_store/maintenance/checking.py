@@ -79,7 +79,8 @@ def _check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
         journal = store.journal
         journal.refresh()
         files = list(journal.files)
-        if journal.published.damaged:
+        journal.published.tips.all()
+        if journal.published.damaged or journal.published.tips.lacking:
             yield Finding("published-unreadable", WARNING, "local/published", "taken as absent")
     for file in files:
         name = f"journal/{file.number}"

@@ -103,7 +103,7 @@ def _has_work(store: Store) -> bool:
 def _differs(store: Store) -> bool:
     """Tell whether ref files are others than this working copy published."""
     files = {name: set(tips) for name, tips in _files(store)}
-    published = {name: set(tips) for name, tips in store.journal.published.tips.items()}
+    published = {name: set(tips) for name, tips in store.journal.published.tips.all().items()}
     return files != published
 
 
@@ -123,7 +123,7 @@ class _Sealing:
         self._objects = store.objects
         self._level = level
         self._fold = Fold()
-        self._tips: dict[str, tuple[ObjectId, ...]] = {}
+        self._changes: dict[str, tuple[ObjectId, ...]] = {}
         self._logs: dict[str, list[ReflogEntry]] = {}
         self._written = 0
 
@@ -134,7 +134,6 @@ class _Sealing:
         packs, folded = self._write_packs(closed)
         for file in closed:
             self._fold.apply_all(file.frames)
-        self._tips = dict(before.tips)
         moved = self._publish_moved(before)
         accepted = self._accept(before, moved)
         unlogged: list[str] = []
@@ -151,8 +150,9 @@ class _Sealing:
         for file in closed:
             number = max(file.number, sealed.pop(file.line, 0))  # goes to the end, as the newest
             sealed[file.line] = number
-        if sealed != before.sealed or self._tips != before.tips or before.stamp is None:
-            save(store.disk, store.layout, sealed, self._tips)
+        changes = {n: tips for n, tips in self._changes.items() if before.tips.get(n) != tips}
+        if sealed != before.sealed or changes or before.stamp is None:
+            save(store.disk, store.layout, sealed, before.tips, changes)
         self._clean(covered, folded)
         transactions = sum(1 for file in closed for _ in file.transactions())
         return SealReport(
@@ -249,7 +249,7 @@ class _Sealing:
             known = before.tips.get(name, ())
             tips = self._refs.resolve(name, files, known, fold)
             self._refs.files.write(name, tips)
-            self._note(name, tips)
+            self._changes[name] = tips
             first = self._logs[name][0]
             if known and first.old is not None and first.old not in known:
                 entry = ReflogEntry(known[0], first.old, first.time, "git", MOVED_BY_GIT)
@@ -261,27 +261,22 @@ class _Sealing:
         accepted: list[str] = []
         files = dict(_files(self._store))
         pending = self._store.journal.fold.refs
-        for name in sorted({*files, *before.tips} - set(moved)):
-            here, known = files.get(name, ()), before.tips.get(name, ())
+        published = before.tips.all()
+        for name in sorted({*files, *published} - set(moved)):
+            here, known = files.get(name, ()), published.get(name, ())
             if set(here) == set(known) or (name in pending and name not in self._fold.refs):
                 continue
             tips = self._refs.resolve(name, here, known, None)
             if len(tips) < len(here) and all(map(self._objects.contains, here)):
                 self._refs.files.write(name, tips)
             kept = self._refs.files.read(name)
-            self._note(name, (*tips, *(tip for tip in kept if tip not in tips)))
+            self._changes[name] = (*tips, *(tip for tip in kept if tip not in tips))
             old, new = known[0] if known else None, tips[0] if tips else None
             if before.stamp is not None and old != new:
                 entry = ReflogEntry(old, new, self._store.clock.now(), "git", MOVED_BY_GIT)
                 self._logs.setdefault(name, []).append(entry)
             accepted.append(name)
         return accepted
-
-    def _note(self, name: str, tips: tuple[ObjectId, ...]) -> None:
-        if tips:
-            self._tips[name] = tips
-        else:
-            self._tips.pop(name, None)
 
     def _clean(self, covered: dict[int, tuple[int, int]], folded: list[str]) -> None:
         store = self._store

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5
 _MEMORY = 256
+_FEW = 16
 _NEAR = 64
 """How many commits are looked at to find out that a value continues a known line."""
 
@@ -113,8 +114,9 @@ class RefDatabase:
             if published.stamp is None:
                 return []  # a fresh clone: nothing was written here yet
             moved: list[tuple[str, ObjectId | None, ObjectId | None]] = []
-            for name in sorted({*files, *published.tips}):
-                before = published.tips.get(name, ())
+            known = published.tips.all()
+            for name in sorted({*files, *known}):
+                before = known.get(name, ())
                 fold = self._journal.fold.refs.get(name)
                 if unexplained(files.get(name, ()), before, fold) and set(
                     files.get(name, ())
@@ -279,6 +281,8 @@ class RefDatabase:
             names = {*files, *(name for name in folds if name.startswith(prefix))}
             found = []
             explained = True
+            if len(names) > _FEW:
+                published.tips.all()  # one by one they would take longer
             for name in sorted(names):
                 here, before = files.get(name, ()), published.tips.get(name, ())
                 fold = folds.get(name)

@@ -224,22 +224,31 @@ class Published(NamedTuple):
     tips: dict[str, list[bytes]]
 
 
-def read_published(text: str) -> Published:
-    """Return what this working copy last published."""
+def read_published(text: str, folder: Path) -> Published:
+    """Return what this working copy last published; a table stands in the same folder."""
     sealed: dict[bytes, int] = {}
     tips: dict[str, list[bytes]] = {}
+    table: dict[str, list[bytes]] = {}
     wanted = 0
     for line in text.splitlines():
         first, _, rest = line.partition(" ")
         if first == "sealed":
             number, _, name = rest.partition(" ")
             sealed[bytes.fromhex(name)] = int(number)
+        elif first == "table":
+            data = (folder / f"published-{rest}").read_bytes()
+            assert blake3(data).hexdigest()[:32] == rest
+            for entry in data.decode("ascii").splitlines():
+                oid, _, name = entry.partition(" ")
+                table.setdefault(name, []).append(bytes.fromhex(oid))
         elif first == "refs":
             wanted = int(rest)
+        elif first == "-":
+            tips[rest] = []
         else:
             tips.setdefault(rest, []).append(bytes.fromhex(first))
     assert len(tips) == wanted
-    return Published(sealed, tips)
+    return Published(sealed, {name: found for name, found in {**table, **tips}.items() if found})
 
 
 class Moved(NamedTuple):
@@ -525,7 +534,7 @@ class Repository:
         self.default_branch: str = config["default_branch"]
         published = root / "local/published"
         said = published.read_text(encoding="ascii") if published.exists() else "refs 0"
-        self.published = read_published(said)
+        self.published = read_published(said, root / "local")
         self.journals = {
             int(path.name): read_frames(path.read_bytes()) for path in root.glob("journal/*")
         }
