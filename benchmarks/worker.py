@@ -1,10 +1,12 @@
-"""A process of its own: builds a store, or runs one cold task and tells how long it took.
+"""A process of its own: builds a store, runs one cold task and tells how long it took, or writes beside others.
 
     python -m benchmarks.worker build PEER FOLDER DATA COUNT SECONDS
     python -m benchmarks.worker run PEER TASK FOLDER JSON
+    python -m benchmarks.worker write PEER MODE FOLDER DATA START COUNT
 
 A task is timed from the call to its return, in a process that has imported the peer and done nothing else. What it
-did is told after the clock has stopped.
+did is told after the clock has stopped. A writer appends COUNT messages, one a transaction, for each line that it is
+given, and answers with a line.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ground import Limited
+from benchmarks.model import Writer
 from benchmarks.peers import load
 
 
@@ -62,6 +65,19 @@ def run(name: str, task: str, folder: Path, options: dict[str, Any]) -> dict[str
     }
 
 
+def write(name: str, mode: str, folder: Path, data: Path, start: int, count: int) -> None:
+    """Append messages when told to, until standard input ends."""
+    writer: Writer = load(name).writer(folder, mode)
+    with data.open("rb") as lines:
+        turns = [json.loads(line) for line in islice(lines, start, start + count)]
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        for message in [writer.prepare(turn) for turn in turns]:
+            writer.append([message])
+        print("done", flush=True)
+    writer.close()
+
+
 def _memory(field: str) -> int:
     """Return bytes of memory: held now (VmRSS), or the most that was (VmHWM); 0 where the system does not tell."""
     try:
@@ -77,6 +93,9 @@ def main(arguments: list[str]) -> None:
     if verb == "build":
         folder, data, count, seconds = rest
         build(name, Path(folder), Path(data), int(count), float(seconds))
+    elif verb == "write":
+        mode, folder, data, start, count = rest
+        write(name, mode, Path(folder), Path(data), int(start), int(count))
     else:
         task, folder, options = rest
         print(json.dumps(run(name, task, Path(folder), json.loads(options))))

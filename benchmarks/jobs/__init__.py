@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.job import Job
-from benchmarks.jobs import appends, compiles, growth, history, imports, sizes, tracked
+from benchmarks.jobs import appends, compiles, growth, history, imports, sizes, tracked, writers
 
 JOBS: tuple[Job, ...] = (
     *appends.JOBS,
+    *writers.JOBS,
     *growth.JOBS,
     *compiles.JOBS,
     *history.JOBS,

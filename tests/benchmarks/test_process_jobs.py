@@ -52,3 +52,10 @@ def test_importing(tmp_path: Path) -> None:
     found = run(tmp_path, "import", "--variant", "varied")
     assert {line["summary"]["n"] for line in found.values()} == {2}
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_writers_beside_each_other(tmp_path: Path) -> None:
+    """Closing fails when a message of any process is missing."""
+    found = run(tmp_path, "writers-2")
+    assert {line["summary"]["n"] for line in found.values()} == {2}
+    assert not any(line["note"] for line in found.values())
