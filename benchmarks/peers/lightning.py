@@ -57,7 +57,7 @@ class Lightning:
 
     def read(self, folder: Path, ids: str) -> Proof:
         """Return the messages with the ids in a file, each hash checked."""
-        wanted = Path(ids).read_text("ascii").split()
+        wanted = Path(ids).read_text("utf-8").split()
         found = list(_read(LightningWriter(folder, "nosync"), map(bytes.fromhex, wanted)))
         return lambda: Work(len(found), characters(map(loads, found)))
 

@@ -148,7 +148,7 @@ class Addressed(Plain):
         """Return the messages with the ids in a file, each hash checked."""
         run = connect(folder, "NORMAL").execute
         found = []
-        for each in map(bytes.fromhex, Path(ids).read_text("ascii").split()):
+        for each in map(bytes.fromhex, Path(ids).read_text("utf-8").split()):
             [data] = run("SELECT data FROM blobs WHERE hash = ?", (each,)).fetchone()
             found.append(verified(data, each))
         return lambda: Work(len(found), characters(map(loads, found)))

@@ -99,7 +99,7 @@ class Trace:
     def read(self, folder: Path, ids: str) -> Proof:
         """Return content by id."""
         objects = _open(folder).store.objects
-        wanted = Path(ids).read_text("ascii").split()
+        wanted = Path(ids).read_text("utf-8").split()
         found = [read_content(bytes.fromhex(each), objects.read) for each in wanted]
         return lambda: Work(len(found), sum(len(text_of(each)) for each in found))
 
@@ -151,10 +151,14 @@ class TraceWriter:
         self._repo.close()
 
     def _append(self, messages: list[Message]) -> None:
-        self._repo.commit(messages)
+        if len(messages) > 1:
+            self._repo.commit(messages)
+        else:
+            [message] = messages
+            self._repo.append(message.role, message.parts, id=message.id)
 
     def _append_and_compile(self, messages: list[Message]) -> None:
-        self._repo.commit(messages)
+        self._append(messages)
         context = self._repo.compile()
         if not len(context) or context.messages[-1].parts != messages[-1].parts:
             raise ValueError("the last message is not the one that was appended")
