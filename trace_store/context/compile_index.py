@@ -32,7 +32,7 @@ Column = DiskColumn | MemoryColumn
 START = bytes(OID_BYTES)
 """The prefix hash of a context without messages."""
 NO_GENERATION = bytes(16)
-_BATCH = 256
+_BATCH = 2048
 
 
 @value
@@ -89,24 +89,35 @@ class IndexView:
 
     def messages(self, start: int = 0, stop: int | None = None) -> Iterator[MessageRecord]:
         """Yield the message records at positions from `start` up to, not including, `stop`."""
+        for block, places in self.blocks(start, stop):
+            for at in places:
+                yield MessageRecord.unpack_from(block, at)
+
+    def blocks(
+        self, start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[bytes, Sequence[int]]]:
+        """Yield blocks of checked records, and the offsets in them of messages.
+
+        They are the messages at positions from `start` up to, not including, `stop`.
+
+        Raises:
+            CorruptIndexError: a record is damaged.
+        """
         left = (self.message_count if stop is None else min(stop, self.message_count)) - start
         if left <= 0:
             return
         number = self.number_of(start)
         size = form.MESSAGE_BYTES
         while left > 0:
-            count = min(_BATCH, self.records - number)
-            data = self.opened.read(form.HEADER_BYTES + number * size, count * size)
-            for at in range(0, count * size, size):
-                record = MessageRecord.unpack(data[at : at + size])
-                if record.is_message:
-                    yield record
-                    left -= 1
-                    if not left:
-                        return
-            number += count
+            count = min(_BATCH, self.records - number, left)
             if not count:
                 raise CorruptIndexError("the index ends before its context does")
+            block = self.opened.read(form.HEADER_BYTES + number * size, count * size)
+            places = form.message_places(block)
+            left -= len(places)
+            number += count
+            if places:
+                yield block, places
 
     def tools_commit(self) -> bytes | None:
         """Return the commit that set the tools in force, or None."""

@@ -6,10 +6,18 @@ counts no token until somebody asks for tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from trace_store.context.compile_index import IndexView
-from trace_store.context.index_records import GHOST, LABELLED, MessageRecord, TokenRecord
+from trace_store.context.folding import ReadCommit
+from trace_store.context.index_records import (
+    GHOST,
+    LABELLED,
+    MessageRecord,
+    TokenRecord,
+    ordinal_at,
+)
+from trace_store.context.loading import Loader, Said
 from trace_store.context.plain import PlainContext, RenderableContext, source_of_sum
 from trace_store.context.tokens import REPLY_TOKENS, TokenCounting, Tokenizer
 from trace_store.context.wording import find_message, find_wording, ghost_text
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
         """Where a message reads from: objects and commits."""
 
         def read(self, oid: bytes) -> bytes: ...
+        def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]: ...
         def read_commit(self, oid: bytes) -> Commit: ...
         def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]: ...
 
@@ -37,24 +46,44 @@ if TYPE_CHECKING:
         def token_total(self, view: IndexView) -> TokenRecord: ...
 
 
+class Reading:
+    """What the messages of one context have in common: where they read from, and what was read ahead."""
+
+    __slots__ = ("loader", "source", "tip")
+
+    def __init__(self, source: MessageSource, tip: bytes | None) -> None:
+        self.source = source
+        self.tip = tip
+        self.loader = Loader(source.read_many)
+
+
 class CompiledMessage:
-    """One message of a context. It has what `Message` has, and where it comes from.
+    """One message of a context. It has what `Message` has, and where it comes from."""
 
-    Attributes:
-        position: its place in the context, from 0.
-    """
+    __slots__ = ("_at", "_block", "_reading", "_said", "_stored")
+    _said: Said
+    _stored: Mapping[str, Any]
 
-    __slots__ = ("_parts", "_source", "_stored", "_tip", "position", "record")
+    def __init__(self, reading: Reading, block: bytes, at: int) -> None:
+        # A context has very many of these: what a message is stays in the records until it is asked for.
+        self._reading = reading
+        self._block = block
+        self._at = at
 
-    def __init__(
-        self, source: MessageSource, tip: bytes | None, record: MessageRecord, position: int
-    ) -> None:
-        self._source = source
-        self._tip = tip
-        self._parts: tuple[Part, ...] | None = None
-        self._stored: Mapping[str, Any] | None = None
-        self.record = record
-        self.position = position
+    @classmethod
+    def of(cls, source: MessageSource, tip: bytes | None, record: MessageRecord) -> CompiledMessage:
+        """Return the message of a record that stands alone."""
+        return cls(Reading(source, tip), record.pack(), 0)
+
+    @property
+    def record(self) -> MessageRecord:
+        """The record of the index."""
+        return MessageRecord.unpack_from(self._block, self._at)
+
+    @property
+    def position(self) -> int:
+        """The place in the context, from 0."""
+        return ordinal_at(self._block, self._at) - 1
 
     @property
     def role(self) -> str:
@@ -79,41 +108,40 @@ class CompiledMessage:
     @property
     def address(self) -> tuple[ObjectId, int]:
         """The message's address: (commit that created it, number there)."""
-        return ObjectId(self.record.commit), self.record.number
+        record = self.record
+        return ObjectId(record.commit), record.number
 
     @property
     def labels(self) -> frozenset[str]:
         """The message's labels."""
-        if not self.record.flags & LABELLED or self._tip is None:
+        record, reading = self.record, self._reading
+        if not record.flags & LABELLED or reading.tip is None:
             return frozenset()
-        return self._source.labels(self._tip, (self.record.commit, self.record.number))
+        return reading.source.labels(reading.tip, (record.commit, record.number))
 
     @property
     def stored(self) -> Mapping[str, Any]:
         """The message in stored form, with the wording that counts."""
-        if self._stored is None:
-            record, read_commit = self.record, self._source.read_commit
-            stored = dict(find_message((record.commit, record.number), read_commit))
-            place = (record.place_commit, record.place_number)
-            if place != (record.commit, record.number):
-                stored["parts"] = find_wording(place, read_commit)
-            self._stored = stored
+        try:
+            return self._stored
+        except AttributeError:
+            self._stored = stored_message(self.record, self._reading.source.read_commit)
         return self._stored
 
     @property
     def name(self) -> str:
         """The speaker's name, or ""."""
-        return str(self.stored.get("name", ""))
+        return self._content()[0]
 
     @property
     def model(self) -> str:
         """The model that made it, or ""."""
-        return str(self.stored.get("model", ""))
+        return self._content()[1]
 
     @property
     def id(self) -> str:
         """The provider's id, or ""."""
-        return str(self.stored.get("id", ""))
+        return self._content()[2]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -123,12 +151,7 @@ class CompiledMessage:
             ObjectNotFoundError: its content is not here.
             CorruptObjectError: its content is damaged.
         """
-        if self._parts is None:
-            if self.ghost:
-                self._parts = (Text(ghost_text((self.record.commit, self.record.number))),)
-            else:
-                self._parts = load_parts(self.stored["parts"], self._source.read)
-        return self._parts
+        return self._content()[3]
 
     @property
     def text(self) -> str:
@@ -145,6 +168,36 @@ class CompiledMessage:
         commit, number = self.address
         return f"CompiledMessage({self.role!r}, address='{commit.short()}.{number}')"
 
+    def _content(self) -> Said:
+        try:
+            return self._said
+        except AttributeError:
+            pass
+        said = self._reading.loader.load(self.position + 1, self._block, self._at)
+        if said is None:
+            stored = self.stored
+            record = self.record
+            if record.flags & GHOST:
+                parts: tuple[Part, ...] = (Text(ghost_text((record.commit, record.number))),)
+            else:
+                parts = load_parts(stored["parts"], self._reading.source.read)
+            said = (stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts)
+        self._said = said
+        return said
+
+
+def stored_message(record: MessageRecord, read_commit: ReadCommit) -> Mapping[str, Any]:
+    """Return a message in stored form, with the wording that counts.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: a commit is not here, or damaged, or has no such message.
+    """
+    stored = find_message((record.commit, record.number), read_commit)
+    place = (record.place_commit, record.place_number)
+    if place != (record.commit, record.number):
+        return {**stored, "parts": find_wording(place, read_commit)}
+    return stored
+
 
 class CompiledMessages(Sequence[CompiledMessage]):
     """The messages of a context, made as they are asked for."""
@@ -159,8 +212,7 @@ class CompiledMessages(Sequence[CompiledMessage]):
         return self._view.message_count
 
     def __iter__(self) -> Iterator[CompiledMessage]:
-        for position, record in enumerate(self._view.messages()):
-            yield CompiledMessage(self._source, self._view.tip, record, position)
+        return self._range(0, len(self))
 
     if TYPE_CHECKING:
 
@@ -174,16 +226,17 @@ class CompiledMessages(Sequence[CompiledMessage]):
             start, stop, step = index.indices(len(self))
             if step != 1:
                 return [self[i] for i in range(start, stop, step)]
-            records = self._view.messages(start, stop)
-            return [
-                CompiledMessage(self._source, self._view.tip, record, start + i)
-                for i, record in enumerate(records)
-            ]
+            return list(self._range(start, stop))
         position = index + len(self) if index < 0 else index
         if not 0 <= position < len(self):
             raise IndexError(index)
-        record = next(self._view.messages(position, position + 1))
-        return CompiledMessage(self._source, self._view.tip, record, position)
+        return next(self._range(position, position + 1))
+
+    def _range(self, start: int, stop: int) -> Iterator[CompiledMessage]:
+        # Messages of one list read ahead for each other; other lists are walked at a pace of their own.
+        reading = Reading(self._source, self._view.tip)
+        for block, places in self._view.blocks(start, stop):
+            yield from [CompiledMessage(reading, block, at) for at in places]
 
 
 MessageLike = CompiledMessage | Message

@@ -12,7 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from trace_store import revision as revisions
 from trace_store.columns import DiskColumn, MemoryColumn
 from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
-from trace_store.context.compiled import CompiledContext, CompiledMessage, load_tools
+from trace_store.context.compiled import (
+    CompiledContext,
+    CompiledMessage,
+    load_tools,
+    stored_message,
+)
 from trace_store.context.folding import Fold, fold
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.token_column import TokenColumn
@@ -281,6 +286,9 @@ class _Source:
     def read(self, oid: bytes) -> bytes:
         return self._compiler.store.objects.read(oid)
 
+    def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
+        return self._compiler.store.objects.read_many(oids)
+
     def read_commit(self, oid: bytes) -> Commit:
         return self._compiler.read_commit(oid)
 
@@ -308,8 +316,8 @@ class _Source:
                 text = ghost_text((record.commit, record.number))
                 yield MessageTokens(text=tokenizer.count(text), framing=MESSAGE_TOKENS)
             else:
-                message = CompiledMessage(self, None, record, 0)
-                yield count_stored_message(tokenizer, message.stored, self.read, memo)
+                stored = stored_message(record, self.read_commit)
+                yield count_stored_message(tokenizer, stored, self.read, memo)
         memo.flush()
 
     def _memo(self, tokenizer: Tokenizer, number: int) -> TokenMemo:

@@ -1,7 +1,8 @@
 """The records of the compile index, to the byte.
 
 Rule: numbers and bytes only; what they mean for a context is in `compile_index.py`. Integers are little-endian. The
-checksum is CRC-32 begun with SEED, so that a run of zeros, which a crash may leave, never validates.
+checksum is CRC-32 begun with SEED, so that a run of zeros, which a crash may leave, never validates, and that the
+CRC-32 of a run of whole records, begun with SEED, is SEED.
 
 A column begins with a header of 64 bytes:
 
@@ -36,13 +37,20 @@ from trace_store.objects.message import KINDS, ROLES
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED
 from trace_store.values import value
 
-VERSION = 1
-SEED = 0x54524958
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+VERSION = 2
+SEED = 0x2144DF1C
+"""What the CRC-32 of any bytes and their own CRC-32 is: records behind each other check as one."""
 MESSAGES_MAGIC = b"TRIX"
 TOKENS_MAGIC = b"TRTK"
 
 _HEADER = struct.Struct("<4sHHQ16s28sI")
 _MESSAGE = struct.Struct("<32sI32sIHBBI32sQII")
+_PLACE = struct.Struct("<32sI36xH38xQ8x")
+_LEAN = struct.Struct("<72xH38xQ8x")
 _TOKENS = struct.Struct("<IIQQ4sI")
 HEADER_BYTES = _HEADER.size
 MESSAGE_BYTES = _MESSAGE.size
@@ -162,8 +170,13 @@ class MessageRecord:
             CorruptIndexError: it is damaged.
         """
         _check(data, MESSAGE_BYTES)
+        return cls.unpack_from(data, 0)
+
+    @classmethod
+    def unpack_from(cls, block: bytes, at: int) -> MessageRecord:
+        """Return a record of a block whose checksums were looked at before; errors as in `unpack`."""
         (commit, number, place_commit, place_number, flags, role, kind, tools, prefix, ordinal) = (
-            _MESSAGE.unpack(data)[:10]
+            _MESSAGE.unpack_from(block, at)[:10]
         )
         if role >= len(ROLES) or kind >= len(KINDS):
             raise CorruptIndexError("an index record is damaged")
@@ -179,6 +192,33 @@ class MessageRecord:
             prefix,
             ordinal,
         )
+
+
+def ordinal_at(block: bytes, at: int) -> int:
+    """Return the ordinal of a record."""
+    ordinal: int = _LEAN.unpack_from(block, at)[1]
+    return ordinal
+
+
+def unpack_places(block: bytes) -> Iterator[tuple[bytes, int, int, int]]:
+    """Yield (commit, number, flags, ordinal) of records whose checksums were looked at before."""
+    return _PLACE.iter_unpack(block)
+
+
+def message_places(block: bytes) -> Sequence[int]:
+    """Return the offsets of the messages in a block of records.
+
+    Raises:
+        CorruptIndexError: a record is damaged, or the last is cut off.
+    """
+    # After a record with its checksum the running CRC is SEED again, so one look checks them all.
+    if len(block) % MESSAGE_BYTES or zlib.crc32(block, SEED) != SEED:
+        raise CorruptIndexError("an index record is damaged")
+    first, last = _LEAN.unpack_from(block), _LEAN.unpack_from(block, len(block) - MESSAGE_BYTES)
+    if not first[0] & MARKER and last[1] - first[1] == len(block) // MESSAGE_BYTES - 1:
+        return range(0, len(block), MESSAGE_BYTES)  # no marker counts as a message
+    flags = _LEAN.iter_unpack(block)
+    return [at * MESSAGE_BYTES for at, fields in enumerate(flags) if not fields[0] & MARKER]
 
 
 def priority_flag(priority: str) -> int:

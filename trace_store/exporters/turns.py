@@ -5,7 +5,7 @@ Rule: reads commits along first parents, and no content.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trace_store.context.compiled import CompiledContext, CompiledMessage
@@ -17,7 +17,7 @@ from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import SKIPPED, Turn
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId
+from trace_store.oid import OID_BYTES, ObjectId
 
 ANSWERER = "assistant"
 
@@ -76,10 +76,10 @@ def _with_hidden(
             role=entry.message["role"],
             kind=entry.message.get("kind", "freeform"),
             tools=0,
-            prefix=b"",
-            ordinal=0,
+            prefix=bytes(OID_BYTES),
+            ordinal=position + 1,
         )
-        message = CompiledMessage(source, tip, record, position)
+        message = CompiledMessage.of(source, tip, record)
         found.append((key, message, entry.hidden or SKIPPED))
     found.sort(key=lambda each: each[0])
     return [(message, why) for _, message, why in found]
@@ -153,6 +153,9 @@ class _HiddenSource:
 
     def read(self, oid: bytes) -> bytes:
         return self._contexts.store.objects.read(oid)
+
+    def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
+        return self._contexts.store.objects.read_many(oids)
 
     def read_commit(self, oid: bytes) -> Commit:
         return self._contexts.read_commit(oid)

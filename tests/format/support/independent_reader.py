@@ -472,7 +472,7 @@ class TokenRecord(NamedTuple):
 
 
 def _checked(data: bytes) -> bytes:
-    assert zlib.crc32(data[:-4], 0x54524958) == int.from_bytes(data[-4:], "little")
+    assert zlib.crc32(data[:-4], 0x2144DF1C) == int.from_bytes(data[-4:], "little")
     return data
 
 
@@ -489,7 +489,7 @@ def _column(file: bytes) -> tuple[Header, list[bytes]]:
 def read_messages_column(file: bytes) -> tuple[Header, list[MessageRecord]]:
     """Return the header and the records of a messages column."""
     header, records = _column(file)
-    assert header[:3] == (b"TRIX", 1, 128)
+    assert header[:3] == (b"TRIX", 2, 128)
     found = []
     for record in records:
         fields = struct.unpack("<32sI32sIHBBI32sQII", record)
@@ -501,7 +501,7 @@ def read_messages_column(file: bytes) -> tuple[Header, list[MessageRecord]]:
 def read_tokens_column(file: bytes) -> tuple[Header, list[TokenRecord]]:
     """Return the header and the records of a tokens column."""
     header, records = _column(file)
-    assert header[:4] == (b"TRTK", 1, 32, 0)
+    assert header[:4] == (b"TRTK", 2, 32, 0)
     return header, [TokenRecord(*struct.unpack("<IIQQ4sI", record)[:5]) for record in records]
 
 
