@@ -14,6 +14,7 @@ from benchmarks.ground import Ground, sweep
 from benchmarks.job import Job
 from benchmarks.jobs import JOBS
 from benchmarks.messages import REAL, VARIANTS
+from benchmarks.profiling import Profiling, top
 from benchmarks.report import ratios, tables, write_page
 from benchmarks.running import run
 
@@ -28,6 +29,9 @@ def main(arguments: list[str]) -> int:
         for job in JOBS:
             print(f"{job.name:14} {', '.join(_short(each) for each in job.sizes):14} {job.title}")
             print(" " * 29 + "; ".join(each.name for each in job.contestants))
+        return 0
+    if options.profile:
+        _profile(options)
         return 0
     if options.report is None:
         output = options.resume or options.output or options.work / "results.jsonl"
@@ -48,9 +52,33 @@ def main(arguments: list[str]) -> int:
 
 def _measure(options: argparse.Namespace, output: Path, command: str) -> set[tuple[str, int, str]]:
     """Run the chosen jobs, add to the result file and return which they were."""
-    sweep(options.work)
     done = results.read(options.resume) if options.resume else {}
     chosen: set[tuple[str, int, str]] = set()
+    for job, ground in _chosen(options):
+        group = (job.name, ground.size, ground.variant)
+        chosen.add(group)
+        if not all(results.Key(*group, each.name) in done for each in job.contestants):
+            _run(job, ground, options, output, command)
+    return chosen
+
+
+def _profile(options: argparse.Namespace) -> None:
+    """Print where the time of Trace goes in the chosen jobs."""
+    for job, ground in _chosen(options):
+        for each in job.contestants:
+            if not each.peer.startswith("trace"):
+                continue
+            sampler = each.start(ground, each.peer)
+            if isinstance(sampler, Profiling):
+                file = ground.work / "profile"
+                sampler.profile(file)
+                print(f"{job.name}: {each.name}\n{top(file)}")
+            sampler.close()
+
+
+def _chosen(options: argparse.Namespace) -> Iterator[tuple[Job, Ground]]:
+    """Yield the chosen jobs, with the chosen contestants, at each size and variant."""
+    sweep(options.work)
     for job in JOBS:
         if options.job and job.name not in options.job:
             continue
@@ -59,7 +87,6 @@ def _measure(options: argparse.Namespace, output: Path, command: str) -> set[tup
         )
         if not kept:
             continue
-        job = job._replace(contestants=kept)
         sizes = [QUICK_SIZE] if options.quick else options.size or job.sizes
         for variant, size in _grounds(options, job, sizes):
             _say(f"{job.name}, {size} messages, {variant}")
@@ -71,11 +98,7 @@ def _measure(options: argparse.Namespace, output: Path, command: str) -> set[tup
                 limit=options.limit,
                 real=tuple(options.transcripts),
             )
-            group = (job.name, ground.size, variant)
-            chosen.add(group)
-            if not all(results.Key(*group, each.name) in done for each in kept):
-                _run(job, ground, options, output, command)
-    return chosen
+            yield job._replace(contestants=kept), ground
 
 
 def _grounds(
@@ -201,6 +224,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="measure nothing; print the tables of a result file",
     )
+    add("--profile", action="store_true", help="measure nothing; print where Trace spends its time")
     add(
         "--page",
         type=Path,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from benchmarks.ground import Ground
@@ -14,6 +15,9 @@ from benchmarks.job import Contestant, Sampler
 from benchmarks.messages import FOLLOWING
 from benchmarks.model import Turn, Unavailable, Work, Writer
 from benchmarks.peers import load
+from benchmarks.profiling import profiled
+
+PROFILED_MESSAGES = 1000
 
 
 class Appending:
@@ -38,12 +42,23 @@ class Appending:
         self._writer.append(messages)
         return (time.perf_counter() - began) / self._batch
 
+    def profile(self, file: Path) -> None:
+        count = PROFILED_MESSAGES // self._batch
+        taken = [
+            [self._writer.prepare(self._next()) for _ in range(self._batch)] for _ in range(count)
+        ]
+        profiled(file, self._append_all, taken)
+
     def close(self) -> None:
         held = self._writer.count()
         self._writer.close()
         self._ground.discard(self._folder)
         if held != self.reached + self._given:
             raise AssertionError(f"{held} messages where {self.reached + self._given} were stored")
+
+    def _append_all(self, taken: list[list[Any]]) -> None:
+        for messages in taken:
+            self._writer.append(messages)
 
     def _next(self) -> Turn:
         turn = self._turns[self._given % len(self._turns)]
@@ -73,15 +88,27 @@ class Cold:
         self.work: Work | None = None
         self.told: dict[str, Any] = {}
         self._measure = measure
-        asked = [peer, task, str(built.folder), json.dumps(options)]
-        self._command = [sys.executable, "-m", "benchmarks.worker", "run", *asked]
+        self._asked = peer, task, str(built.folder)
+        self._options = options
         self._limit = ground.limit
         self.sample()  # brings the files into memory, and lets a store write its caches
 
     def sample(self) -> float:
+        self.told = self._run(self._options)
+        self.work = Work(*self.told["work"]) if self.told["work"] else None
+        return self._measure(self.told)
+
+    def profile(self, file: Path) -> None:
+        self._run({**self._options, "profile": str(file)})
+
+    def close(self) -> None:
+        pass
+
+    def _run(self, options: dict[str, Any]) -> dict[str, Any]:
+        command = [sys.executable, "-m", "benchmarks.worker", "run", *self._asked]
         try:
             run = subprocess.run(
-                self._command,
+                [*command, json.dumps(options)],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -93,12 +120,8 @@ class Cold:
         if run.returncode:
             last = run.stderr.strip().splitlines()[-1:] or ["no word"]
             raise Unavailable(f"failed: {last[0][:200]}")
-        self.told = json.loads(run.stdout)
-        self.work = Work(*self.told["work"]) if self.told["work"] else None
-        return self._measure(self.told)
-
-    def close(self) -> None:
-        pass
+        told: dict[str, Any] = json.loads(run.stdout)
+        return told
 
 
 class Single:

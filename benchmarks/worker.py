@@ -11,6 +11,7 @@ given, and answers with a line.
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 from benchmarks.ground import Limited
 from benchmarks.model import Writer
 from benchmarks.peers import load
+from benchmarks.profiling import profiled
 
 
 def build(name: str, folder: Path, data: Path, count: int, seconds: float) -> None:
@@ -41,10 +43,14 @@ def build(name: str, folder: Path, data: Path, count: int, seconds: float) -> No
 def run(name: str, task: str, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Run one task of a peer and return seconds, what was done, memory that it took and modules imported meanwhile.
 
-    With the option "sink" the task is given a pipe that another process empties.
+    With the option "sink" the task is given a pipe that another process empties; with "profile" a profile is written
+    to that file, and the seconds are no measure.
     """
     peer = load(name)
     work = getattr(peer, task)
+    profile = options.pop("profile", "")
+    if profile:
+        work = functools.partial(profiled, Path(profile), work)
     sink = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     if options.pop("sink", False) and sink.stdin:
         options["sink"] = sink.stdin.fileno()

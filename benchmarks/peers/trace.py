@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-import backports.zstd  # noqa: F401  what Trace imports late is an import all the same
+# What Trace imports late is an import all the same.
+import backports.zstd  # noqa: F401
+import msgpack  # noqa: F401
 
 import trace_store
 from benchmarks.model import Proof, Turn, Work, write_ids

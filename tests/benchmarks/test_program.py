@@ -101,7 +101,7 @@ def test_a_run_goes_on_where_it_stopped(
     main(["--report", str(file), "--json"])
     told = json.loads(capsys.readouterr().out)
     assert told["targets"][0]["text"] == "non-durable append"
-    assert set(told["targets"][0]["ratio"]) == {"n", "median", "p10", "p90"}
+    assert set(told["targets"][0]["ratio"]) == {"n", "median", "p10", "p90", "of_p10"}
     assert {each["contestant"] for each in told["ratios"]} == {
         "SQLite NORMAL, content-addressed",
         "SQLite NORMAL, plain table",
@@ -133,7 +133,7 @@ def test_a_size_is_a_number_of_messages(size: str, capsys: pytest.CaptureFixture
 
 
 def test_targets_are_met_or_not() -> None:
-    ratio = {"n": 3, "median": 2.0, "p10": 1.9, "p90": 2.1}
+    ratio = {"n": 3, "median": 2.0, "p10": 1.9, "p90": 2.1, "of_p10": 2.5}
     long, short = "Trace, the long history", "Trace, 100 messages"
     lines = dict(
         [
@@ -147,14 +147,17 @@ def test_targets_are_met_or_not() -> None:
     )
     text = tables(lines)
     assert (
-        "content-addressed | 10,000 repetitive | **2.00x** (1.90–2.10) | 1.5x | 2.4x | yes |"
+        "content-addressed | 10,000 repetitive | **2.00x** (1.90–2.10) | 2.50x | 1.5x | 2.4x | yes |"
         in text
     )
-    assert "pygit2, fsync | 10,000 repetitive | **2.00x** (1.90–2.10) | 8x |  | **no** |" in text
-    assert "**0.50x** (0.48–0.53) | at most 1.1x | at most 1x | yes |" in text
+    assert (
+        "pygit2, fsync | 10,000 repetitive | **2.00x** (1.90–2.10) | 2.50x | 8x |  | **no** |"
+        in text
+    )
+    assert "**0.50x** (0.48–0.53) | 0.40x | at most 1.1x | at most 1x | yes |" in text
     assert "| dulwich |  |  |  |  | not installed: dulwich |" in text
     assert "Measured 2026-01-02 on a, 2 cores, b, c, d; load average 0.1 to 0.2." in text
-    assert "| durable append | git plumbing, fsync | 10,000 repetitive | not measured |" in text
+    assert "| durable append | git plumbing, fsync | 10,000 repetitive | not measured |  |" in text
     met = {row["against"]: row["met"] for row in ratios(lines)["targets"] if row["ratio"]}
     assert met == {"SQLite FULL, content-addressed": True, "pygit2, fsync": False, short: True}
 
@@ -207,3 +210,13 @@ def test_cold_tasks_of_trace_import_nothing(work: Path, task: str) -> None:
     cold = Cold(Ground(work, "repetitive", 60), "trace", task)
     cold.sample()
     assert cold.told["late_imports"] == []
+
+
+@pytest.mark.parametrize(("job", "function"), [("append", "fdatasync"), ("tail", "compile")])
+def test_a_profile_names_functions(
+    work: Path, job: str, function: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called(work, "--job", job, "--profile")
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{job}: Trace")
+    assert function in printed

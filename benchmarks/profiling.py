@@ -1,0 +1,36 @@
+"""Where the time of Trace's contestants goes, function by function."""
+
+from __future__ import annotations
+
+import cProfile
+import io
+import pstats
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+SHOWN = 40
+
+
+@runtime_checkable
+class Profiling(Protocol):
+    """A sampler that can profile its sample."""
+
+    def profile(self, file: Path) -> None:
+        """Write a profile of one sample, or of several when one is short."""
+        ...
+
+
+def profiled(file: Path, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a function, write the profile of it to a file and return what it returned."""
+    profile = cProfile.Profile()
+    found = profile.runcall(work, *arguments, **options)
+    profile.dump_stats(file)
+    return found
+
+
+def top(file: Path) -> str:
+    """Return the functions of a profile in which most time was spent."""
+    text = io.StringIO()
+    pstats.Stats(str(file), stream=text).strip_dirs().sort_stats("tottime").print_stats(SHOWN)
+    return text.getvalue()
