@@ -66,6 +66,7 @@ class ErrorCode:
     BUDGET = "budget"
     CORRUPT_BUNDLE = "corrupt-bundle"
     INVALID_ADDRESS = "invalid-address"
+    TOO_LARGE = "too-large"
 
 
 class TraceError(Exception):

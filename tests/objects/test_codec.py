@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import blake3
 import msgpack
@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from trace_store.errors import CorruptObjectError, InvalidInputError
 from trace_store.objects import codec
-from trace_store.objects.commit import Commit, Operation, Tag
+from trace_store.objects.codec import MAXIMUM_ELEMENTS
+from trace_store.objects.commit import Commit, Operation, Tag, encode_appending
 from trace_store.objects.content import Gathering, bytes_of, read_content, text_of
 from trace_store.oid import ObjectId, hash_object
 
@@ -189,3 +190,26 @@ def test_operations_of_the_wrong_shape_are_refused(name: str, fields: dict[str, 
     data = Commit([], "ada", 1, [Operation(name, fields)]).encode()
     with pytest.raises(CorruptObjectError, match=name):
         Commit.decode(data)
+
+
+class TestTooMuch:
+    """What a reader would refuse is not written."""
+
+    MESSAGE: ClassVar[dict[str, Any]] = {"parts": [], "role": "user"}
+
+    def test_a_list_with_more_elements_than_are_read(self) -> None:
+        messages = [self.MESSAGE] * MAXIMUM_ELEMENTS
+        whole = encode_appending(None, "ada", 1, messages)
+        assert Commit.decode(whole).encode() == whole
+        messages.append(self.MESSAGE)
+        with pytest.raises(InvalidInputError, match="at most 65,536 elements, not 65,537") as error:
+            encode_appending(None, "ada", 1, messages)
+        assert error.value.code == "too-large"
+        commit = Commit([], "ada", 1, [Operation("append", {"messages": messages})])
+        with pytest.raises(InvalidInputError, match="at most 65,536 elements, not 65,537"):
+            commit.encode()
+
+    def test_more_bytes_than_are_read(self) -> None:
+        with pytest.raises(InvalidInputError, match="at most 16,777,216 bytes") as error:
+            Commit([], "ada", 1, [], "m" * (1 << 24)).encode()
+        assert error.value.code == "too-large"

@@ -10,7 +10,7 @@ container, and 16 MiB a structured object.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError, InvalidInputError
+from trace_store.errors import CorruptObjectError, ErrorCode, InvalidInputError
 from trace_store.oid import OID_BYTES, ObjectId
 
 MAXIMUM_DEPTH = 64
@@ -61,6 +61,31 @@ def encode_ordered(value: Any) -> bytes:
         return msgpack.packb(value, use_bin_type=True)  # type: ignore[no-any-return]
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidInputError(f"cannot be stored: {error}") from error
+
+
+def check_readable(value: Any, size: int) -> None:
+    """Accept a structured object of so many bytes that `decode` will take.
+
+    Raises:
+        InvalidInputError: it has more elements or bytes than one object may.
+    """
+    if size <= MAXIMUM_ELEMENTS:
+        return  # an element takes a byte at least
+    if size > MAXIMUM_STRUCTURE_BYTES:
+        raise InvalidInputError(
+            f"a commit, tag or list takes at most {MAXIMUM_STRUCTURE_BYTES:,} bytes, not {size:,}",
+            code=ErrorCode.TOO_LARGE,
+        )
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        if len(value) > MAXIMUM_ELEMENTS:
+            raise InvalidInputError(
+                f"a list in an object has at most {MAXIMUM_ELEMENTS:,} elements, not {len(value):,}",
+                code=ErrorCode.TOO_LARGE,
+            )
+        inner = value.values() if isinstance(value, dict) else value
+        stack.extend(item for item in inner if isinstance(item, dict | list | tuple))
 
 
 def decode(data: bytes) -> list[Any]:

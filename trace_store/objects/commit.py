@@ -7,7 +7,14 @@ Rule: pure values. A commit's map is `author`, `ops`, `parents`, `time` and, whe
 from __future__ import annotations
 
 from trace_store.errors import CorruptObjectError
-from trace_store.objects.codec import COMMIT, TAG, decode, encode, encode_ordered
+from trace_store.objects.codec import (
+    COMMIT,
+    TAG,
+    check_readable,
+    decode,
+    encode,
+    encode_ordered,
+)
 from trace_store.objects.shapes import check_operation
 from trace_store.oid import OID_BYTES, ObjectId
 
@@ -75,7 +82,7 @@ class Commit:
         """Return the canonical bytes.
 
         Raises:
-            InvalidInputError: a value cannot be stored.
+            InvalidInputError: a value cannot be stored, or there are more than one object may have.
         """
         fields: dict[str, Any] = dict(self._unknown)
         fields["author"] = self.author
@@ -88,7 +95,7 @@ class Commit:
             fields["message"] = self.message
         if self.meta:
             fields["meta"] = self.meta
-        return encode([COMMIT, fields])
+        return _encode_object([COMMIT, fields])
 
     @classmethod
     def decode(cls, data: bytes) -> Commit:
@@ -157,7 +164,7 @@ class Tag:
             fields["message"] = self.message
         if self.meta:
             fields["meta"] = self.meta
-        return encode([TAG, fields])
+        return _encode_object([TAG, fields])
 
     @classmethod
     def decode(cls, data: bytes) -> Tag:
@@ -197,7 +204,7 @@ def encode_appending(
         messages: as `store_message` returns them: their keys are in order.
 
     Raises:
-        InvalidInputError: a text cannot be stored.
+        InvalidInputError: a text cannot be stored, or the messages are more than one object may have.
     """
     fields: dict[str, Any] = {"author": author}
     if message:
@@ -205,7 +212,15 @@ def encode_appending(
     fields["ops"] = [["append", {"messages": messages}]]
     fields["parents"] = [] if parent is None else [parent]
     fields["time"] = time
-    return encode_ordered([COMMIT, fields])
+    data = encode_ordered([COMMIT, fields])
+    check_readable(fields, len(data))
+    return data
+
+
+def _encode_object(value: list[Any]) -> bytes:
+    data = encode(value)
+    check_readable(value, len(data))
+    return data
 
 
 def read_commit(oid: bytes, read: Callable[[bytes], bytes]) -> Commit:

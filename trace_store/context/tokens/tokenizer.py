@@ -31,8 +31,10 @@ _ALIGNMENT = 1 << 12
 # Where a text may be cut without changing the count: no pattern of either encoding matches across the
 # boundary between a newline and an ASCII letter or digit. The pieces for letters and digits take no newline
 # as their first character, those that take newlines end with one, and `\s+(?!\S)` and `\s++$` come after or
-# match the same as the pattern for newlines when white space ends with a newline.
-_CUT = r"\n(?=[0-9A-Za-z])"
+# match the same as the pattern for newlines when white space ends with a newline. Nor does one match across
+# the boundary between an ASCII letter or digit and a space, which begins a piece or is one, or between an
+# ASCII letter and a digit: a piece has letters or digits.
+_CUT = r"\n(?=[0-9A-Za-z])|(?<=[0-9A-Za-z])(?= )|(?<=[A-Za-z])(?=[0-9])"
 # Good as part of a file name on every system: one case, no device name, no dot at the end.
 _NAME = r"(?!(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$))[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9_-])?"
 
@@ -218,8 +220,8 @@ def exact_parts(text: str, size: int = PART_CHARACTERS) -> Iterator[str]:
         cut = place.search(text, start + size)
         if cut is None:
             break
-        yield text[start : cut.start() + 1]
-        start = cut.start() + 1
+        yield text[start : cut.end()]
+        start = cut.end()
     yield text[start:]
 
 
