@@ -77,6 +77,8 @@ class Job(NamedTuple):
         contestants: who takes part; those of Trace first.
         rows: the targets that it answers.
         variants: the kinds of transcripts, unless `--variant` says so.
+        base: the contestant that all others are compared with, where it is not Trace; it gives a sample right before
+            each of theirs.
     """
 
     name: str
@@ -87,3 +89,4 @@ class Job(NamedTuple):
     contestants: tuple[Contestant, ...]
     rows: tuple[Row, ...] = ()
     variants: tuple[str, ...] = ("repetitive",)
+    base: str = ""

@@ -178,6 +178,9 @@ def _table(job: Job, variant: str, size: int, lines: Mapping[Key, Line]) -> list
     keys = [Key(job.name, size, variant, each.name) for each in job.contestants]
     chosen = [lines[key] for key in keys if key in lines]
     ours = [x["contestant"] for x in chosen if x["peer"].startswith("trace") and x["summary"]]
+    if job.base:
+        ours = [job.base]
+        chosen = _turned(chosen, job.base)
     head = ["", "median", "p10", "p90", "n", *(f"÷ {name}" for name in ours), ""]
     before, after = chosen[0]["load"]
     return [
@@ -189,6 +192,21 @@ def _table(job: Job, variant: str, size: int, lines: Mapping[Key, Line]) -> list
         _row(head),
         "|---" + "|--:" * (len(head) - 2) + "|---|",
         *(_row(_cells(line, job.unit, ours)) for line in chosen),
+    ]
+
+
+def _turned(chosen: list[Line], base: str) -> list[Line]:
+    """Give each line its ratio to the base, which the base's own line has the other way round."""
+    against = {
+        name: r for x in chosen if x["contestant"] == base for name, r in x["ratios"].items()
+    }
+    turned = {
+        name: {"median": 1 / r["median"], "p10": 1 / r["p90"], "p90": 1 / r["p10"]}
+        for name, r in against.items()
+    }
+    return [
+        {**x, "ratios": {base: turned[x["contestant"]]} if x["contestant"] in turned else {}}
+        for x in chosen
     ]
 
 

@@ -37,12 +37,18 @@ class Outcome(NamedTuple):
 
 
 class _Runner:
-    """A contestant while it runs."""
+    """A contestant while it runs.
+
+    Attributes:
+        samples: by round; those of a job's base are numbered through.
+        base: the samples of the job's base that were taken right before its own, by round.
+    """
 
     def __init__(self, contestant: Contestant) -> None:
         self.contestant = contestant
         self.sampler: Sampler | None = None
         self.samples: dict[int, float] = {}
+        self.base: dict[int, float] = {}
         self.seconds = 0.0
         self.reached = 0
         self.note = ""
@@ -98,23 +104,29 @@ def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
         for runner in runners:
             runner.start(ground)
         order = list(runners)
+        base = next((each for each in runners if each.contestant.name == job.base), None)
         chance = random.Random(ground.seed)
         for round_ in range(rounds):
             chance.shuffle(order)
             for runner in order:
-                if round_ % runner.every(rounds) == 0:
-                    runner.sample(round_, ground.limit)
+                if runner is base or round_ % runner.every(rounds):
+                    continue
+                if base is not None:
+                    number = len(base.samples)
+                    base.sample(number, ground.limit)
+                    runner.base[round_] = base.samples.get(number, 0.0)
+                runner.sample(round_, ground.limit)
     finally:
         for runner in runners:
             runner.finish()
-    return _outcomes(runners)
+    return _outcomes(runners, job.base)
 
 
 def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
 
 
-def _outcomes(runners: list[_Runner]) -> list[Outcome]:
+def _outcomes(runners: list[_Runner], base: str) -> list[Outcome]:
     ours = [each for each in runners if each.contestant.peer.startswith("trace")]
     works = [each.work for each in ours if each.work]
     found = []
@@ -124,7 +136,9 @@ def _outcomes(runners: list[_Runner]) -> list[Outcome]:
             note = f"did other work: {tuple(each.work)}, not {tuple(works[0])}"
         ratios: dict[str, dict[str, Any]] = {}
         for mine in ours:
-            ratio = paired(each.samples, mine.samples) if mine is not each else None
+            if mine is each or (base and each.contestant.name != base):
+                continue
+            ratio = paired(mine.base if base else each.samples, mine.samples)
             if ratio:
                 ratios[mine.contestant.name] = ratio
         found.append(

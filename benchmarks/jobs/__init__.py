@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from benchmarks.job import Job
-from benchmarks.jobs import appends, compiles, growth, history, imports, sizes, tracked, writers
+from benchmarks.jobs import (
+    appends,
+    compiles,
+    growth,
+    history,
+    imports,
+    sizes,
+    startup,
+    tracked,
+    writers,
+)
 
 JOBS: tuple[Job, ...] = (
     *appends.JOBS,
@@ -14,4 +24,5 @@ JOBS: tuple[Job, ...] = (
     *imports.JOBS,
     *sizes.JOBS,
     *tracked.JOBS,
+    *startup.JOBS,
 )

@@ -127,6 +127,7 @@ class Unpacked(Trace):
         repo = Repo.init(folder, durability="fast", environment=NOBODY)
         for turn in turns:
             repo.commit([as_message(turn)])
+        write_ids(folder, [_content_id(each) for each in repo.compile().messages])
         repo.store.close()
 
     def pack(self, folder: Path) -> None:

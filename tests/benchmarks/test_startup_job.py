@@ -1,0 +1,85 @@
+"""Start-up is measured beside a bare interpreter, in an environment of its own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import installation, results
+from benchmarks.__main__ import main
+from benchmarks.ground import Ground
+from benchmarks.job import Contestant, Job, Sampler
+from benchmarks.jobs import startup
+from benchmarks.model import Unavailable
+from benchmarks.running import run
+from benchmarks.samplers import Single
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class HereInstead(installation.Installation):
+    """This environment in place of one of its own, which takes a package index."""
+
+    def __init__(self, folder: Path) -> None:
+        self.python = sys.executable
+        self.trace = str(folder / "trace")
+        self.environment = {"HOME": str(folder)}
+        script = (
+            f"#!{sys.executable}\nimport sys\nsys.path[:0] = {[str(ROOT), str(ROOT / 'cli')]!r}\n"
+        )
+        script += "from trace_cli.main import main\nsys.exit(main())\n"
+        Path(self.trace).write_text(script, "utf-8")
+        Path(self.trace).chmod(0o755)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the script is one of POSIX")
+@pytest.mark.parametrize("job", ["start", "many"])
+def test_every_command_runs(job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(startup, "installation", lambda work: HereInstead(tmp_path))
+    work = tmp_path / "work"
+    asked = ["--rounds", "1", "--size", "30", "--work", str(work), "--job", job]
+    assert main(asked) == 0
+    found = results.read(work / "results.jsonl")
+    assert not {key.contestant: line["note"] for key, line in found.items() if line["note"]}
+    assert not list((work / "scratch").iterdir())
+
+
+def test_each_sample_has_one_of_the_base_beside_it(tmp_path: Path) -> None:
+    def fixed(name: str, peer: str, value: float) -> Contestant:
+        def start(ground: Ground, peer: str) -> Sampler:
+            return Single(1, value)
+
+        return Contestant(name, peer, start)
+
+    contestants = (fixed("one", "trace", 4.0), fixed("two", "trace", 8.0), fixed("base", "", 2.0))
+    job = Job("job", "a job", "s", (1,), 3, contestants, base="base")
+    ground = Ground(tmp_path, "repetitive", 1)
+    one, two, base = run(job, ground, 3)
+    assert (one.ratios, two.ratios) == ({}, {})
+    assert {name: ratio["median"] for name, ratio in base.ratios.items()} == {
+        "one": 0.5,
+        "two": 0.25,
+    }
+    assert base.summary is not None
+    assert base.summary["n"] == 6
+
+
+def test_an_old_pip_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "_pip", lambda *arguments: "pip 23.2.1 from somewhere")
+    with pytest.raises(Unavailable, match="slow console scripts"):
+        installation.installation(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_pip_fails_with_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: str) -> str:
+        if "install" in arguments:
+            raise Unavailable("pip failed: no index")
+        return "pip 26.3 from somewhere"
+
+    monkeypatch.setattr(installation, "_pip", refuse)
+    with pytest.raises(Unavailable, match="no index"):
+        installation.installation(tmp_path)
+    assert not list(tmp_path.iterdir())
