@@ -5,15 +5,25 @@ from trace_store.doors import door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.tokens import REPLY_TOKENS, get_tokenizer
     from trace_store.context.usage import Usage, model_of, normalise_usage
 
-__all__ = ["ContextCompiler", "Usage", "model_of", "normalise_usage"]
+__all__ = [
+    "REPLY_TOKENS",
+    "ContextCompiler",
+    "Usage",
+    "get_tokenizer",
+    "model_of",
+    "normalise_usage",
+]
 
 __getattr__ = door(
     __name__,
     {
         "ContextCompiler": "compiler",
+        "REPLY_TOKENS": "tokens",
         "Usage": "usage",
+        "get_tokenizer": "tokens",
         "model_of": "usage",
         "normalise_usage": "usage",
     },

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
+from trace_store import context as weighing
 from trace_store import revision as revisions
-from trace_store.context import tokens as weighing
 from trace_store.context.folding import is_append_only
 from trace_store.context.wording import one_line
 from trace_store.graph import ancestors, topological

@@ -16,10 +16,12 @@ valid frame. Kinds below 128 are lasting: a version that does not know one must 
 from __future__ import annotations
 
 import struct
+import sys
 from zlib import crc32
 
 from trace_store.errors import CorruptJournalError, InvalidInputError
-from trace_store.objects.codec import MAXIMUM_ELEMENTS
+from trace_store.objects import small
+from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode_ordered
 from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.ref_names import is_ref_name
 
@@ -201,17 +203,12 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
 
 
 def _frame(kind: int, objects: Sequence[tuple[ObjectId, bytes]], section: dict[str, Any]) -> bytes:
-    import msgpack  # only who writes needs it
-
     pieces = [_COUNT.pack(len(objects))]
     for oid, data in objects:
         pieces.append(_ENTRY.pack(oid, len(data)))
     for _, data in objects:
         pieces.append(data)
-    try:
-        pieces.append(msgpack.packb(section, use_bin_type=True))
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(f"cannot be stored: {error}") from error
+    pieces.append(encode_ordered(section))
     payload = b"".join(pieces)
     if len(payload) > MAXIMUM_FRAME_BYTES:
         raise InvalidInputError(f"{len(payload)} bytes are too many for one transaction")
@@ -245,10 +242,22 @@ def _parse(frame: Frame, payload: memoryview) -> None:
 def _unpack(data: memoryview) -> dict[str, Any]:
     # Not the codec of objects: whoever reads the map looks at every value in it, so a walk over it in search of
     # depth would be a second one.
-    import msgpack  # a command that meets no journal does without
+    section = _plain(data)
+    if not isinstance(section, dict):
+        raise TypeError("not a map")
+    return section
+
+
+def _plain(data: memoryview) -> Any:
+    if "msgpack" not in sys.modules:
+        try:
+            return small.unpack(bytes(data))
+        except small.UnsureError:
+            pass
+    import msgpack
 
     try:
-        section = msgpack.unpackb(
+        return msgpack.unpackb(
             data,
             raw=False,
             strict_map_key=True,
@@ -258,9 +267,6 @@ def _unpack(data: memoryview) -> dict[str, Any]:
         )
     except msgpack.UnpackException as error:
         raise ValueError(f"not msgpack: {error}") from error
-    if not isinstance(section, dict):
-        raise TypeError("not a map")
-    return section
 
 
 def _read_section(frame: Frame, section: dict[str, Any]) -> None:

@@ -10,7 +10,10 @@ container, and 16 MiB a structured object.
 
 from __future__ import annotations
 
+import sys
+
 from trace_store.errors import CorruptObjectError, ErrorCode, InvalidInputError
+from trace_store.objects import small
 from trace_store.oid import OID_BYTES, ObjectId
 
 MAXIMUM_DEPTH = 64
@@ -55,6 +58,11 @@ def encode_ordered(value: Any) -> bytes:
     Raises:
         InvalidInputError: text with lone surrogates, or an integer out of range.
     """
+    if "msgpack" not in sys.modules:
+        try:
+            return small.pack(value)
+        except small.UnsureError:
+            pass
     import msgpack  # as dear as the rest of a plumbing command, which may do without
 
     try:
@@ -94,12 +102,25 @@ def decode(data: bytes) -> list[Any]:
     Raises:
         CorruptObjectError: the bytes are no object, or break a bound.
     """
-    import msgpack
-
     if len(data) > MAXIMUM_STRUCTURE_BYTES and data[:6] not in (_BLOB_HEAD, _SALTED_HEAD):
         raise CorruptObjectError(f"object of {len(data)} bytes is over the bound")
+    value = _unpacked(data)
+    if not isinstance(value, list) or not value or not isinstance(value[0], str):
+        raise CorruptObjectError("not an object: the first element is not a kind")
+    _check_nested(value)
+    return value
+
+
+def _unpacked(data: bytes) -> Any:
+    if "msgpack" not in sys.modules:
+        try:
+            return small.unpack(data)
+        except small.UnsureError:
+            pass
+    import msgpack
+
     try:
-        value = msgpack.unpackb(
+        return msgpack.unpackb(
             data,
             raw=False,
             strict_map_key=True,
@@ -110,10 +131,6 @@ def decode(data: bytes) -> list[Any]:
         )
     except Exception as error:  # msgpack raises ValueError and its kin, and UnicodeDecodeError
         raise CorruptObjectError(f"not a readable object: {type(error).__name__}") from error
-    if not isinstance(value, list) or not value or not isinstance(value[0], str):
-        raise CorruptObjectError("not an object: the first element is not a kind")
-    _check_nested(value)
-    return value
 
 
 def unpack(data: bytes) -> Any:

@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.files import Disk
 
-STORE_ID_BYTES = 16
-
 
 def create(disk: Disk, target: str, store_id: bytes) -> None:
     """Make an empty repository whose `.trace` directory is `target`.

@@ -10,15 +10,20 @@ import os
 import stat
 from _thread import RLock
 
+from trace_store import odb, refs
+from trace_store import store as stores
 from trace_store.config import DEFAULT_BRANCH, Config, new_config
 from trace_store.errors import ClosedError, InvalidInputError, StorageError
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
 from trace_store.journal import Journal
 from trace_store.layout import DIRECTORY_NAME, Layout
-from trace_store.odb import LooseObjects, MemoryObjects, ObjectDatabase, Packs
-from trace_store.refs import BRANCHES, MemoryRefs, RefDatabase, is_ref_name
-from trace_store.store.creation import STORE_ID_BYTES, create
+from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.loose import LooseObjects
+from trace_store.odb.packs import Packs
+from trace_store.ref_names import is_ref_name
+from trace_store.refs.database import RefDatabase
+from trace_store.refs.names import BRANCHES
 from trace_store.store.transactions import (
     DURABILITIES,
     DURABLE,
@@ -36,6 +41,9 @@ if TYPE_CHECKING:
     from trace_store.ident import Clock
     from trace_store.oid import ObjectId
     from trace_store.store.transactions import Build, Make
+
+
+STORE_ID_BYTES = 16
 
 
 class Store:
@@ -69,14 +77,14 @@ class Store:
         self._closed = False
         self._journal: Journal | None = None
         self._transactions: Transactions | MemoryTransactions
-        self.objects: ObjectDatabase | MemoryObjects
-        self.refs: RefDatabase | MemoryRefs
+        self.objects: ObjectDatabase | odb.MemoryObjects
+        self.refs: RefDatabase | refs.MemoryRefs
         branch = config.default_branch
         if not is_ref_name(BRANCHES + branch):
             branch = DEFAULT_BRANCH
         if disk is None or layout is None:
-            self.objects = MemoryObjects()
-            self.refs = MemoryRefs(self.objects, clock, default_branch=branch)
+            self.objects = odb.MemoryObjects()
+            self.refs = refs.MemoryRefs(self.objects, clock, default_branch=branch)
             self._transactions = MemoryTransactions(self.refs, self.objects, clock)
             return
         self._journal = Journal(disk, layout, randomness)
@@ -109,7 +117,7 @@ class Store:
         """
         disk, randomness = disk or Disk(), randomness or Randomness()
         target = os.path.abspath(directory or os.path.join(path, DIRECTORY_NAME))
-        create(disk, target, randomness.take(STORE_ID_BYTES))
+        stores.create(disk, target, randomness.take(STORE_ID_BYTES))
         return cls.open(
             target, durability=durability, clock=clock, disk=disk, randomness=randomness
         )

@@ -7,11 +7,11 @@ would.
 
 from __future__ import annotations
 
+from trace_store import store as stores
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidInputError, StorageError
 from trace_store.journal import Frame, Move
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.store.recovery import MAXIMUM_ATTEMPTS, bring_back, recover
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ BATCH = "batch"
 FAST = "fast"
 DURABILITIES = (DURABLE, BATCH, FAST)
 
+MAXIMUM_ATTEMPTS = 100
 BATCH_FRAMES = 64
 """In `batch`, how many transactions share one sync at most."""
 WORTH_LOOKING_UP_BYTES = 4096
@@ -60,7 +61,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if journal.lost and not recover(journal, self._refs):
+                if journal.lost and not stores.recover(journal, self._refs):
                     continue
                 transaction = build(self._refs)
                 if transaction is None:
@@ -111,7 +112,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if not journal.lost or recover(journal, self._refs):
+                if not journal.lost or stores.recover(journal, self._refs):
                     return journal.rotate()
             finally:
                 journal.unlock()
@@ -121,7 +122,7 @@ class Transactions:
         """Make durable what was only written so far; with `there`, also write a lost journal anew."""
         journal = self._journal
         if self._wrote and there and not journal.locked:
-            bring_back(journal, self._refs)
+            stores.bring_back(journal, self._refs)
         if self._unsynced:
             self._unsynced = 0
             journal.sync()

@@ -7,9 +7,8 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
-from trace_store import __version__
+from trace_store import __version__, context
 from trace_store.config import KNOWN_KEYS
-from trace_store.context import tokens
 from trace_store.errors import NotFoundError
 
 TYPE_CHECKING = False
@@ -43,7 +42,7 @@ def config(
             _list(invocation, dict(settings.items()), as_json)
         elif unset or value is not None:
             if key == "tokenizer" and value is not None:
-                tokens.get_tokenizer(
+                context.get_tokenizer(
                     value
                 )  # the configuration stands below tokens, and takes any word
             settings.set(key, None if unset else value)
