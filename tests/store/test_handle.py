@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -21,7 +22,7 @@ from trace_store.errors import (
     StorageError,
     UnsupportedFormatError,
 )
-from trace_store.files import READ, Disk
+from trace_store.files import READ, SETTLED_MS, Disk
 from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.sealing import seal
 from trace_store.oid import hash_object
@@ -372,6 +373,7 @@ class TestCost:
         if is_sealed:
             seal(store)
         store.close()
+        sleep(2 * SETTLED_MS / 1000)  # what was changed just now is looked at again
         disk = RecordingDisk()
         with reopen(folder, disk=disk) as handle:
             append(handle, "warm up: AAAAAAAAAA", durability="durable")
