@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.ground import Ground, size_of
 from benchmarks.job import Contestant, Job, Row, Sampler
-from benchmarks.model import IDS, Work
+from benchmarks.model import IDS, Unavailable, Work
 from benchmarks.peers import load
 from benchmarks.samplers import Single
 
@@ -18,12 +18,22 @@ AGGRESSIVE = "git gc --aggressive"
 PACK = "Trace pack"
 LOOSE_GC = "git gc, of loose objects"
 
+_failed: dict[tuple[str, int, str], Unavailable] = {}
+"""Stores that could not be built: several contestants look at one, and each try may take minutes."""
+
 
 def sized(name: str, peer: str, measure: Callable[[Path], int]) -> Contestant:
     """Return a contestant whose value is a size of its store."""
 
     def start(ground: Ground, peer: str) -> Sampler:
-        built = ground.store(peer)
+        what = (ground.messages.name, ground.size, peer)
+        try:
+            if what in _failed:
+                raise _failed[what]
+            built = ground.store(peer)
+        except Unavailable as reason:
+            _failed[what] = reason
+            raise
         return Single(built.messages, measure(built.folder))
 
     return Contestant(name, peer, start)

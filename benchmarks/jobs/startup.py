@@ -52,6 +52,14 @@ COMMANDS: tuple[tuple[float, tuple[str, ...]], ...] = (
     (HELP, ("--help",)),
 )
 
+# Commands that take many objects, and what the line of one says.
+MANY: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("cat-file", "--batch"), BLOB),
+    (("cat-file", "--batch-check"), BLOB),
+    (("hash-object", "--stdin-paths"), ".trace/config"),
+    (("update-ref", "--stdin"), "update refs/heads/of-{number} {tip}"),
+)
+
 
 class _Process:
     """Times processes, one a sample, from before they start to after they end.
@@ -127,16 +135,23 @@ def command(words: tuple[str, ...], peer: str) -> Contestant:
     return Contestant(_shown(words), peer, start)
 
 
-def many(words: tuple[str, ...], shown: str) -> Contestant:
-    """Return a contestant that reads every message's content in one process; a sample is for one of them."""
+def many(*words: str, line: str = BLOB) -> Contestant:
+    """Return a contestant that is given a line for each message in one process; a sample is for one of them."""
 
     def start(ground: Ground, peer: str) -> Sampler:
         here = installation(ground.work)
-        ids = (ground.store(peer).folder / IDS).read_bytes()
+        folder = ground.store(peer).folder
+        names = _names(folder, here)
+        blobs = (folder / IDS).read_text("ascii").split()
+        lines = [
+            line.format(**{**names, "blob": blob, "number": str(number)})
+            for number, blob in enumerate(blobs)
+        ]
+        given = "".join(f"{each}\n" for each in lines).encode()
         told = (here.trace, *words)
-        return _Process(ground, told, here, peer=peer, given=ids, per=ids.count(b"\n"))
+        return _Process(ground, told, here, peer=peer, given=given, per=len(lines))
 
-    return Contestant(shown, "trace", start)
+    return Contestant(_shown(words), "trace", start)
 
 
 def enough() -> Contestant:
@@ -189,19 +204,15 @@ JOBS = (
     _started("start-packed", "A whole process, in a repository that is packed", "trace"),
     Job(
         name="many",
-        title="One process that is given the ids of all messages' content, for each",
+        title="One process that is given a line for each message, for one line",
         unit="s",
         sizes=(10_000,),
         rounds=7,
         contestants=(
-            many(("cat-file", "--batch"), "trace cat-file --batch"),
-            many(("cat-file", "--batch-check"), "trace cat-file --batch-check"),
+            *(many(*words, line=line) for words, line in MANY),
             enough(),
         ),
-        rows=(
-            Row("objects a second", "trace cat-file --batch", ENOUGH, 1, at_most=True),
-            Row("objects a second", "trace cat-file --batch-check", ENOUGH, 1, at_most=True),
-        ),
+        rows=tuple(Row(_shown(words), _shown(words), ENOUGH, 1, at_most=True) for words, _ in MANY),
         base=ENOUGH,
     ),
 )
