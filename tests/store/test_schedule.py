@@ -10,7 +10,7 @@ from tests.store.support.histories import append, main_line, reopen
 from trace_store.errors import LockedError, StorageError
 from trace_store.ident import Clock
 from trace_store.maintenance import schedule
-from trace_store.maintenance.locking import operation_lock
+from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.schedule import (
     RETRY_MS,
     SealSchedule,
@@ -39,7 +39,7 @@ def store_with(folder: Path) -> tuple[Store, Hands]:
 def test_a_seal_that_must_not_wait_raises_at_once(tmp_path: Path) -> None:
     store, _ = store_with(tmp_path)
     append(store, "one")
-    with operation_lock(reopen(tmp_path)), pytest.raises(LockedError):
+    with OperationLock(reopen(tmp_path)), pytest.raises(LockedError):
         seal(store, wait=False)
     assert seal(store, wait=False).transactions == 1
 
@@ -50,7 +50,7 @@ def test_a_lock_that_is_taken_is_no_error_and_is_tried_again(tmp_path: Path) -> 
     append(store, "one")
     assert due.seal_if_due() is None
     clock.time += INTERVAL_MS
-    with operation_lock(reopen(tmp_path)):
+    with OperationLock(reopen(tmp_path)):
         assert due.seal_if_due() is None
         assert seal_if_due_by_age(store) is None
     report = due.seal_if_due()

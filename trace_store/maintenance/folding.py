@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
 
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
 from trace_store.files import read_file
@@ -17,6 +16,7 @@ from trace_store.odb import ObjectDatabase
 from trace_store.odb.open_files import NO_DESCRIPTORS
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES, walk_objects
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

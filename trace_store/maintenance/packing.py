@@ -6,15 +6,14 @@ a pack that cannot be read to its end stays as it is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from trace_store.errors import CorruptObjectError, CorruptPackError
 from trace_store.maintenance.folding import objects_of, remove_packs
-from trace_store.maintenance.locking import operation_lock
+from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.sealing import seal
 from trace_store.odb import ObjectDatabase, PackWriter
+from trace_store.values import value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store import Store
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_LEVEL = 12
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PackReport:
     """What packing did.
 
@@ -54,7 +53,7 @@ def pack(store: Store, *, level: int = DEFAULT_LEVEL) -> PackReport:
     if not isinstance(store.objects, ObjectDatabase):
         return PackReport()
     seal(store)
-    with operation_lock(store):
+    with OperationLock(store):
         objects = store.objects
         with store.mutex:
             objects.packs.refresh()

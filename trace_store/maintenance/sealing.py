@@ -9,8 +9,6 @@ removed, and packs that were folded into a new one. Writers are not held up afte
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from trace_store.errors import (
     ConcurrencyError,
@@ -27,14 +25,16 @@ from trace_store.maintenance.folding import (
     remove_if_possible,
     remove_packs,
 )
-from trace_store.maintenance.locking import operation_lock
+from trace_store.maintenance.locking import brief_lock
 from trace_store.maintenance.sweeping import sweep
 from trace_store.odb import ObjectDatabase, PackWriter
 from trace_store.odb.checks import check_hash
 from trace_store.refs import RefDatabase, ReflogEntry
 from trace_store.refs.database import entries_of
 from trace_store.refs.reflog import append_log
+from trace_store.values import value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,7 +48,7 @@ MAXIMUM_ATTEMPTS = 100
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SealReport:
     """What a seal did.
 
@@ -87,7 +87,7 @@ def seal(store: Store, *, level: int = DEFAULT_LEVEL, wait: bool = True) -> Seal
     """
     if not store.local or not _has_work(store):
         return SealReport()
-    with operation_lock(store, wait=wait):
+    with brief_lock(store, wait=wait):
         return _Sealing(store, level).run()
 
 

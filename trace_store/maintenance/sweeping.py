@@ -6,8 +6,8 @@ Rule: only files of our own making that are a day old go, since a younger one ma
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.store import Store
 
