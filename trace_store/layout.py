@@ -36,6 +36,9 @@ class Layout:
     __slots__ = (
         "attributes_file",
         "cache_dir",
+        "commit_lines_file",
+        "commit_table_file",
+        "commit_text_file",
         "config_file",
         "head_file",
         "ignore_file",
@@ -64,6 +67,9 @@ class Layout:
         self.journal_dir = os.path.join(root, "journal")
         self.logs_dir = os.path.join(root, "logs")
         self.index_dir = os.path.join(root, "index")
+        self.commit_table_file = os.path.join(self.index_dir, "commits.table")
+        self.commit_lines_file = os.path.join(self.index_dir, "commits.lines")
+        self.commit_text_file = os.path.join(self.index_dir, "commits.text")
         self.cache_dir = os.path.join(root, "cache")
         self.tmp_dir = os.path.join(root, "tmp")
         self.locks_dir = os.path.join(root, "locks")

@@ -23,6 +23,7 @@ from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, RepositoryNotFoundError
 from trace_store.history import walk, writing
 from trace_store.history.draft import Address, Content, Draft, Target
+from trace_store.history.entries import LogEntry
 from trace_store.history.rewording import current_parts, reworded
 from trace_store.history.status import Status, status
 from trace_store.history.writing import CommitResult
@@ -262,7 +263,7 @@ class Repo:
         """
         return revisions.resolve(self.store, revision)
 
-    def log(self, revision: str = "HEAD", *, limit: int | None = None) -> Iterator[walk.LogEntry]:
+    def log(self, revision: str = "HEAD", *, limit: int | None = None) -> Iterator[LogEntry]:
         """Yield commits, newest first."""
         return walk.log(self.store, revision, limit=limit)
 

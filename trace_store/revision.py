@@ -15,6 +15,7 @@ over ids of sessions.
 
 from __future__ import annotations
 
+from trace_store.commit_table import Commits, CommitTable
 from trace_store.errors import (
     AmbiguousRevisionError,
     ErrorCode,
@@ -66,6 +67,15 @@ class Range:
         self.include = include
         self.exclude = exclude
         self.symmetric = symmetric
+
+
+def commits_of(store: Store) -> Commits:
+    """Return what answers questions about the commits of a store."""
+    if not store.local:
+        return Commits(store.objects)
+    path = store.layout.commit_table_file
+    table = CommitTable(store.disk, path, store.config.store_id, store.objects)
+    return Commits(store.objects, table)
 
 
 def resolve(store: Store, text: str) -> ObjectId:
@@ -338,9 +348,8 @@ def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
     number = int(suffix[1:]) if len(suffix) > 1 else 1
     oid = _peel(store, oid, text)
     if suffix[0] == "~":
-        for _ in range(number):
-            oid = _parent(store, oid, 1, text)
-        return oid
+        oid, left = commits_of(store).ancestor(oid, number)
+        return _parent(store, oid, 1, text) if left else oid
     return oid if number == 0 else _parent(store, oid, number, text)
 
 

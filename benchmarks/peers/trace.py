@@ -93,7 +93,7 @@ class Trace:
     def log(self, folder: Path, limit: int = 0) -> Proof:
         """Return id, author, time and subject of the newest commits, or of all."""
         found = [
-            (entry.oid, entry.commit.author, entry.commit.time, entry.commit.message)
+            (entry.oid, entry.author, entry.time, entry.message)
             for entry in _open(folder).log(limit=limit or None)
         ]
         return lambda: Work(len(found), len(found))

@@ -30,7 +30,7 @@ from trace_store.errors import (
     InvalidRefNameError,
     MessageNotFoundError,
 )
-from trace_store.history import walk, writing
+from trace_store.history import token_growth, walk, writing
 from trace_store.ident import FixedRandomness
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
@@ -331,7 +331,7 @@ def test_the_growth_of_tokens_is_that_of_the_contexts(repo: Repo) -> None:
     repo.annotate(first.addresses[0], priority="skip")
     repo.append("user", "thanks")
     entries = list(repo.log())
-    growth = walk.token_growth(repo.contexts, entries)
+    growth = token_growth(repo.contexts, entries)
     for entry in entries:
         total = repo.contexts.compile(entry.oid, cold=True).token_count
         parents = entry.commit.parents

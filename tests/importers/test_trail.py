@@ -24,7 +24,7 @@ from tests.importers.support.sound import (
 from tests.importers.support.states import commits
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.history.walk import summary
+from trace_store.history.saying import summary
 from trace_store.importers import import_paths
 from trace_store.importers.formats.agent_trace import FORMAT as AGENT_TRACE
 from trace_store.importers.formats.trail import FORMAT as TRAIL

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from trace_store.context.folding import Address, Entry, ReadCommit
+from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.errors import CorruptObjectError, FormatError, NotFoundError
 from trace_store.objects import operations as ops
 from trace_store.objects.codec import encode
@@ -84,23 +85,35 @@ def one_line(commit: Commit, read: Callable[[bytes], bytes], width: int = 72) ->
     Of a message's text it has the first `width` characters. Content that is not here is said to be absent; nothing is
     raised.
     """
+    return "; ".join(line.cut(width) for line in lines_of(commit, read))
+
+
+def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
+    """Return a commit's message as a line, or a line for each of its operations; one in any case."""
     if commit.message:
-        return commit.message.split("\n", 1)[0]
+        return [Line(commit.message.split("\n", 1)[0])]
+    if not commit.operations:
+        return [Line("records without a message" if commit.meta else "no change")]
     # What a provider reported is told only where nothing else happened.
     operations = [o for o in commit.operations if o.name != ops.USAGE] or commit.operations
-    said = [_operation_line(operation, read, width) for operation in operations]
-    if said:
-        return "; ".join(said)
-    return "records without a message" if commit.meta else "no change"
+    return [
+        _append_line(operation, read)
+        if operation.name == ops.APPEND
+        else Line(_operation_line(operation))
+        for operation in operations
+    ]
 
 
-def _operation_line(operation: Operation, read: Callable[[bytes], bytes], width: int) -> str:
+def _append_line(operation: Operation, read: Callable[[bytes], bytes]) -> Line:
+    messages = operation.fields["messages"]
+    if not messages:
+        return Line("nothing")
+    more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
+    return Line(f"{messages[0]['role']}: ", _said(messages[0], read), more)
+
+
+def _operation_line(operation: Operation) -> str:
     fields = operation.fields
-    if operation.name == ops.APPEND:
-        messages = fields["messages"]
-        first = message_line(messages[0], read, width) if messages else "nothing"
-        more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
-        return first + more
     if operation.name == ops.USAGE:
         return _usage_line(fields)
     if operation.name == ops.REPLACE:
@@ -135,33 +148,36 @@ def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72
 
     Reasoning and what is in a provider's own form are named where there is nothing else.
     """
+    return Line(f"{stored['role']}: ", _said(stored, read)).cut(width)
+
+
+def _said(stored: Stored, read: Callable[[bytes], bytes]) -> str:
     said: list[str] = []
     for part in stored["parts"]:
         if part["type"] == "text":
-            said.append(_beginning(part["blob"], read, width))
+            said.append(_beginning(part["blob"], read))
         elif part["type"] == "tool_call":
             said.append(f"[{part['name']}]")
         elif part["type"] == "tool_result":
             inner = [p for p in part["parts"] if p["type"] == "text"]
-            said.append("-> " + (_beginning(inner[0]["blob"], read, width) if inner else "[data]"))
+            said.append("-> " + (_beginning(inner[0]["blob"], read) if inner else "[data]"))
         elif part["type"] not in ("opaque", "reasoning"):
             said.append(f"[{part['type']}]")
-        if sum(map(len, said)) > width:
+        if sum(map(len, said)) > LINE_WIDTH:
             break
     if not said and stored["parts"]:
         said.append(f"[{stored['parts'][0]['type']}]")
-    line = " ".join(" ".join(said).split())
-    return f"{stored['role']}: {line[: width - 1] + '…' if len(line) > width else line}"
+    return " ".join(" ".join(said).split())
 
 
-def _beginning(oid: bytes, read: Callable[[bytes], bytes], width: int) -> str:
+def _beginning(oid: bytes, read: Callable[[bytes], bytes]) -> str:
     try:
         content = read_content(oid, read)
     except NotFoundError:
         return "[absent]"
     except FormatError:
         return "[damaged]"
-    return content[: width * 8].decode("utf-8", "replace")
+    return content[: LINE_WIDTH * 8].decode("utf-8", "replace")
 
 
 def _targets(targets: Sequence[Sequence[Any]]) -> str:

@@ -7,11 +7,12 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.history.growth import token_growth
     from trace_store.history.rewording import current_parts, reworded
-    from trace_store.history.walk import summary, token_growth
+    from trace_store.history.saying import summary, told
     from trace_store.history.writing import new_draft, write
 
-__all__ = ["current_parts", "new_draft", "reworded", "summary", "token_growth", "write"]
+__all__ = ["current_parts", "new_draft", "reworded", "summary", "token_growth", "told", "write"]
 
 __getattr__ = door(
     __name__,
@@ -19,8 +20,9 @@ __getattr__ = door(
         "current_parts": "rewording",
         "new_draft": "writing",
         "reworded": "rewording",
-        "summary": "walk",
-        "token_growth": "walk",
+        "summary": "saying",
+        "told": "saying",
+        "token_growth": "growth",
         "write": "writing",
     },
 )

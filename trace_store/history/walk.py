@@ -1,54 +1,23 @@
-"""Walk history: the log, and what each commit did to the size of the context."""
+"""Walk history: the log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, repeat
 
-from trace_store import context as weighing
-from trace_store import revision as revisions
-from trace_store.context.folding import is_append_only
-from trace_store.context.wording import one_line
-from trace_store.graph import ancestors, topological
-from trace_store.objects.commit import Commit, parents_of, read_commit
+from trace_store.commit_table import Spans
+from trace_store.commit_table.commits import STEPS
+from trace_store.errors import CorruptIndexError
+from trace_store.history.entries import LogEntry, LogSource, entry_of
+from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
-from trace_store.store import Store
-from trace_store.transcripts.telling import event_of, event_text
-from trace_store.values import value
+from trace_store.revision import commits_of, resolve_range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.context.compiler import ContextCompiler
+    from collections.abc import Iterator
 
-
-@value
-class LogEntry:
-    """One commit of a log.
-
-    Attributes:
-        oid: its id.
-        commit: the commit.
-        message_count: messages it creates.
-    """
-
-    oid: ObjectId
-    commit: Commit
-    message_count: int
-
-
-@value
-class TokenGrowth:
-    """Tokens of the context at a commit.
-
-    Attributes:
-        total: tokens of the compiled context.
-        added: how many more, or fewer, than at its first parent.
-        source: how far to trust both.
-    """
-
-    total: int
-    added: int
-    source: str
+    from trace_store.commit_table import Commits
+    from trace_store.store import Store
 
 
 def log(
@@ -70,78 +39,48 @@ def log(
         RevisionNotFoundError: there is no such commit.
         ObjectNotFoundError, CorruptObjectError: the history is not whole.
     """
-
-    def parents(oid: ObjectId) -> Sequence[ObjectId]:
-        found = parents_of(store.objects.read(oid))
-        return found[:1] if first_parent else found
-
-    for oid in islice(walk(store, revision, parents), limit):
-        commit = read_commit(oid, store.objects.read)
-        yield LogEntry(oid, commit, revisions.created_by(commit))
-
-
-def walk(
-    store: Store, revision: str | ObjectId, parents: Callable[[ObjectId], Sequence[ObjectId]]
-) -> Iterator[ObjectId]:
-    """Yield the ids of a revision or a range, newest first, a child before its parents.
-
-    A line of history is walked as it is asked for; from the first merge on the rest is looked at as a whole.
-    """
-    wanted = (
-        revisions.Range([revision], [])
-        if isinstance(revision, ObjectId)
-        else revisions.resolve_range(store, revision)
-    )
-    hidden: set[ObjectId] = set(ancestors(wanted.exclude, parents)) if wanted.exclude else set()
-    starts = wanted.include
-    if wanted.symmetric:
-        left, right = starts
-        hidden = set(ancestors([left], parents)) & set(ancestors([right], parents))
-    while len(starts) == 1 and starts[0] not in hidden:
-        above = list(dict.fromkeys(parents(starts[0])))
-        if len(above) > 1:
-            break
-        yield starts[0]
-        starts = above
-    else:
-        if len(starts) < 2:
+    if limit == 0:
+        return
+    commits = commits_of(store)
+    starts, hidden = _ends(store, commits, revision)
+    given = 0
+    found = commits.rows([*starts, *hidden], limit=STEPS if limit is None else limit)
+    if found is None and limit is None:
+        # Many commits have no row yet. Whoever reads along sees the newest before these are read.
+        for oid in commits.straight(starts[0]) if len(starts) == 1 and not hidden else ():
+            yield entry_of(store, oid, read_commit(oid, store.objects.read))
+            given += 1
+        found = commits.rows([*starts, *hidden])
+    if found is not None:
+        rows, numbers = found
+        source = LogSource(store, rows, whole=limit is None)
+        old = numbers[len(starts) :]
+        spans = Spans(rows, numbers[: len(starts)], old, first_parent=first_parent)
+        try:
+            met = 0
+            for some in spans.rows():
+                end = None if limit is None else limit - met
+                yield from map(LogEntry, repeat(source), some[max(given - met, 0) : end])
+                met += len(some)
+                given = max(given, met)
+                if end is not None and end <= len(some):
+                    return
             return
-    yield from topological(starts, parents, hidden=hidden)
+        except CorruptIndexError:
+            commits.distrust()
+    walked = commits.walked(starts, hidden, first_parent=first_parent)
+    for oid in islice(walked, given, limit):
+        yield entry_of(store, oid, read_commit(oid, store.objects.read))
 
 
-def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[bytes, TokenGrowth]:
-    """Return the tokens of the context at each commit, and what it added to its first parent's.
-
-    A commit that only appends adds the messages it creates, so the context before it need not be compiled.
-    """
-    bare: dict[bytes, int] = {}
-
-    def bare_tokens(oid: bytes) -> int:
-        """Return the tokens of the messages, without what a request costs once."""
-        if oid not in bare:
-            context = contexts.compile(ObjectId(oid))
-            bare[oid] = context.token_count - (weighing.REPLY_TOKENS if len(context) else 0)
-        return bare[oid]
-
-    growth: dict[bytes, TokenGrowth] = {}
-    source = contexts.compile(entries[0].oid).token_source if entries else ""
-    for entry in entries:
-        after, parents = bare_tokens(entry.oid), entry.commit.parents
-        if parents and is_append_only(entry.commit):
-            bare.setdefault(parents[0], after - contexts.weigh_created(entry.commit))
-        before = bare_tokens(parents[0]) if parents else 0
-        totals = [tokens + (weighing.REPLY_TOKENS if tokens else 0) for tokens in (before, after)]
-        growth[entry.oid] = TokenGrowth(totals[1], totals[1] - totals[0], source)
-    return growth
-
-
-def summary(store: Store, commit: Commit, width: int = 72) -> str:
-    """Return a commit as one line, with the first `width` characters of a message's text, or of what happened."""
-    event = event_of(commit)
-    if event and not commit.message:
-        text = " ".join(event_text(commit, store.objects.read)[: 8 * width].split())
-        return f"{event}: {text[: width - 1] + '…' if len(text) > width else text}".rstrip(" :")
-    return one_line(commit, store.objects.read, width)
-
-
-__all__ = ["LogEntry", "TokenGrowth", "log", "summary", "token_growth", "walk"]
+def _ends(
+    store: Store, commits: Commits, revision: str | ObjectId
+) -> tuple[list[ObjectId], list[ObjectId]]:
+    """Return where a revision or a range starts, and what is left out with its past."""
+    if isinstance(revision, ObjectId):
+        return [revision], []
+    wanted = resolve_range(store, revision)
+    hidden = list(wanted.exclude)
+    if wanted.symmetric:
+        hidden += commits.merge_bases(*wanted.include)
+    return wanted.include, hidden

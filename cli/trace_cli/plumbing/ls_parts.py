@@ -37,12 +37,12 @@ from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
 from trace_store.context.tokens import Tokenizer, TokenMemo, get_tokenizer
 from trace_store.context.tokens.overhead import content_text
-from trace_store.graph import topological
 from trace_store.objects.codec import BLOB, blob_content, decode, kind_of
-from trace_store.objects.commit import parents_of, read_commit
+from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.operations import CREATES_MESSAGES
 from trace_store.oid import ObjectId
+from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,9 +211,7 @@ def _commits(
         hidden += excluded
     if everything:
         wanted += all_commits(store)
-    found = list(
-        topological(wanted, lambda oid: parents_of(store.objects.read(oid)), hidden=hidden)
-    )
+    found = list(commits_of(store).topological(wanted, hidden))
     found.reverse()
     return found, set(found)
 

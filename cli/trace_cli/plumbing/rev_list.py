@@ -12,15 +12,10 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import all_tips, open_store, reach
 from trace_cli.runtime import Invocation
 from trace_store.errors import RevisionNotFoundError
-from trace_store.graph import topological
-from trace_store.objects.commit import parents_of
-from trace_store.revision import resolve_commit
+from trace_store.revision import commits_of, resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from trace_store.graph import ParentsOf
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
@@ -56,45 +51,15 @@ def run(
             hidden += excluded
         if everything:
             wanted += all_commits(store)
-        walk = _walk(store, wanted, hidden, first_parent)
+        commits = commits_of(store)
         number = 0
-        for oid in walk:
-            if limit is not None and number >= limit:
-                break
+        for oid in commits.topological(wanted, hidden, limit=limit, first_parent=first_parent):
             number += 1
             if not count:
                 invocation.line(str(oid))
         if count:
             invocation.line(str(number))
     return 0
-
-
-def _walk(
-    store: Store, wanted: list[ObjectId], hidden: list[ObjectId], first_parent: bool
-) -> Iterator[ObjectId]:
-    known: dict[ObjectId, list[ObjectId]] = {}
-
-    def parents(oid: ObjectId) -> list[ObjectId]:
-        found = known.get(oid)
-        if found is None:
-            found = parents_of(store.objects.read(oid))
-            known[oid] = found = found[:1] if first_parent else found
-        return found
-
-    if first_parent and len(wanted) == 1 and not hidden:
-        return _line(wanted[0], parents)
-    return topological(wanted, parents, hidden=hidden)
-
-
-def _line(start: ObjectId, parents: ParentsOf) -> Iterator[ObjectId]:
-    """Yield a commit and its first parents, reading no further than is asked for."""
-    oid = start
-    while True:
-        yield oid
-        before = parents(oid)
-        if not before:
-            return
-        oid = before[0]
 
 
 def all_commits(store: Store) -> list[ObjectId]:

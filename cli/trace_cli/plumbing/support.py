@@ -5,13 +5,11 @@ from __future__ import annotations
 from trace_cli.runtime import Invocation
 from trace_store import maintenance
 from trace_store.errors import DetachedHeadError
-from trace_store.graph import merge_bases
 from trace_store.objects.codec import BLOB, blob_content, kind_of
-from trace_store.objects.commit import parents_of
 from trace_store.objects.content import text_of
 from trace_store.oid import is_full_id
 from trace_store.refs import check_ref_name
-from trace_store.revision import resolve, resolve_commit, resolve_range
+from trace_store.revision import commits_of, resolve, resolve_commit, resolve_range
 from trace_store.store import Store, find
 
 TYPE_CHECKING = False
@@ -65,12 +63,7 @@ def reach(store: Store, text: str) -> tuple[list[ObjectId], list[ObjectId]]:
     found = resolve_range(store, text)
     exclude = list(found.exclude)
     if found.symmetric:
-        one, other = found.include
-
-        def parents(oid: ObjectId) -> list[ObjectId]:
-            return parents_of(store.objects.read(oid))
-
-        exclude += merge_bases(one, other, parents)
+        exclude += commits_of(store).merge_bases(*found.include)
     return list(found.include), exclude
 
 

@@ -22,7 +22,6 @@ from trace_cli.render.tables import (
 from trace_store import context, history
 from trace_store.history.status import status as standing
 from trace_store.history.walk import log as walk_log
-from trace_store.history.walk import summary
 from trace_store.ident import format_time
 
 TYPE_CHECKING = False
@@ -30,8 +29,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
+    from trace_store.history.entries import LogEntry
+    from trace_store.history.growth import TokenGrowth
     from trace_store.history.status import Status
-    from trace_store.history.walk import LogEntry, TokenGrowth
     from trace_store.store import Store
 
 SUMMARY_WIDTH = 300
@@ -154,9 +154,9 @@ def _log_row(
     cut: bool,
 ) -> tuple[str, ...]:
     decoration = _decoration(names.get(entry.oid, []), NAME_WIDTH if cut else 0).lstrip()
-    said = one_line(summary(store, entry.commit, SUMMARY_WIDTH), SUMMARY_WIDTH)
+    said = one_line(entry.summary(SUMMARY_WIDTH), SUMMARY_WIDTH)
     text = f"{decoration} {said}" if decoration else said
-    time = moment(format_time(entry.commit.time))[:16]
+    time = moment(format_time(entry.time))[:16]
     counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
     return entry.oid.short(), time, f"+{entry.message_count}", *counts, text
 
@@ -184,7 +184,7 @@ def commit_lines(
     if commit.operations:
         said = ", ".join(_operation(each.name, each.fields) for each in commit.operations)
         lines.append(f"    [{said}]")
-    lines.append(f"    {one_line(summary(store, commit), SUMMARY_WIDTH)}")
+    lines.append(f"    {one_line(entry.summary(), SUMMARY_WIDTH)}")
     lines.append("")
     return lines
 
@@ -199,15 +199,14 @@ def log_record(
     store: Store, entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
 ) -> dict[str, Any]:
     """Return a commit as the JSON of `trace log`."""
-    commit = entry.commit
     record: dict[str, Any] = {
         "commit": str(entry.oid),
-        "parents": [str(parent) for parent in commit.parents],
-        "author": commit.author,
-        "time": format_time(commit.time),
-        "message": commit.message,
-        "summary": summary(store, commit),
-        "operations": [operation.name for operation in commit.operations],
+        "parents": [str(parent) for parent in entry.parents],
+        "author": entry.author,
+        "time": format_time(entry.time),
+        "message": entry.message,
+        "summary": entry.summary(),
+        "operations": list(entry.operations),
         "message_count": entry.message_count,
         "addresses": [address_text((entry.oid, n)) for n in range(entry.message_count)],
         "refs": names.get(entry.oid, []),
@@ -247,8 +246,8 @@ def _status_lines(invocation: Invocation, store: Store, found: Status) -> list[s
     if found.oid is None:
         return [f"{head}, which has no commit yet", *_attention(invocation, found)]
     entry = next(walk_log(store, found.oid, limit=1))
-    when = moment(format_time(entry.commit.time))
-    latest = one_line(summary(store, entry.commit), 72)
+    when = moment(format_time(entry.time))
+    latest = one_line(entry.summary(), 72)
     lines = [
         f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when} UTC",
         f"    {latest}",

@@ -15,14 +15,14 @@ from trace_store.context.folding import Entry
 from trace_store.context.render import render
 from trace_store.context.wording import created_messages
 from trace_store.errors import MessageNotFoundError, NotFoundError
-from trace_store.history.walk import LogEntry
+from trace_store.history.entries import entry_of
 from trace_store.objects.codec import BLOB, COMMIT, decode, kind_of
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.revision import created_by, ref_of, resolve, resolve_address
+from trace_store.revision import ref_of, resolve, resolve_address
 from trace_store.store import Store
 from trace_store.transcripts.telling import event_text
 
@@ -100,7 +100,7 @@ def _address(store: Store, what: str) -> Address | None:
 def _show_commit(
     invocation: Invocation, store: Store, oid: ObjectId, commit: Commit, *, as_json: bool
 ) -> None:
-    entry = LogEntry(oid, commit, created_by(commit))
+    entry = entry_of(store, oid, commit)
     read = store.objects.read
     messages = [load_message(stored, read) for stored in created_messages(commit)]
     names = names_by_commit(store)

@@ -19,6 +19,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.history import writing
+from trace_store.history.walk import log
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.commit import Commit
@@ -101,6 +102,7 @@ def build(folder: Path, size: Size) -> None:
         for n in range(TAIL):
             writing.commit(s, [Message("assistant", f"turn {n}")], author="ada")
         _ = ContextCompiler(s).compile().token_count
+        assert all(entry.summary() for entry in log(s))
 
 
 def branch(number: int) -> str:

@@ -1,0 +1,191 @@
+"""What follows what among a repository's commits, by the cheapest way that is right.
+
+Rule: this module chooses between the commit table and the commits themselves, and both give the same answers: without a
+table, or where the history is not whole, the objects are walked.
+"""
+
+from __future__ import annotations
+
+from trace_store import graph
+from trace_store.commit_table import walking
+from trace_store.errors import CorruptIndexError
+from trace_store.objects.commit import parents_of
+from trace_store.oid import ObjectId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trace_store.commit_table.rows import CommitRows
+    from trace_store.commit_table.table import CommitTable
+    from trace_store.contracts import ObjectReader
+
+STEPS = 64
+"""So many commits are read sooner than a table is begun."""
+
+
+class Commits:
+    """Questions about the commits of one repository."""
+
+    __slots__ = ("_objects", "_table")
+
+    def __init__(self, objects: ObjectReader, table: CommitTable | None = None) -> None:
+        self._objects = objects
+        self._table = table
+
+    def parents(self, oid: bytes) -> Sequence[ObjectId]:
+        """Return the parents of a commit, from the commit.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: it is not here, or no commit.
+        """
+        return parents_of(self._objects.read(oid))
+
+    def rows(
+        self, starts: Sequence[ObjectId], *, limit: int | None = None
+    ) -> tuple[CommitRows, list[int]] | None:
+        """Return rows with the whole past of commits, and theirs; None where the objects must be walked.
+
+        No more than `limit` commits are read to bring the table up to date.
+        """
+        if self._table is None or not all(map(self._objects.contains, starts)):
+            return None
+        return self._table.reaching(starts, limit=limit)
+
+    def distrust(self) -> None:
+        """Give the table up, since it is damaged."""
+        if self._table is not None:
+            self._table.discard()
+
+    def topological(
+        self,
+        starts: Sequence[ObjectId],
+        hidden: Sequence[ObjectId] = (),
+        *,
+        limit: int | None = None,
+        first_parent: bool = False,
+    ) -> Iterator[ObjectId]:
+        """Yield ids as `graph.topological` does.
+
+        Args:
+            starts: where to begin.
+            hidden: what is left out, with its past.
+            limit: at most so many.
+            first_parent: whether first parents alone are followed.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: the history is not whole.
+        """
+        given = 0
+        if limit == 0:
+            return
+        found = self.rows([*starts, *hidden], limit=limit)
+        if found is not None:
+            rows, numbers = found
+            spans = walking.Spans(
+                rows, numbers[: len(starts)], numbers[len(starts) :], first_parent=first_parent
+            )
+            try:
+                for some in spans.rows():
+                    wanted = some if limit is None else some[: limit - given]
+                    given += len(wanted)
+                    for row in wanted:
+                        yield ObjectId(row[0])
+                    if given == limit:
+                        return
+                return
+            except CorruptIndexError:
+                self.distrust()
+        for number, oid in enumerate(self.walked(starts, hidden, first_parent=first_parent)):
+            if number == limit:
+                return
+            if number >= given:
+                yield oid
+
+    def walked(
+        self,
+        starts: Sequence[ObjectId],
+        hidden: Sequence[ObjectId] = (),
+        *,
+        first_parent: bool = False,
+    ) -> Iterator[ObjectId]:
+        """Yield what `topological` does, from the objects.
+
+        A line of history is walked as it is asked for; from the first merge on the rest is looked at as a whole.
+        """
+        known: dict[ObjectId, Sequence[ObjectId]] = {}
+
+        def parents(oid: ObjectId) -> Sequence[ObjectId]:
+            found = known.get(oid)
+            if found is None:
+                found = self.parents(oid)
+                known[oid] = found = found[:1] if first_parent else found
+            return found
+
+        if not hidden:
+            while len(starts) == 1:
+                above = list(dict.fromkeys(self.parents(starts[0])))
+                if first_parent:
+                    above = above[:1]
+                if len(above) > 1:
+                    break
+                yield starts[0]
+                starts = above
+            if not starts:
+                return
+        yield from graph.topological(starts, parents, hidden=hidden)
+
+    def straight(self, oid: ObjectId) -> Iterator[ObjectId]:
+        """Yield a commit and what comes before it, as far as there is one parent each, at most STEPS commits."""
+        for _ in range(STEPS):
+            above = self.parents(oid)
+            if len(above) > 1:
+                return
+            yield oid
+            if not above:
+                return
+            oid = above[0]
+
+    def is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
+        """Tell whether a commit is another, or lies in its past; raises as `topological`."""
+        found = self.rows([candidate, descendant])
+        if found is not None:
+            rows, (one, other) = found
+            try:
+                return walking.is_ancestor(rows, one, other)
+            except CorruptIndexError:
+                self.distrust()
+        return graph.is_ancestor(candidate, descendant, self.parents)
+
+    def merge_bases(self, one: ObjectId, other: ObjectId) -> list[ObjectId]:
+        """Return the best common ancestors of two commits, sorted; raises as `topological`."""
+        found = self.rows([one, other])
+        if found is not None:
+            rows, (first, second) = found
+            try:
+                return sorted(map(rows.oid, walking.merge_bases(rows, first, second)))
+            except CorruptIndexError:
+                self.distrust()
+        return graph.merge_bases(one, other, self.parents)
+
+    def ancestor(self, oid: ObjectId, generations: int) -> tuple[ObjectId, int]:
+        """Return the first parents' commit so many generations before, and how many are left where none is.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: a commit on the way is not here, or no commit.
+        """
+        found = self.rows([oid]) if generations > STEPS else None
+        if found is not None:
+            rows, (number,) = found
+            try:
+                number, left = walking.ancestor(rows, number, generations)
+                return rows.oid(number), left
+            except CorruptIndexError:
+                self.distrust()
+        while generations:
+            above = self.parents(oid)
+            if not above:
+                break
+            oid = above[0]
+            generations -= 1
+        return oid, generations
