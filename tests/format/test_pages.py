@@ -54,8 +54,7 @@ def object_examples() -> list[bytes]:
 
 def compile_index_examples() -> list[bytes]:
     data = object_examples()[1]
-    commit = Commit.decode(data)
-    view = cold_view(hash_object(data), lambda _: commit)
+    view = cold_view(hash_object(data), lambda _: data)
     return [view.opened.read(0, view.opened.size())]
 
 

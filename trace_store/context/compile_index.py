@@ -15,22 +15,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
-from trace_store.context.folding import Entry, Fold, ReadCommit, fold, is_append_only
+from trace_store.context.folding import fold
+from trace_store.context.index_building import (
+    START,
+    Appended,
+    AppendRun,
+    Builder,
+    append_run,
+    records_of_fold,
+)
 from trace_store.context.index_records import Header, MessageRecord
-from trace_store.context.wording import prefix_after, prefix_after_ghost
-from trace_store.errors import CorruptIndexError, UnsupportedFormatError
-from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit
-from trace_store.objects.message import KINDS, ROLES
-from trace_store.oid import OID_BYTES, digest
+from trace_store.errors import CorruptIndexError
+from trace_store.objects.commit import read_commit
+from trace_store.objects.moulds import Moulds
+from trace_store.oid import digest
 from trace_store.values import value
 
 Seeds = Callable[[], Iterable["IndexView"]]
+Read = Callable[[bytes], bytes]
 Opened = OpenColumn | MemoryBytes
 Column = DiskColumn | MemoryColumn
 
-START = bytes(OID_BYTES)
-"""The prefix hash of a context without messages."""
 NO_GENERATION = bytes(16)
 _BATCH = 2048
 
@@ -129,17 +134,18 @@ class IndexView:
 class CompileIndex:
     """The index of one branch (or of nothing that lasts, in memory)."""
 
-    __slots__ = ("_column",)
+    __slots__ = ("_column", "_moulds")
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: Column, moulds: Moulds | None = None) -> None:
         self._column = column
+        self._moulds = moulds or Moulds()
 
-    def view(self, tip: bytes | None, read_commit: ReadCommit, seeds: Seeds = tuple) -> IndexView:
+    def view(self, tip: bytes | None, read: Read, seeds: Seeds = tuple) -> IndexView:
         """Return the context of a commit, catching the index up or making it anew where it does not reach.
 
         Args:
             tip: the commit; None for an unborn branch.
-            read_commit: gives a commit by its id.
+            read: gives an object's bytes by its id.
             seeds: gives the views of other indexes; asked only when this one is of no use. When appends alone
                 lead from one of them to the tip, its records are taken over.
 
@@ -151,14 +157,14 @@ class CompileIndex:
         own = self.load()
         if own is not None and own.tip == tip:
             return own
-        run = append_run(tip, None if own is None else own.tip, read_commit)
+        run = append_run(tip, None if own is None else own.tip, read, self._moulds)
         if own is not None and run.since == own.tip:
             return self._extend(own, run.commits)
-        return self._rebuild(tip, read_commit, run, seeds())
+        return self._rebuild(tip, read, run, seeds())
 
-    def rebuild(self, tip: bytes, read_commit: ReadCommit) -> IndexView:
+    def rebuild(self, tip: bytes, read: Read) -> IndexView:
         """Write the index of a commit anew from its history alone; errors as in `view`."""
-        return self._rebuild(tip, read_commit, append_run(tip, None, read_commit), ())
+        return self._rebuild(tip, read, append_run(tip, None, read, self._moulds), ())
 
     def load(self) -> IndexView | None:
         """Return what the file holds, or None when it is absent or damaged. Reads two records."""
@@ -203,169 +209,59 @@ class CompileIndex:
             end = start
         return None
 
-    def _extend(self, view: IndexView, delta: Sequence[tuple[bytes, Commit]]) -> IndexView:
-        added = records_of_appends(view.last, view.records, delta)
-        data = b"".join(record.pack() for record in added)
+    def _extend(self, view: IndexView, delta: Sequence[Appended]) -> IndexView:
+        builder = Builder(view.last, view.records)
+        builder.append(delta)
+        data = bytes(builder.data)
         expected = form.HEADER_BYTES + view.records * form.MESSAGE_BYTES
-        if not view.opened.append(expected, data):
+        opened: Opened = view.opened
+        if not opened.append(expected, data):
             # Somebody else is catching up, or a torn tail is in the way: answer from memory.
-            whole = view.opened.read(0, expected) + data
-            damaged = view.opened.size() > expected and self.load() == view
-            return replace_view(
-                self._column.replace(whole) if damaged else MemoryBytes(whole), view, added
-            )
-        return replace_view(view.opened, view, added)
+            whole = opened.read(0, expected) + data
+            damaged = opened.size() > expected and self.load() == view
+            opened = self._column.replace(whole) if damaged else MemoryBytes(whole)
+        return IndexView(opened, builder.count, builder.last, view.base, view.generation)
 
     def _rebuild(
-        self, tip: bytes, read_commit: ReadCommit, run: AppendRun, seeds: Iterable[IndexView]
+        self, tip: bytes, read: Read, run: AppendRun, seeds: Iterable[IndexView]
     ) -> IndexView:
         seed, delta = _longest(seeds, run)
+        builder = Builder()
+        base = 0
         kept = b""
         if seed is not None:
             base = seed.base
             kept = seed.opened.read(form.HEADER_BYTES, seed.records * form.MESSAGE_BYTES)
-            added = records_of_appends(seed.last, seed.records, delta)
+            builder = Builder(seed.last, seed.records)
+            builder.append(delta)
         elif run.reaches_root:
-            base, added = 0, records_of_appends(None, 0, run.commits)
+            builder.append(run.commits)
         else:
-            added = _records_of_fold(tip, fold(tip, read_commit))
-            base = len(added)
+            for record in records_of_fold(tip, fold(tip, lambda oid: read_commit(oid, read))):
+                builder.add(record)
+            base = builder.count
         generation = digest(tip)[:16]
         header = Header(form.MESSAGES_MAGIC, form.MESSAGE_BYTES, base, generation)
-        opened = self._column.replace(
-            b"".join((header.pack(), kept, *(record.pack() for record in added)))
-        )
-        last = added[-1] if added or seed is None else seed.last
-        count = len(kept) // form.MESSAGE_BYTES + len(added)
-        return IndexView(opened, count, last, base, generation)
+        opened = self._column.replace(b"".join((header.pack(), kept, builder.data)))
+        return IndexView(opened, builder.count, builder.last, base, generation)
 
 
-def cold_view(tip: bytes | None, read_commit: ReadCommit) -> IndexView:
+def cold_view(tip: bytes | None, read: Read) -> IndexView:
     """Return the context of a commit from its history alone; errors as in `CompileIndex.view`."""
-    return CompileIndex(MemoryColumn()).view(tip, read_commit)
-
-
-def replace_view(opened: Opened, view: IndexView, added: Sequence[MessageRecord]) -> IndexView:
-    """Return the view that follows when records are added to one."""
-    return IndexView(opened, view.records + len(added), added[-1], view.base, view.generation)
-
-
-@value
-class AppendRun:
-    """Commits that only append, up to a tip, oldest first.
-
-    Attributes:
-        commits: (id, commit), without the commit the run stops at.
-        since: the wanted commit when the run got there, else None.
-        reaches_root: whether the run is the whole history.
-    """
-
-    commits: Sequence[tuple[bytes, Commit]]
-    since: bytes | None
-    reaches_root: bool
-
-
-def append_run(tip: bytes, since: bytes | None, read_commit: ReadCommit) -> AppendRun:
-    """Return the run of appends that ends at a tip, stopping at `since` when it is met."""
-    found: list[tuple[bytes, Commit]] = []
-    oid: bytes | None = tip
-    while oid is not None and oid != since:
-        commit = read_commit(oid)
-        if not is_append_only(commit):
-            break
-        found.append((oid, commit))
-        oid = commit.parents[0] if commit.parents else None
-    found.reverse()
-    return AppendRun(found, since if oid == since else None, oid is None)
+    return CompileIndex(MemoryColumn()).view(tip, read)
 
 
 def _longest(
     seeds: Iterable[IndexView], run: AppendRun
-) -> tuple[IndexView | None, Sequence[tuple[bytes, Commit]]]:
+) -> tuple[IndexView | None, Sequence[Appended]]:
     """Return the view from which the fewest commits of the run lead to its tip, and those commits."""
-    places = {oid: i + 1 for i, (oid, _) in enumerate(run.commits)}
-    if run.commits and run.commits[0][1].parents:
-        places[run.commits[0][1].parents[0]] = 0
+    places: dict[bytes | None, int] = {each.oid: i + 1 for i, each in enumerate(run.commits)}
+    if run.commits and run.commits[0].parent is not None:
+        places[run.commits[0].parent] = 0
     best: IndexView | None = None
     start = -1
     for view in seeds:
-        at = places.get(view.tip or b"", -1)
+        at = -1 if view.tip is None else places.get(view.tip, -1)
         if at > start:
             best, start = view, at
     return best, run.commits[max(start, 0) :]
-
-
-def records_of_appends(
-    last: MessageRecord | None, number: int, commits: Sequence[tuple[bytes, Commit]]
-) -> list[MessageRecord]:
-    """Return the records that appending commits add after `last`, whose successor has this number."""
-    ordinal = last.ordinal if last else 0
-    prefix = last.prefix if last else START
-    tools = last.tools if last else 0
-    records: list[MessageRecord] = []
-    for oid, commit in commits:
-        first = len(records)
-        if any(operation.name == ops.TOOLS for operation in commit.operations):
-            tools = number + len(records) + 1
-            records.append(_marker(oid, form.TOOLS, tools, prefix, ordinal))
-        created = 0
-        for operation in commit.operations:
-            if operation.name != ops.APPEND:
-                continue
-            for message in operation.fields["messages"]:
-                entry = Entry((oid, created), message)
-                ordinal += 1
-                prefix = prefix_after(prefix, entry)
-                records.append(_record(entry, tools, prefix, ordinal))
-                created += 1
-        if len(records) == first:
-            records.append(_marker(oid, 0, tools, prefix, ordinal))
-        records[-1] = records[-1].ended()
-    return records
-
-
-def _records_of_fold(tip: bytes, state: Fold) -> list[MessageRecord]:
-    records: list[MessageRecord] = []
-    prefix = START
-    tools = 0
-    if state.tools_commit is not None:
-        tools = 1
-        records.append(_marker(state.tools_commit, form.TOOLS, tools, prefix, 0))
-    ordinal = 0
-    for entry in state.visible():
-        ordinal += 1
-        prefix = (
-            prefix_after_ghost(prefix, entry) if entry.is_ghost else prefix_after(prefix, entry)
-        )
-        records.append(_record(entry, tools, prefix, ordinal))
-    records.append(_marker(tip, 0, tools, prefix, ordinal).ended())
-    return records
-
-
-def _record(entry: Entry, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
-    flags = form.priority_flag(entry.priority) if entry.priority != ops.SKIP else 0
-    if entry.is_ghost:
-        flags |= form.GHOST
-    if entry.current:
-        flags |= form.EDITED
-    if entry.labels or entry.keep:
-        flags |= form.LABELLED
-    role, kind = entry.message["role"], entry.message.get("kind")
-    if role not in ROLES:
-        raise UnsupportedFormatError(f"a message has the unknown role {role!r}", required="role")
-    return MessageRecord(
-        *entry.address,
-        *entry.place,
-        flags,
-        role,
-        kind if kind in KINDS else "freeform",
-        tools,
-        prefix,
-        ordinal,
-    )
-
-
-def _marker(commit: bytes, flags: int, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
-    return MessageRecord(
-        commit, 0, commit, 0, form.MARKER | flags, "user", "freeform", tools, prefix, ordinal
-    )

@@ -35,6 +35,7 @@ from trace_store.context.tokens import (
 from trace_store.context.wording import created_messages, ghost_text
 from trace_store.errors import CorruptIndexError
 from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.moulds import Moulds
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.values import value
@@ -73,6 +74,7 @@ class ContextCompiler:
         self._indexes: dict[str, CompileIndex] = {}
         self._token_columns: dict[tuple[str, str], TokenColumn] = {}
         self._fold: tuple[bytes, Fold] | None = None
+        self._moulds = Moulds()
         self._memo: TokenMemo | None = None
 
     def compile(
@@ -98,7 +100,7 @@ class ContextCompiler:
         """
         ref, tip = self._locate(revision)
         if cold:
-            view, index = cold_view(tip, self.read_commit), ""
+            view, index = cold_view(tip, self.store.objects.read), ""
         else:
             view, index = self._view(ref, tip)
         tokenizer, counting = self._counting(model)
@@ -137,8 +139,8 @@ class ContextCompiler:
     def rebuild(self, ref: str) -> IndexView:
         """Write the index of a branch anew from its history and return it."""
         tip = self.store.refs.read(ref)
-        index = self._index(ref)
-        return index.rebuild(tip, self.read_commit) if tip else index.view(None, self.read_commit)
+        index, read = self._index(ref), self.store.objects.read
+        return index.rebuild(tip, read) if tip else index.view(None, read)
 
     def index_view(self, ref: str) -> IndexView | None:
         """Return what the index of a branch holds, without catching it up; None when there is none."""
@@ -201,15 +203,17 @@ class ContextCompiler:
     def _view(self, ref: str | None, tip: ObjectId | None) -> tuple[IndexView, str]:
         """Return a context, and the name of the index whose records it is the beginning of ("" for none)."""
         if ref is not None:
-            return self._index(ref).view(tip, self.read_commit, lambda: self._seeds(ref)), ref
+            return self._index(ref).view(
+                tip, self.store.objects.read, lambda: self._seeds(ref)
+            ), ref
         if tip is None:
-            return cold_view(None, self.read_commit), ""
+            return cold_view(None, self.store.objects.read), ""
         for name, index in self._other_indexes(""):
             view = index.prefix_view(tip)
             if view is not None:
                 return view, name
-        fresh = CompileIndex(MemoryColumn())
-        return fresh.view(tip, self.read_commit, lambda: self._seeds("")), ""
+        fresh = CompileIndex(MemoryColumn(), self._moulds)
+        return fresh.view(tip, self.store.objects.read, lambda: self._seeds("")), ""
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
         views = (index.load() for _, index in self._other_indexes(ref))
@@ -230,7 +234,7 @@ class ContextCompiler:
     def _index(self, ref: str) -> CompileIndex:
         index = self._indexes.get(ref)
         if index is None:
-            index = self._indexes[ref] = CompileIndex(self._column(ref, "messages"))
+            index = self._indexes[ref] = CompileIndex(self._column(ref, "messages"), self._moulds)
         return index
 
     def token_column(self, ref: str, encoding: str) -> TokenColumn:

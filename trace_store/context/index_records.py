@@ -194,6 +194,24 @@ class MessageRecord:
         )
 
 
+def pack_created(
+    commit: bytes,
+    number: int,
+    flags: int,
+    role: int,
+    kind: int,
+    tools: int,
+    prefix: bytes,
+    ordinal: int,
+) -> bytes:
+    """Return the record of a message that stands as it was created; role and kind by their numbers."""
+    return _sealed(
+        _MESSAGE.pack(
+            commit, number, commit, number, flags, role, kind, tools, prefix, ordinal, 0, 0
+        )
+    )
+
+
 def ordinal_at(block: bytes, at: int) -> int:
     """Return the ordinal of a record."""
     ordinal: int = _LEAN.unpack_from(block, at)[1]

@@ -1,0 +1,219 @@
+"""Making the records of an index: from commits that append, and from a fold.
+
+Rule: what appends make equals what a fold makes, message by message. Commits that fit a mould are read in place, and
+the others by the decoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trace_store.context import index_records as form
+from trace_store.context.folding import Entry, Fold, is_append_only
+from trace_store.context.index_records import MessageRecord
+from trace_store.context.wording import prefix_after, prefix_after_ghost
+from trace_store.errors import UnsupportedFormatError
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.message import KINDS, ROLES
+from trace_store.objects.moulds import Mould, Moulds
+from trace_store.oid import OID_BYTES, digest
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Read = Callable[[bytes], bytes]
+
+START = bytes(OID_BYTES)
+"""The prefix hash of a context without messages."""
+_SEEN = b"\x92\xa7message\x83\xa4name"
+_ROLES = {
+    role: (number, bytes((0xA0 + len(role),)) + role.encode()) for number, role in enumerate(ROLES)
+}
+_KINDS = {kind: number for number, kind in enumerate(KINDS)}
+_FREEFORM = _KINDS["freeform"]
+
+
+@value
+class Appended:
+    """A commit that only appends: its id and bytes, and its form or, where it has none, what the decoder says."""
+
+    oid: bytes
+    data: bytes
+    mould: Mould | None
+    commit: Commit | None
+
+    @property
+    def parent(self) -> bytes | None:
+        """The id of the first parent."""
+        if self.mould is not None:
+            return None if self.mould.parent is None else self.data[self.mould.parent]
+        assert self.commit is not None
+        return self.commit.parents[0] if self.commit.parents else None
+
+
+@value
+class AppendRun:
+    """Commits that only append, up to a tip, oldest first.
+
+    Attributes:
+        commits: without the commit the run stops at.
+        since: the wanted commit when the run got there, else None.
+        reaches_root: whether the run is the whole history.
+    """
+
+    commits: Sequence[Appended]
+    since: bytes | None
+    reaches_root: bool
+
+
+def append_run(tip: bytes, since: bytes | None, read: Read, moulds: Moulds) -> AppendRun:
+    """Return the run of appends that ends at a tip, stopping at `since` when it is met.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: a commit is not here, or is damaged or none.
+    """
+    found: list[Appended] = []
+    oid: bytes | None = tip
+    while oid is not None and oid != since:
+        data = read(oid)
+        mould = moulds.find(data)
+        commit = None if mould is not None else read_commit(oid, {oid: data}.__getitem__)
+        if commit is not None and not is_append_only(commit):
+            break
+        appended = Appended(oid, data, mould, commit)
+        found.append(appended)
+        oid = appended.parent
+    found.reverse()
+    return AppendRun(found, since if oid == since else None, oid is None)
+
+
+class Builder:
+    """Makes records behind those there are.
+
+    Attributes:
+        last: the last record, None when there is none.
+        count: how many records there are, those before it included.
+        data: the records that were made, to the byte.
+    """
+
+    def __init__(self, last: MessageRecord | None = None, count: int = 0) -> None:
+        self.last = last
+        self.count = count
+        self.data = bytearray()
+
+    def append(self, commits: Iterable[Appended]) -> None:
+        """Add the records of appending commits."""
+        for commit in commits:
+            if commit.mould is not None and commit.mould.messages:
+                self._append_moulded(commit, commit.mould)
+            else:
+                decoded = commit.commit or Commit.decode(commit.data)
+                for record in records_of_append(self.last, self.count, commit.oid, decoded):
+                    self.add(record)
+
+    def add(self, record: MessageRecord) -> None:
+        """Add a record."""
+        self.data += record.pack()
+        self.last = record
+        self.count += 1
+
+    def _append_moulded(self, commit: Appended, mould: Mould) -> None:
+        oid, data, last = commit.oid, commit.data, self.last
+        prefix, ordinal, tools = (last.prefix, last.ordinal, last.tools) if last else (START, 0, 0)
+        end = len(mould.messages) - 1
+        for number, plan in enumerate(mould.messages):
+            if plan.role not in _ROLES:
+                raise _unknown_role(plan.role)
+            role, spelt = _ROLES[plan.role]
+            name = b"\xa0" if plan.name_span is None else data[plan.name_span]
+            ordinal += 1
+            # The canonical bytes of the parts are those that stand in the commit.
+            seen = (prefix, _SEEN, name, b"\xa5parts", data[plan.span], b"\xa4role", spelt)
+            prefix = digest(b"".join(seen))
+            flags = form.END if number == end else 0
+            kind = _KINDS.get(plan.kind, _FREEFORM)
+            self.data += form.pack_created(oid, number, flags, role, kind, tools, prefix, ordinal)
+        self.count += end + 1
+        self.last = MessageRecord.unpack_from(bytes(self.data[-form.MESSAGE_BYTES :]), 0)
+
+
+def records_of_append(
+    last: MessageRecord | None, number: int, oid: bytes, commit: Commit
+) -> list[MessageRecord]:
+    """Return the records that an appending commit adds after `last`, whose successor has this number."""
+    ordinal = last.ordinal if last else 0
+    prefix = last.prefix if last else START
+    tools = last.tools if last else 0
+    records: list[MessageRecord] = []
+    if any(operation.name == ops.TOOLS for operation in commit.operations):
+        tools = number + 1
+        records.append(_marker(oid, form.TOOLS, tools, prefix, ordinal))
+    created = 0
+    for operation in commit.operations:
+        if operation.name != ops.APPEND:
+            continue
+        for message in operation.fields["messages"]:
+            entry = Entry((oid, created), message)
+            ordinal += 1
+            prefix = prefix_after(prefix, entry)
+            records.append(_record(entry, tools, prefix, ordinal))
+            created += 1
+    if not records:
+        records.append(_marker(oid, 0, tools, prefix, ordinal))
+    records[-1] = records[-1].ended()
+    return records
+
+
+def records_of_fold(tip: bytes, state: Fold) -> list[MessageRecord]:
+    """Return the records of the context of a commit."""
+    records: list[MessageRecord] = []
+    prefix = START
+    tools = 0
+    if state.tools_commit is not None:
+        tools = 1
+        records.append(_marker(state.tools_commit, form.TOOLS, tools, prefix, 0))
+    ordinal = 0
+    for entry in state.visible():
+        ordinal += 1
+        prefix = (
+            prefix_after_ghost(prefix, entry) if entry.is_ghost else prefix_after(prefix, entry)
+        )
+        records.append(_record(entry, tools, prefix, ordinal))
+    records.append(_marker(tip, 0, tools, prefix, ordinal).ended())
+    return records
+
+
+def _record(entry: Entry, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
+    flags = form.priority_flag(entry.priority) if entry.priority != ops.SKIP else 0
+    if entry.is_ghost:
+        flags |= form.GHOST
+    if entry.current:
+        flags |= form.EDITED
+    if entry.labels or entry.keep:
+        flags |= form.LABELLED
+    role, kind = entry.message["role"], entry.message.get("kind")
+    if role not in ROLES:
+        raise _unknown_role(role)
+    return MessageRecord(
+        *entry.address,
+        *entry.place,
+        flags,
+        role,
+        kind if kind in KINDS else "freeform",
+        tools,
+        prefix,
+        ordinal,
+    )
+
+
+def _marker(commit: bytes, flags: int, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
+    return MessageRecord(
+        commit, 0, commit, 0, form.MARKER | flags, "user", "freeform", tools, prefix, ordinal
+    )
+
+
+def _unknown_role(role: str) -> UnsupportedFormatError:
+    return UnsupportedFormatError(f"a message has the unknown role {role!r}", required="role")
