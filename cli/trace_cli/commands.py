@@ -163,6 +163,11 @@ COMMANDS = (
         "ls-context", "context.compiling.compile", "List the messages of a revision's context"
     ),
     _plumbing(
+        "cat-context",
+        "context.streaming.object_stream",
+        "Print the objects of a revision's context, as one stream of bytes",
+    ),
+    _plumbing(
         "ls-parts",
         "objects.message.part_blobs",
         "List what messages are made of, over a whole history",

@@ -137,6 +137,10 @@ def test_ls_context(growth: Growth) -> None:
     growth.check(lambda place: place.trace("ls-context"))
 
 
+def test_cat_context(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("cat-context"))
+
+
 def test_ls_parts(growth: Growth) -> None:
     growth.check(lambda place: place.trace("ls-parts"))
 

@@ -19,6 +19,7 @@ from trace_store.context.index_records import (
 )
 from trace_store.context.loading import Loader, Said
 from trace_store.context.plain import PlainContext, RenderableContext, source_of_sum
+from trace_store.context.streaming import object_stream
 from trace_store.context.tokens import REPLY_TOKENS, TokenCounting, Tokenizer
 from trace_store.context.wording import find_message, find_wording, ghost_text
 from trace_store.objects.commit import Commit
@@ -356,6 +357,14 @@ class CompiledContext(RenderableContext):
         if self._reasoning:
             return list(self.messages)
         return [shown for m in self.messages if (shown := _without_reasoning(m)) is not None]
+
+    def objects(self) -> Iterator[bytes]:
+        """Yield the bytes of the objects that make up the context, in large pieces: `streaming` says which.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
+        """
+        return object_stream(self._view.blocks(), self._source.read_many)
 
     def plain(self, messages: Sequence[Message]) -> PlainContext:
         """Return a context of other messages, counted and rendered as this one."""

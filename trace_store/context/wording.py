@@ -70,12 +70,16 @@ def find_wording(place: Address, read_commit: ReadCommit) -> Sequence[Stored]:
     Raises:
         CorruptObjectError: the commit has no such wording.
     """
-    commit = read_commit(place[0])
+    return wording_of(read_commit(place[0]), place[1])
+
+
+def wording_of(commit: Commit, number: int) -> Sequence[Stored]:
+    """Return stored parts by their number among those that a commit makes; errors as in `find_wording`."""
     wordings = [message["parts"] for message in created_messages(commit)]
     wordings += [o.fields["parts"] for o in commit.operations if o.name == ops.EDIT]
-    if place[1] >= len(wordings):
-        raise CorruptObjectError(f"commit {ObjectId(place[0])} has no wording {place[1]}")
-    parts: Sequence[Stored] = wordings[place[1]]
+    if number >= len(wordings):
+        raise CorruptObjectError(f"a commit has no wording {number}")
+    parts: Sequence[Stored] = wordings[number]
     return parts
 
 
