@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import random
 import time
 from typing import Any, NamedTuple
@@ -103,6 +105,7 @@ def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
     try:
         for runner in runners:
             runner.start(ground)
+        _settle()
         order = list(runners)
         base = next((each for each in runners if each.contestant.name == job.base), None)
         chance = random.Random(ground.seed)
@@ -117,9 +120,17 @@ def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
                     runner.base[round_] = base.samples.get(number, 0.0)
                 runner.sample(round_, ground.limit)
     finally:
+        gc.unfreeze()
         for runner in runners:
             runner.finish()
     return _outcomes(runners, job.base)
+
+
+def _settle() -> None:
+    """Let what preparing left behind disturb no sample: bytes on their way to the disk, and garbage in memory."""
+    os.sync()
+    gc.collect()
+    gc.freeze()
 
 
 def _reason(error: Exception) -> str:
