@@ -11,6 +11,7 @@ from benchmarks.samplers import Cold, cold
 SIZES = (10_000, 100_000)
 LINES = "JSON Lines, orjson"
 RAW = "floor: the file read at once"
+STORED = "Trace, stored bytes"
 ALONE = "the messages alone"
 
 
@@ -70,11 +71,13 @@ JOBS = (
         sizes=SIZES,
         rounds=15,
         contestants=(
+            cold(STORED, "trace", "pipe", sink=True),
             cold("Trace, provider JSON", "trace", "pipe_provider", sink=True),
             cold(RAW, "floor", "read"),
             cold("floor: the file read by megabytes", "floor", "read_buffered"),
             cold("floor: the file into a pipe", "floor", "pipe", sink=True),
         ),
+        rows=(Row("stored bytes of the whole context to a pipe", STORED, RAW, 0.5, 0.8),),
     ),
     Job(
         name="memory",
