@@ -28,7 +28,7 @@ from trace_store.ident import format_time, parse_time
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
 from trace_store.objects.commit import Commit, Tag, parents_of, read_commit
 from trace_store.objects.operations import message_count
-from trace_store.oid import HEX_CHARACTERS, ObjectId, is_prefix
+from trace_store.oid import HEX_CHARACTERS, ObjectId, is_full_id, is_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -261,6 +261,10 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
         base, suffixes[:0] = "", ["@{-1}"]
     if suffixes and suffixes[0].startswith("@{"):
         return _moved(store, base, suffixes.pop(0)[2:-1], text)
+    if is_full_id(base):
+        whole = ObjectId.parse(base)
+        if store.objects.contains(whole):
+            return whole  # what it would mean by its other names does not matter
     if base in ("HEAD", "@"):
         oid = store.refs.head().oid
         if oid is None:

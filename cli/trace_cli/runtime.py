@@ -17,11 +17,15 @@ from trace_store.errors import StorageError, UnreadableInputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
 MAXIMUM_INPUT_BYTES = 1024 * 1024 * 1024
 """More than this is not taken from standard input or a file that is read whole."""
+
+
+INPUT_BYTES = 64 * 1024
+"""How much of standard input is asked for at once where it is read line by line."""
 
 
 class Invocation:
@@ -171,6 +175,28 @@ class Invocation:
     def waits_for_keyboard(self) -> bool:
         """Whether reading standard input would wait for a person to type."""
         return self._input is None and _is_terminal(sys.stdin)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of standard input with their ends, and hand over what was written before waiting for more.
+
+        So a program that asks one thing at a time gets each answer, and one that asks many does not pay for each.
+        """
+        begun: list[bytes] = []
+        while True:
+            self.flush()
+            data = self.stdin.read1(INPUT_BYTES)  # type: ignore[attr-defined]
+            if not data:
+                break
+            first, end, rest = data.partition(b"\n")
+            begun.append(first + end)
+            if end:
+                yield b"".join(begun)
+                *whole, last = rest.split(b"\n")
+                for line in whole:
+                    yield line + end
+                begun = [last]
+        if any(begun):
+            yield b"".join(begun)
 
     def input_lines(self) -> list[str]:
         """Return the lines of standard input, empty ones left out.

@@ -134,7 +134,7 @@ def _each(
     invocation: Invocation, store: Store, write: Callable[[str, ObjectId | None, bytes, str], None]
 ) -> int:
     """Give each object that standard input names to `write`, or what is the trouble with it."""
-    for line in invocation.stdin:
+    for line in invocation.lines():
         name = object_name(line.decode("utf-8", "replace").rstrip("\r\n"))
         try:
             oid = ObjectId.parse(name) if is_full_id(name) else resolve(store, name)
@@ -143,7 +143,6 @@ def _each(
             write(name, None, b"", _trouble(error))
         else:
             write(name, oid, data, "")
-        invocation.flush()
     return 0
 
 
