@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING
 
 from trace_store.errors import CorruptObjectError, FormatError, InvalidInputError
 from trace_store.maintenance.findings import ERROR, INFO, Finding
-from trace_store.objects.codec import BLOB, COMMIT, LIST, TAG, is_canonical, kind_of, links
+from trace_store.objects.codec import (
+    BLOB,
+    COMMIT,
+    LIST,
+    TAG,
+    is_canonical,
+    is_plain_blob,
+    kind_of,
+    links,
+)
 from trace_store.objects.commit import Commit, Tag
+from trace_store.objects.likeness import Likenesses
 from trace_store.oid import ObjectId, hash_object
 
 if TYPE_CHECKING:
@@ -24,7 +34,8 @@ class ObjectChecks:
     def __init__(self) -> None:
         self.present: set[ObjectId] = set()
         self._commits: set[ObjectId] = set()
-        self._links: dict[ObjectId, tuple[ObjectId, ...]] = {}
+        self._links: dict[ObjectId, tuple[bytes, ...]] = {}
+        self._likenesses = Likenesses()
 
     def is_commit(self, oid: ObjectId) -> bool:
         """Tell whether a checked object is a commit."""
@@ -39,6 +50,19 @@ class ObjectChecks:
         else:
             yield from self.check(oid, data, where)
 
+    def accept(self, oid: ObjectId, data: bytes) -> bool:
+        """Take an object whose hash is right when it is found sound at once; else `check` has to look closer."""
+        if oid in self.present:
+            return True
+        if not is_plain_blob(data):
+            found = self._likenesses.links(data)
+            if found is None:
+                return False
+            self._links[oid] = found
+            self._commits.add(oid)
+        self.present.add(oid)
+        return True
+
     def check(self, oid: ObjectId, data: bytes, where: str) -> Iterator[Finding]:
         """Check an object whose hash is right."""
         if oid in self.present:
@@ -46,11 +70,14 @@ class ObjectChecks:
         self.present.add(oid)
         try:
             kind = kind_of(data)
-            if not is_canonical(data):
+            canonical = is_canonical(data)
+            if not canonical:
                 yield Finding("object-not-canonical", ERROR, str(oid), f"a {kind} in {where}")
             if kind == COMMIT:
                 Commit.decode(data)
                 self._commits.add(oid)
+                if canonical:
+                    self._likenesses.learn(data)
             elif kind == TAG:
                 Tag.decode(data)
             elif kind not in (BLOB, LIST):
@@ -62,19 +89,21 @@ class ObjectChecks:
 
     def missing(self, roots: Iterable[ObjectId]) -> Iterator[Finding]:
         """Yield what sound objects name and is not here: an error where a ref leads there."""
-        reachable: set[ObjectId] = set()
-        stack = [root for root in roots if root in self.present]
+        if set().union(*self._links.values()) <= self.present:
+            return
+        reachable: set[bytes] = set()
+        stack: list[bytes] = [root for root in roots if root in self.present]
         while stack:
             oid = stack.pop()
             if oid not in reachable:
                 reachable.add(oid)
-                stack.extend(self._links.get(oid, ()))
-        for oid, names in self._links.items():
-            for name in names:
+                stack.extend(self._links.get(oid, ()))  # type: ignore[call-overload]
+        for namer, names in self._links.items():
+            for name in dict.fromkeys(names):
                 if name in self.present:
                     continue
-                if oid in reachable:
-                    yield Finding("object-missing", ERROR, str(name), f"named by {oid}")
+                if namer in reachable:
+                    yield Finding("object-missing", ERROR, name.hex(), f"named by {namer}")
                 else:
-                    detail = f"named by {oid}, which no ref leads to"
-                    yield Finding("unreachable-object-missing", INFO, str(name), detail)
+                    detail = f"named by {namer}, which no ref leads to"
+                    yield Finding("unreachable-object-missing", INFO, name.hex(), detail)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _BLOB_HEAD = b"\x92\xa4blob"
 _SALTED_HEAD = b"\x93\xa4blob"
+_LENGTHS = {0xC4: (1, 0), 0xC5: (2, 0x100), 0xC6: (4, 0x10000)}
+"""By the byte before it: the bytes of a content's length, and from which length on they are so many."""
 _INTEGER_FLOOR = -(2**63)
 _INTEGER_CEILING = 2**64 - 1
 _CONTAINERS = frozenset({dict, list, tuple})
@@ -194,6 +196,15 @@ def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
     if len(salt) != SALT_BYTES:
         raise InvalidInputError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     return head + content + bytes((0xC4, SALT_BYTES)) + salt
+
+
+def is_plain_blob(data: bytes) -> bool:
+    """Tell whether the bytes are a blob without a salt, in canonical form."""
+    if data[:6] != _BLOB_HEAD or len(data) < 8:
+        return False
+    width, least = _LENGTHS.get(data[6], (0, 0))
+    size = int.from_bytes(data[7 : 7 + width], "big")
+    return width > 0 and size >= least and 7 + width + size == len(data)
 
 
 def blob_content(data: bytes) -> bytes:

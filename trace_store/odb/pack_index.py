@@ -22,6 +22,7 @@ made again from the pack when it is absent or does not fit.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 
 from trace_store.errors import CorruptIndexError, CorruptObjectError, CorruptPackError
 from trace_store.odb.pack import FramePlace, Pack, walk_objects
@@ -155,6 +156,23 @@ class PackIndex:
             return list(self.iterate())
         places = zip(_ROW.iter_unpack(rows), self.iterate(), strict=False)
         return [oid for _, oid in sorted(places)]
+
+    def entries(self) -> dict[bytes, tuple[int, int, int]] | None:
+        """Return (frame, offset, length) of every object; None when one of them would not be found."""
+        count = self.objects
+        data = self._read(self._ids_at, OID_BYTES * count)
+        ids = [data[at : at + OID_BYTES] for at in range(0, OID_BYTES * count, OID_BYTES)]
+        rows = self._read(self._rows_at, _ROW.size * count)
+        bounds = self._read(_HEADER.size, self._ids_at - _HEADER.size)
+        shift = MAXIMUM_BITS - self._bits
+        starts = [
+            bisect_left(ids, (bucket << shift).to_bytes(2, "big"))
+            for bucket in range(1 << self._bits)
+        ]
+        if bounds != struct.pack(f"<{len(starts) + 1}I", *starts, count) or ids != sorted(ids):
+            return None
+        found = dict(zip(ids, _ROW.iter_unpack(rows), strict=True))
+        return found if len(found) == count else None
 
     def verify(self) -> bool:
         """Tell whether the checksum holds; reads the whole index, once."""
