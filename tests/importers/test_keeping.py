@@ -178,7 +178,7 @@ def test_damage_is_not_given_back_as_if_it_were_the_file(tmp_path: Path) -> None
 def test_bytes_without_records_come_back(pieces: list[bytes], size: int) -> None:
     data = b"".join(pieces)
     gathering = Gathering()
-    laid = lay_out(lambda at, size: data[at : at + size], len(data), {}, gathering)
+    laid = lay_out(lambda at, size: (data[at : at + size], True), len(data), {}, gathering)
     objects = {bytes(oid): content for oid, content in gathering.objects}
     assert b"".join(restore(laid[-1].oid, objects.__getitem__)) == data
 
@@ -187,7 +187,7 @@ def test_a_record_whose_commit_is_gone_is_an_error(tmp_path: Path) -> None:
     data = b"0123456789"
     gathering = Gathering()
     places = {2: Placed(3, ObjectId(b"\x01" * 32), 0)}
-    laid = lay_out(lambda at, size: data[at : at + size], len(data), places, gathering)
+    laid = lay_out(lambda at, size: (data[at : at + size], True), len(data), places, gathering)
     store = Store.memory()
     for _, content in gathering.objects:
         store.objects.write(content)

@@ -15,13 +15,14 @@ from typing import Any
 
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
-from trace_store.importers.placing import Placing, load_places, save_places
+from trace_store.importers.placing import Placing, load_places
 from trace_store.importers.reading import Input
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, digest
 from trace_store.store import Store
 from trace_store.transcripts.laying import Laid, lay_out
 from trace_store.transcripts.names import FILES
+from trace_store.transcripts.pages import Pages
 from trace_store.transcripts.restoring import restore_segment, segments_of
 from trace_store.transcripts.segments import Segment
 
@@ -37,7 +38,7 @@ class Cut:
     Attributes:
         begins: where in the file.
         after: the segment before it, or None.
-        places: those of records behind it, as `placing.save_places` returns them.
+        places: those of records behind it, as `Placing.save` returns them.
     """
 
     begins: int
@@ -98,7 +99,8 @@ def keep_file(store: Store, file: Input, folder: str, placing: Placing, cut: Cut
         oid = ObjectId.parse(cut.after)
         begins, after = cut.begins, (oid, Segment.decode(store.objects.read(oid)))
     gathering = Gathering()
-    laid = lay_out(file.read_at, file.size, placing.places, gathering, begins=begins, after=after)
+    pages = placing.pages or Pages(file.read_at)
+    laid = lay_out(pages.again, file.size, placing.places, gathering, begins=begins, after=after)
     if not laid:
         return Kept(None, steady=False)  # it has become shorter than it was
     if cut is not None:
@@ -118,7 +120,8 @@ def keep_file(store: Store, file: Input, folder: str, placing: Placing, cut: Cut
     if edits:
         transaction = Transaction(gathering.objects, edits, "import")
         store.transact(lambda _: transaction, author=AUTHOR)
-    return Kept(_next_cut(laid, placing), steady)
+    next_cut = _next_cut(laid, placing)
+    return Kept(next_cut, steady and next_cut is not None)
 
 
 def _check(store: Store, segment: Segment, gathering: Gathering) -> None:
@@ -219,8 +222,11 @@ def _same(first: Sequence[Segment], second: Sequence[Segment]) -> bool:
     )
 
 
-def _next_cut(laid: Sequence[Laid], placing: Placing) -> Cut:
-    """Return the cut before the first segment that the unfinished end of the file may change."""
+def _next_cut(laid: Sequence[Laid], placing: Placing) -> Cut | None:
+    """Return the cut before the first segment that the unfinished end of the file may change.
+
+    None when the file changes meanwhile.
+    """
     unsettled = placing.unsettled
     number = len(laid) - 1
     while number > 0 and unsettled is not None and laid[number].begins > unsettled:
@@ -228,4 +234,5 @@ def _next_cut(laid: Sequence[Laid], placing: Placing) -> Cut:
     begins = laid[number].begins
     before = laid[number].segment.previous
     after = "" if before is None else str(before)
-    return Cut(begins, after, save_places(placing.places, begins, unsettled))
+    places = placing.save(begins)
+    return None if places is None else Cut(begins, after, places)

@@ -13,6 +13,7 @@ from trace_store.importers.contract import PlannedCommit, Record
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId
 from trace_store.transcripts.laying import Placed, record_hash
+from trace_store.transcripts.pages import Pages
 from trace_store.transcripts.sources import content_numbers, source_records, without_contents
 
 Read = Callable[[bytes], bytes]
@@ -23,12 +24,14 @@ class Placing:
 
     Attributes:
         places: by offset in the file.
+        pages: the file, as far as it was read this time.
         unsettled: the first offset of the records whose commits are of the unfinished end; None when there are none.
     """
 
     def __init__(self, places: dict[int, Placed] | None = None) -> None:
         self.places: dict[int, Placed] = {} if places is None else places
         self.unsettled: int | None = None
+        self.pages: Pages | None = None
         self._settling = True
 
     def unsettle(self) -> None:
@@ -70,27 +73,31 @@ class Placing:
 
     def _note(self, record: Record, oid: ObjectId, number: int | None, raw: bytes = b"") -> None:
         kept = record.raw if record.filtered else None
-        known = b"" if record.filtered else record_hash(record.raw)
-        self.places[record.offset] = Placed(record.length, oid, number, raw, kept, known)
-        if not self._settling and (self.unsettled is None or record.offset < self.unsettled):
-            self.unsettled = record.offset
+        offset, length = record.offset, record.length
+        # Its page tells whether the file still holds it.
+        noted = kept is not None or (self.pages is not None and self.pages.covers(offset, length))
+        known = b"" if noted else record_hash(record.raw)
+        self.places[offset] = Placed(length, oid, number, raw, kept, known)
+        if not self._settling and (self.unsettled is None or offset < self.unsettled):
+            self.unsettled = offset
 
-
-def save_places(places: dict[int, Placed], begin: int, end: int | None) -> list[list[Any]]:
-    """Return the places between two offsets as values that JSON knows."""
-    return [
-        [
-            offset,
-            placed.length,
-            str(placed.commit),
-            placed.number,
-            _text(placed.raw),
-            _text(placed.kept),
-            placed.hash.hex(),
-        ]
-        for offset, placed in sorted(places.items())
-        if begin <= offset and (end is None or offset < end)
-    ]
+    def save(self, begin: int) -> list[list[Any]] | None:
+        """Return the settled places from an offset on as values that JSON knows; None when the file has changed."""
+        end = self.unsettled
+        saved: list[list[Any]] = []
+        for offset in sorted(self.places):
+            if offset < begin or (end is not None and offset >= end):
+                continue
+            length, commit, number, raw, kept, known = self.places[offset]
+            if not known and kept is None and self.pages is not None:
+                data, as_read = self.pages.again(offset, length)
+                if not as_read:
+                    return None
+                known = record_hash(data)
+            saved.append(
+                [offset, length, str(commit), number, _text(raw), _text(kept), known.hex()]
+            )
+        return saved
 
 
 def load_places(saved: Iterable[Sequence[Any]]) -> dict[int, Placed]:

@@ -26,6 +26,7 @@ from trace_store.importers.report import MAXIMUM_NAMED_SKIPS, BranchReport, File
 from trace_store.importers.writing import PlanWriter, Written
 from trace_store.revision import SESSIONS
 from trace_store.store import Store
+from trace_store.transcripts.pages import Pages
 
 UNCHANGED = "unchanged"
 
@@ -101,11 +102,12 @@ class Run:
     def _feed(self, plan: Plan, offset: int, number: int) -> tuple[int, int]:
         """Read the file and return how far it was understood: behind the last line, or before one that is cut."""
         file = self._file
+        pages = self._placing.pages = Pages(file.read_at, offset)
         if offset == 0 and self._format.is_document(file.read_at(0, HEAD_BYTES)):
             self._document = True
-            self._feed_document(plan)
+            self._feed_document(plan, pages)
             return file.size, 1
-        for line in read_lines(file.read_at, file.size, offset=offset, number=number):
+        for line in read_lines(pages.read, file.size, offset=offset, number=number):
             skipped = len(plan.skips())
             self._take(plan, plan.feed(line))
             last = plan.skips()[-1] if len(plan.skips()) > skipped else None
@@ -117,10 +119,10 @@ class Run:
                 self._progress(file.path, line.offset + line.length, file.size)
         return offset, number
 
-    def _feed_document(self, plan: Plan) -> None:
+    def _feed_document(self, plan: Plan, pages: Pages) -> None:
         file = self._file
         short = file.size <= MAXIMUM_DOCUMENT_BYTES
-        data = file.read_at(0, file.size) if short else None
+        data = pages.read(0, file.size) if short else None
         self._take(plan, plan.feed(Line(1, 0, data, file.size, True, whole=True)))
         if self._progress is not None:
             self._progress(file.path, file.size, file.size)

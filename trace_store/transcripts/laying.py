@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from trace_store.objects.content import Gathering, bytes_of, text_of
 from trace_store.oid import ObjectId, digest
-from trace_store.secrets import filter_text
+from trace_store.secrets import filter_text, take_nothing
 from trace_store.transcripts.segments import NUL, Segment, escape, record_place
 
 MAXIMUM_RECORDS = 64
@@ -22,7 +22,8 @@ MAXIMUM_BYTES = 256 << 10
 MAXIMUM_STRETCH = 8 << 20
 """A longer stretch without records is cut within: so a file of anything is never held whole."""
 
-ReadAt = Callable[[int, int], bytes]
+Again = Callable[[int, int], tuple[bytes, bool]]
+"""Given an offset and a size, returns as `Pages.again` does."""
 
 HASH_BYTES = 8
 
@@ -40,8 +41,8 @@ class Placed(NamedTuple):
         commit: the commit that holds it, or its contents.
         number: which record of the commit's source it is; None when only contents of it are there.
         raw: without a number, the record as it is kept, in which `NUL n L NUL` stands for contents of the commit.
-        kept: the record as it is kept, when that differs from what the file holds.
-        hash: the `record_hash` of what the file held when it was read; without one, nobody looks whether it still does.
+        kept: the record as it is kept, when that differs from what the file holds; then nobody looks what it holds now.
+        hash: the `record_hash` of what the file held when it was read; empty where its page tells.
     """
 
     length: int
@@ -70,7 +71,7 @@ class Laid:
 
 
 def lay_out(
-    read_at: ReadAt,
+    again: Again,
     size: int,
     places: Mapping[int, Placed],
     gathering: Gathering,
@@ -84,7 +85,7 @@ def lay_out(
     a segment at least, unless there is one before and nothing behind it.
 
     Args:
-        read_at: reads the file.
+        again: reads the file, and tells whether what it returns is known to be as it was when its records were read.
         size: of the file, in bytes.
         places: of records, by their offset.
         gathering: takes the objects.
@@ -93,20 +94,27 @@ def lay_out(
     """
     laid: list[Laid] = []
     for begin, end, offsets in _cuts(begins, size, places):
-        piece = _Piece()
-        at = begin
+        data, as_read = again(begin, end - begin)
+        piece = _Piece(data)
+        at = 0
         for offset in offsets:
-            piece.literal(read_at(at, offset - at))
-            piece.record(read_at(offset, places[offset].length), places[offset])
-            at = offset + places[offset].length
-        piece.literal(read_at(at, end - at))
-        data = b"".join(piece.whole)
-        if not data and after is not None:
+            placed = places[offset]
+            start = offset - begin
+            piece.literal(at, start)
+            at = start + placed.length
+            if as_read or placed.kept is not None or _is_as_read(again, offset, placed):
+                piece.record(start, at, placed)
+            else:
+                piece.changed = True
+                piece.literal(start, at)
+        piece.literal(at, len(data))
+        whole = piece.whole()
+        if not whole and after is not None:
             break  # the file has become shorter
         segment = Segment(
             start=0 if after is None else after[1].end,
-            size=len(data),
-            hash=digest(data).hex(),
+            size=len(whole),
+            hash=digest(whole).hex(),
             layout=gathering.put(b"".join(piece.layout)),
             commits=tuple(piece.items),
             previous=None if after is None else after[0],
@@ -116,44 +124,68 @@ def lay_out(
     return laid
 
 
+def _is_as_read(again: Again, offset: int, placed: Placed) -> bool:
+    data, as_read = again(offset, placed.length)
+    return record_hash(data) == placed.hash if placed.hash else as_read
+
+
 class _Piece:
     """A segment to be.
 
     Attributes:
         items: the commits that its layout names.
         layout: the layout.
-        whole: what comes of it.
         changed: as in `Laid`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._taken: list[
+            bytes
+        ] = []  # what comes of it, as far as that is not the file's own bytes
+        self._at = 0
         self.items: dict[ObjectId, int] = {}
         self.layout: list[bytes] = []
-        self.whole: list[bytes] = []
         self.changed = False
 
-    def record(self, there: bytes, placed: Placed) -> None:
-        """Add a record that is held elsewhere, given what the file holds of it."""
-        if placed.hash and record_hash(there) != placed.hash:
-            self.changed = True
-            self.literal(there)
-            return
-        self.whole.append(there if placed.kept is None else placed.kept)
+    def record(self, start: int, end: int, placed: Placed) -> None:
+        """Add a record that is held elsewhere, given where it stands."""
+        if placed.kept is not None:
+            self._replace(start, end, placed.kept)
         item = self.items.setdefault(placed.commit, len(self.items) + 1)
         self.layout.append(_standing(placed, item))
 
-    def literal(self, data: bytes) -> None:
+    def literal(self, start: int, end: int) -> None:
         """Add bytes that no commit holds; they pass the filter too."""
-        try:
-            text = text_of(data)
-        except UnicodeDecodeError:
-            pass
-        else:
-            filtered = filter_text(text)
-            if filtered is not text:
-                data = bytes_of(filtered)
+        data = self._data[start:end]
+        if not data:
+            return
+        if filter_text is not take_nothing:
+            kept = _filtered(data)
+            if kept is not data:
+                self._replace(start, end, kept)
+                data = kept
         self.layout.append(escape(data))
-        self.whole.append(data)
+
+    def whole(self) -> bytes:
+        """Return what comes of it."""
+        if not self._taken:
+            return self._data
+        return b"".join((*self._taken, self._data[self._at :]))
+
+    def _replace(self, start: int, end: int, data: bytes) -> None:
+        self._taken += [self._data[self._at : start], data]
+        self._at = end
+
+
+def _filtered(data: bytes) -> bytes:
+    """Return bytes as they may be stored; the very same object when nothing is taken out, or they are no text."""
+    try:
+        text = text_of(data)
+    except UnicodeDecodeError:
+        return data
+    kept = filter_text(text)
+    return data if kept is text else bytes_of(kept)
 
 
 def _cuts(
