@@ -15,6 +15,7 @@ from trace_store.importers.making import make_commit, own_operations, put_source
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.transcripts import sources
 from trace_store.transcripts.sources import SOURCE_KEY, record_count, source_records
 
 TEXTS = st.text(st.characters(), max_size=120) | st.sampled_from(
@@ -103,3 +104,26 @@ def test_a_damaged_source_is_told() -> None:
 
 def test_a_commit_without_source_has_no_records() -> None:
     assert source_records(Commit((), "a", 0, ()), lambda _: b"") == []
+
+
+@given(
+    st.text('ab"', max_size=90).map(str.encode),
+    st.text("ab", min_size=1, max_size=60).map(str.encode),
+    st.integers(0, 90),
+)
+def test_a_spelling_is_replaced_as_bytes_are(around: bytes, spelled: bytes, at: int) -> None:
+    for raw in (around, around[:at] + spelled + around[at:], spelled + around + spelled):
+        found = sources._replace(raw, spelled, b"\x001j\x00")
+        assert found == raw.replace(spelled, b"\x001j\x00")
+        assert (found is raw) == (spelled not in raw)
+
+
+@given(TEXTS)
+def test_the_quick_spelling_is_the_usual_one_where_a_record_holds_it(content: str) -> None:
+    record = json.dumps({"x": content, "y": [content]}, ensure_ascii=False).encode(
+        "utf-8", "backslashreplace"
+    )
+    quick = sources._spelled_quickly(content)
+    usual = sources._spell("j", content)
+    assert (quick is not None and quick in record) <= (quick == usual)
+    assert sources._without(record, 3, "j", content) == record.replace(usual, b"\x003j\x00")

@@ -14,7 +14,7 @@ document that is written for people, stand two NULs. JSON has no bare NUL, so no
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring, encode_basestring_ascii
 
 from trace_store.errors import CorruptObjectError
@@ -34,6 +34,10 @@ Content = str | bytes
 # How a content may be spelled whose usual spelling is the first: arguments are JSON in some formats, text in others.
 _SPELLINGS = {"j": "ja", "b": "b", "r": "rja"}
 
+# How JavaScript escapes what is common in texts; the backslash first.
+_ESCAPES = ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\t", b"\\t"), (b"\r", b"\\r"))
+_HEAD_BYTES = 48
+
 _HOLE = b"\x00"
 _NEWLINE = b"\x00\x00"
 
@@ -47,7 +51,7 @@ def encode_source(records: Sequence[Record], parts: Sequence[Part]) -> bytes:
     """
     numbers = content_numbers(parts)
     return b"\n".join(
-        without_contents(record, numbers).replace(b"\n", _NEWLINE) for record in records
+        [without_contents(record, numbers).replace(b"\n", _NEWLINE) for record in records]
     )
 
 
@@ -57,7 +61,7 @@ def content_numbers(parts: Sequence[Part]) -> dict[int, int]:
     count = 0
     for part in parts:
         numbers[id(part)] = count
-        count += sum(1 for _ in _contents(part))
+        count += _content_count(part)
     return numbers
 
 
@@ -111,18 +115,63 @@ def without_contents(record: Record, numbers: Mapping[int, int]) -> bytes:
     """
     raw = record.raw
     for part in record.parts:
-        first = numbers.get(id(part))
-        if first is None:
+        number = numbers.get(id(part))
+        if number is None:
             continue
-        for number, (letter, content) in enumerate(_contents(part), first):
-            if len(content) + 2 < MINIMUM_BYTES:
-                continue
-            for other in _SPELLINGS[letter]:
-                spelled = _spelled(content, other)
-                if spelled is not None and spelled in raw:
-                    raw = raw.replace(spelled, b"\x00%d%s\x00" % (number, other.encode()))
-                    break
+        for letter, content in _contents(part):
+            if len(content) + 2 >= MINIMUM_BYTES:
+                raw = _without(raw, number, letter, content)
+            number += 1
     return raw
+
+
+def _without(raw: bytes, number: int, letter: str, content: Content) -> bytes:
+    """Return a record's bytes with what stands for a content in the first of its spellings that is there."""
+    for other in _SPELLINGS[letter]:
+        hole = b"\x00%d%s\x00" % (number, other.encode())
+        quick = _spelled_quickly(content) if other == "j" else None
+        if quick is not None:
+            found = _replace(raw, quick, hole)
+            if found is not raw:
+                return found
+        spelled = _spelled(content, other)
+        if spelled is not None and spelled != quick:
+            found = _replace(raw, spelled, hole)
+            if found is not raw:
+                return found
+    return raw
+
+
+def _spelled_quickly(content: Content) -> bytes | None:
+    """Return a content as JavaScript spells it, unless it holds control characters that are rare; None where it may.
+
+    Those stand in no JSON as they are: where what is returned is found in a record, it is how the content is spelled.
+    But a record in which something stands for a content holds NULs.
+    """
+    try:
+        data = content.encode() if isinstance(content, str) else str(content, "utf-8").encode()
+    except UnicodeError:
+        return None
+    if _HOLE in data:
+        return None
+    for plain, escape in _ESCAPES:
+        data = data.replace(plain, escape)
+    return b'"%s"' % data
+
+
+def _replace(raw: bytes, spelled: bytes, hole: bytes) -> bytes:
+    """Return `raw.replace(spelled, hole)`, and the very same object when nothing is found.
+
+    It is looked for by its beginning: the long comparison is made once.
+    """
+    head = spelled[:_HEAD_BYTES]
+    at = raw.find(head)
+    if at < 0:
+        return raw
+    end = at + len(spelled)
+    if not raw.startswith(spelled, at) or raw.find(head, end) >= 0:
+        return raw.replace(spelled, hole) if spelled in raw else raw
+    return b"%s%s%s" % (raw[:at], hole, raw[end:])
 
 
 def _with_contents(line: bytes, contents: Sequence[bytes], read: Read) -> bytes:
@@ -141,23 +190,30 @@ def _with_contents(line: bytes, contents: Sequence[bytes], read: Read) -> bytes:
     return b"".join(pieces)
 
 
-def _contents(part: Part) -> Iterator[tuple[str, Content]]:
-    """Yield the contents of a part, each with its usual spelling, in the order of `part_blobs`."""
+def _contents(part: Part) -> Sequence[tuple[str, Content]]:
+    """Return the contents of a part, each with its usual spelling, in the order of `part_blobs`."""
     if isinstance(part, Text):
-        yield "j", part.text
-    elif isinstance(part, ToolCall):
-        yield "r", bytes_of(part.arguments)
-    elif isinstance(part, ToolResult):
-        for inner in part.content:
-            yield from _contents(inner)
-    elif isinstance(part, Reasoning):
-        yield "j", part.text
-        if part.signature is not None:
-            yield "j", part.signature
-    elif isinstance(part, Image):
-        yield ("b", part.data or b"") if part.url is None else ("j", part.url)
-    elif isinstance(part, Opaque):
-        yield "r", part.data
+        return (("j", part.text),)
+    if isinstance(part, ToolCall):
+        return (("r", bytes_of(part.arguments)),)
+    if isinstance(part, ToolResult):
+        return [each for inner in part.content for each in _contents(inner)]
+    if isinstance(part, Reasoning):
+        if part.signature is None:
+            return (("j", part.text),)
+        return (("j", part.text), ("j", part.signature))
+    if isinstance(part, Image):
+        return (("b", part.data or b"") if part.url is None else ("j", part.url),)
+    if isinstance(part, Opaque):
+        return (("r", part.data),)
+    return ()
+
+
+def _content_count(part: Part) -> int:
+    """Return how many contents a part has."""
+    if isinstance(part, ToolResult):
+        return sum(map(_content_count, part.content))
+    return 2 if isinstance(part, Reasoning) and part.signature is not None else 1
 
 
 def _spelled(content: Content, letter: str) -> bytes | None:
