@@ -39,6 +39,8 @@ def storable_name(value: object) -> str:
     if not isinstance(value, str):
         return ""
     try:
+        if value.isascii():
+            return value if len(value) <= LONGEST_NAME_BYTES else ""
         return value if len(value.encode()) <= LONGEST_NAME_BYTES else ""
     except UnicodeEncodeError:
         return ""
@@ -52,31 +54,48 @@ def usage_counts(usage: object, model: object = "") -> dict[str, int | str]:
         normal = normalise_usage(usage)
     except InvalidInputError:
         return {}
+    # In the order in which they are stored.
     counts: dict[str, int | str] = {
-        "input_total": normal.input_total,
         "cache_read": normal.cache_read,
         "cache_write": normal.cache_write,
-        "output_total": normal.output_total,
-        "reasoning": normal.reasoning,
-        "source": normal.source,
+        "input_total": normal.input_total,
     }
-    if storable_name(model):
-        counts["model"] = storable_name(model)
+    name = storable_name(model)
+    if name:
+        counts["model"] = name
+    counts["output_total"] = normal.output_total
+    counts["reasoning"] = normal.reasoning
+    counts["source"] = normal.source
     return counts
 
 
 def time_of(value: object) -> int | None:
     """Return a time in milliseconds since the epoch: of ISO text, or of a number of seconds or milliseconds."""
     if isinstance(value, str):
-        try:
-            return parse_time(value)
-        except InvalidInputError:
-            return None
+        return time_of_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         return None
     # A number of seconds stays below this until the year 5138, one of milliseconds is above it since 1973.
     milliseconds = value * 1000 if value < 100_000_000_000 else value
     return int(milliseconds) if milliseconds <= MAXIMUM_TIME else None
+
+
+def time_of_text(text: str) -> int | None:
+    """Return an ISO time in milliseconds since the epoch, or None."""
+    try:
+        # As JavaScript writes it; of the records of a minute only the first is taken apart.
+        if len(text) == 24 and text[16] == ":" and text[19] == "." and text[23] == "Z":
+            second, rest = text[17:19], text[20:23]
+            if second < "60" and (second + rest).isdecimal() and text.isascii():
+                return _minute(text[:16]) + 1000 * int(second) + int(rest)
+        return parse_time(text)
+    except InvalidInputError:
+        return None
+
+
+@lru_cache(maxsize=16)
+def _minute(text: str) -> int:
+    return parse_time(text + ":00Z")
 
 
 def opaque(provider: str, value: Any) -> Opaque:

@@ -50,6 +50,7 @@ MAXIMUM_OPEN_PARTS = 4096
 """Parts that may wait for the end of their round; past it the round ends, so that memory and commits stay bounded."""
 
 
+_SAYING = (Turn, Compaction, Rewording)
 _Begun = tuple[dict[str, Any], tuple[int, int]]
 """What the reader knew before a line, and the line's offset and number."""
 
@@ -149,22 +150,27 @@ class TurnPlan:
             self._skips.append(Skip(record.line, NO_MESSAGES, name))
         self._counts = +self._counts
 
-    def _take(self, record: Record, begun: _Begun | None) -> Iterator[Planned]:
-        """Yield what a record makes final; the first of a line comes with what was known before the line."""
-        events = list(self._reader.read(record))
-        self._counts[self._reader.label(record), _outcome(events)] += 1
-        if any(map(self._ends_round, events)):
-            yield from self._close()
+    def _take(self, record: Record, begun: _Begun | None) -> Sequence[Planned]:
+        """Return what a record makes final; the first of a line comes with what was known before the line."""
+        reader = self._reader
+        events = reader.read(record)
+        if not isinstance(events, list | tuple):
+            events = list(events)
+        self._counts[reader.label(record), _outcome(events)] += 1
+        final: list[Planned] = []
+        if self._open and any(map(self._ends_round, events)):
+            final += self._close()
             # A line is read whole or not at all, so a file is read on from the beginning of one.
             if begun is not None and not self._waiting and self._table.is_worth_a_mark():
                 self._quiet = (begun[0], self._table.mark(), begun[1])
         carried = False
         for event in events:
-            takes = isinstance(event, Turn | Compaction | Rewording)
-            yield from self._happen(event, record if takes and not carried else None)
+            takes = isinstance(event, _SAYING)
+            final += self._happen(event, record if takes and not carried else None)
             carried = carried or takes
         if not carried:
             self._carry(record)
+        return final
 
     def _carry(self, record: Record) -> None:
         """Keep a record in which nothing is said with what was said last, or with what is said next."""
@@ -186,22 +192,27 @@ class TurnPlan:
         # Results belong to the round of their calls.
         return not (event.messages and event.messages[0].role == "tool")
 
-    def _happen(self, event: Event, record: Record | None) -> Iterator[Planned]:
-        if self._ends_round(event):
-            yield from self._close()
+    def _happen(self, event: Event, record: Record | None) -> Sequence[Planned]:
+        final = self._close() if self._ends_round(event) else []
         if isinstance(event, Turn):
             self._say(event, record)
-        elif isinstance(event, Compaction):
+        elif isinstance(event, Reported):
+            self._report(event)
+        else:
+            final += self._turn_aside(event, record)
+        return final
+
+    def _turn_aside(self, event: Event, record: Record | None) -> Iterator[Planned]:
+        """Yield what an event makes final that is rarer than that something is said."""
+        if isinstance(event, Compaction):
             yield self._compact(event, record)
         elif isinstance(event, Rewording):
             yield from self._reword(event, record)
         elif isinstance(event, Clearing):
             yield from self._clear(event)
-        elif isinstance(event, Reported):
-            self._report(event)
         elif isinstance(event, GoBack):
             yield from self._go_back(event)
-        else:
+        elif isinstance(event, Switch):
             yield from self._switch(event)
 
     def _say(self, turn: Turn, record: Record | None) -> None:
@@ -218,11 +229,11 @@ class TurnPlan:
         self, record: Record | None, messages: Sequence[PlannedMessage]
     ) -> tuple[Record, ...]:
         """Return a record and those that waited for it, with the parts that it added."""
-        records = (*self._waiting, *((record,) if record is not None else ()))
-        self._waiting = []
-        if record is not None:
-            record.parts = all_parts(messages)
-        return records
+        waiting, self._waiting = self._waiting, []
+        if record is None:
+            return tuple(waiting)
+        record.parts = all_parts(messages)
+        return (*waiting, record)
 
     def _report(self, event: Reported) -> None:
         for found in self._open.values():
@@ -326,11 +337,13 @@ class TurnPlan:
         index = table.begin_line(event.name, at, fresh=event.fresh and at is not None)
         yield PlannedThread(index, event.name)
 
-    def _close(self) -> Iterator[Planned]:
-        """Yield the commits of the round, and begin a new one."""
+    def _close(self) -> list[Planned]:
+        """Return the commits of the round, and begin a new one."""
         closing, self._open = self._open, {}
-        for found in closing.values():
-            yield self._commit(found.turn._replace(key=found.key), tuple(found.records), {})
+        return [
+            self._commit(found.turn, tuple(found.records), {}, key=found.key)
+            for found in closing.values()
+        ]
 
     def _commit(
         self,
@@ -338,6 +351,8 @@ class TurnPlan:
         records: tuple[Record, ...],
         more: Mapping[str, Any],
         kept: tuple[int, ...] = (),
+        *,
+        key: str = "",
     ) -> PlannedCommit:
         table = self._table
         line = table.lines[table.live]
@@ -345,7 +360,7 @@ class TurnPlan:
             line.time = turn.time
         removes = table.context() if line.fresh else ()
         resets = line.fresh or "replaces" in more
-        number, row = table.add(turn.key, len(turn.messages), resets=resets, kept=kept)
+        number, row = table.add(key or turn.key, len(turn.messages), resets=resets, kept=kept)
         return PlannedCommit(
             number=number,
             key=row.key,
@@ -366,10 +381,13 @@ class TurnPlan:
 
 def _outcome(events: Sequence[Event]) -> str:
     """Return what became of a record that means these events."""
-    found = [event for event in events if isinstance(event, Turn | Compaction | Rewording)]
-    if any(event.messages or not isinstance(event, Turn) for event in found):
-        return MESSAGE
-    return EVENT if found else SOURCE
+    outcome = SOURCE
+    for event in events:
+        if isinstance(event, _SAYING):
+            if event.messages or not isinstance(event, Turn):
+                return MESSAGE
+            outcome = EVENT
+    return outcome
 
 
 def _record_key(record: Record) -> str:

@@ -155,7 +155,9 @@ def joined(turn: Turn, more: Turn) -> Turn:
 
 def all_parts(messages: Sequence[PlannedMessage]) -> tuple[Part, ...]:
     """Return the parts of messages, in order."""
-    return tuple(part for message in messages for part in message.parts)
+    if len(messages) == 1:
+        return tuple(messages[0].parts)
+    return tuple([part for message in messages for part in message.parts])
 
 
 class TurnReader:

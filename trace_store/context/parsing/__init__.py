@@ -4,7 +4,7 @@ Rule: pure functions of JSON values. Whoever reads a file of some tool takes its
 of these; nothing here knows files or tools.
 
     message_from_chat(form, where)          OpenAI chat completions and Anthropic, one message
-    messages_from_responses(items, where)   items of OpenAI's Responses, which are messages by groups
+    messages_from_responses(items, where)   items of OpenAI's Responses, which are messages by groups; or one
     messages_from_gemini(contents, where)   contents of Gemini; `message_from_gemini` for one at a time
     message_from_langchain(form, where)     LangChain's dumps, one message
     read_messages(values)                   objects of any of them, told by their shape
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
         place_gemini,
     )
     from trace_store.context.parsing.langchain import is_langchain, message_from_langchain
-    from trace_store.context.parsing.responses import messages_from_responses, place_responses
+    from trace_store.context.parsing.responses import (
+        message_of_item,
+        messages_from_responses,
+        place_responses,
+    )
 
 __all__ = [
     "GeminiCalls",
@@ -41,6 +45,7 @@ __all__ = [
     "message_from_chat",
     "message_from_gemini",
     "message_from_langchain",
+    "message_of_item",
     "messages_from_gemini",
     "messages_from_responses",
     "parse_messages",
@@ -60,6 +65,7 @@ __getattr__ = door(
         "message_from_chat": "chat",
         "message_from_gemini": "gemini",
         "message_from_langchain": "langchain",
+        "message_of_item": "responses",
         "messages_from_gemini": "gemini",
         "messages_from_responses": "responses",
         "parse_messages": "documents",

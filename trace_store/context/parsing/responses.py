@@ -15,7 +15,7 @@ item right behind another one begins a new message. Every other item is a messag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trace_store.context.parsing.chat import content_parts
@@ -96,6 +96,12 @@ def place_items(
         yield Placed(start, start + len(group), _message(group, place(start), model))
 
 
+def message_of_item(form: Any, where: str, *, model: str = "") -> Message:
+    """Return the message of one item; arguments and errors are those of `messages_from_responses`."""
+    item = _read(form, where)
+    return _message([item], where, model if item.role == "assistant" else "")
+
+
 def reasoning_parts(form: Mapping[str, Any], where: str) -> list[Part]:
     """Return the parts of a reasoning item."""
     texts = [
@@ -108,10 +114,13 @@ def reasoning_parts(form: Mapping[str, Any], where: str) -> list[Part]:
 
 
 def _message(group: list[_Item], where: str, model: str) -> Message:
+    first = group[0]
+    if len(group) == 1:
+        return message(first.role, first.parts, where, id=first.id, model=model, name=first.name)
     spoken = [item for item in group if item.type == "message"]
     parts = [part for item in group for part in item.parts]
     id_ = (spoken or group)[0].id
-    return message(group[0].role, parts, where, id=id_, model=model, name=group[0].name)
+    return message(first.role, parts, where, id=id_, model=model, name=first.name)
 
 
 def _read(value: object, where: str) -> _Item:
@@ -164,7 +173,9 @@ def _result(form: Mapping[str, Any], where: str) -> ToolResult:
     return ToolResult(required(form, "call_id", where), content, failed)
 
 
-def _frame(form: Mapping[str, Any], type_: str, call_id: str | None = None) -> Iterator[Part]:
+def _frame(form: Mapping[str, Any], type_: str, call_id: str | None = None) -> Sequence[Part]:
     kept = {key: form[key] for key in FRAMES[type_] if form.get(key) is not None}
-    if kept and (type_ != "message" or form.get("role") == "assistant"):
-        yield opaque(PROVIDER, {"type": type_, **({"call_id": call_id} if call_id else {}), **kept})
+    if not kept or (type_ == "message" and form.get("role") != "assistant"):
+        return ()
+    held = {"type": type_, **({"call_id": call_id} if call_id else {}), **kept}
+    return (opaque(PROVIDER, held),)

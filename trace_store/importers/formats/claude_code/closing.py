@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trace_store.errors import InvalidInputError
-from trace_store.ident import parse_time
 from trace_store.importers.contract import AGENTS_KEY, Place, PlannedCommit, Record
 from trace_store.importers.formats.claude_code.groups import (
     LATE,
@@ -19,7 +17,7 @@ from trace_store.importers.formats.claude_code.groups import (
 )
 from trace_store.importers.formats.claude_code.normalising import AUTHOR, CLEARED_TEXT
 from trace_store.importers.formats.claude_code.threads import Session, Thread, note_group
-from trace_store.importers.normalise import author_of, storable_name
+from trace_store.importers.normalise import author_of, storable_name, time_of_text
 from trace_store.oid import digest
 
 COMPACTION_REASON = "compaction"
@@ -28,12 +26,7 @@ COMPACTION_REASON = "compaction"
 def time_of(data: dict[str, Any]) -> int | None:
     """Return a record's time in milliseconds since the epoch, or None."""
     text = data.get("timestamp")
-    if not isinstance(text, str):
-        return None
-    try:
-        return parse_time(text)
-    except InvalidInputError:
-        return None
+    return time_of_text(text) if isinstance(text, str) else None
 
 
 def record_key(record: Record) -> str:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trace_store.context.parsing import place_responses
+from trace_store.context.parsing import message_of_item, place_responses
 from trace_store.errors import InvalidInputError
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.normalise import opaque, storable_name
@@ -36,7 +36,12 @@ SCAFFOLDING = (
 
 def message_of(item: Mapping[str, Any], model: str) -> PlannedMessage:
     """Return the message of one item; `model` is whose answer it is."""
-    return messages_of([item], model)[0]
+    form = _usual(item)
+    try:
+        message = message_of_item(form, "input", model=model)
+    except (InvalidInputError, RecursionError):
+        return _whole(item)
+    return _planned(message, [form])[0]
 
 
 def messages_of(items: Sequence[Any], model: str) -> tuple[PlannedMessage, ...]:
@@ -62,12 +67,15 @@ def is_scaffolding(message: PlannedMessage) -> bool:
 
 
 def _planned(message: Message, forms: Sequence[Any]) -> tuple[PlannedMessage, ...]:
-    parts = tuple(_own(part) for part in message.parts)
-    if not all(map(_is_storable, parts)):
-        return tuple(map(_whole, forms))
+    parts: tuple[Part, ...] = tuple([_own(part) for part in message.parts])
+    for part in parts:
+        if not _is_storable(part):
+            return tuple(map(_whole, forms))
     if message.role == "tool":
-        parts = tuple(_judged(part, forms[0].get("output")) for part in parts)
-    spoken = any(isinstance(form, dict) and "role" in form for form in forms)
+        parts = tuple([_judged(part, forms[0].get("output")) for part in parts])
+    spoken = False
+    for form in forms:
+        spoken = spoken or (isinstance(form, dict) and "role" in form)
     planned = PlannedMessage(
         message.role,
         parts,
@@ -98,10 +106,12 @@ def _usual(item: Any) -> Any:
 
 def _own(part: Part) -> Part:
     """Return a part with what it holds of unknown blocks as OpenAI's, whose item it is in."""
+    if isinstance(part, Text):
+        return part
     if isinstance(part, Opaque) and part.provider != PROVIDER:
         return Opaque(PROVIDER, part.data)
     if isinstance(part, ToolResult):
-        return ToolResult(part.call_id, tuple(map(_own, part.content)), part.is_error)
+        return ToolResult(part.call_id, [_own(inner) for inner in part.content], part.is_error)
     return part
 
 
@@ -127,10 +137,16 @@ def _judged(part: Part, output: Any) -> Part:
 
 
 def _is_storable(part: Part) -> bool:
+    if isinstance(part, Text):
+        return True
     if isinstance(part, ToolCall):
         return bool(storable_name(part.id) and storable_name(part.name))
     if isinstance(part, ToolResult):
-        return bool(storable_name(part.call_id)) and all(map(_is_storable, part.content))
+        if not storable_name(part.call_id):
+            return False
+        for inner in part.content:
+            if not _is_storable(inner):
+                return False
     if isinstance(part, Image) and part.url is None:
         return bool(storable_name(part.media_type))
     return True
