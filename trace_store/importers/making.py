@@ -107,6 +107,8 @@ def make_commit(
     meta: dict[str, Any] = {RECORD_KEY: planned.key, **planned.meta}
     if source is not None:
         meta[SOURCE_KEY] = source
+    if planned.meta:
+        meta = dict(sorted(meta.items()))
     return Commit(parents, planned.author, planned.time, operations, meta=meta, links=planned.links)
 
 

@@ -85,16 +85,17 @@ class Commit:
             InvalidInputError: a value cannot be stored, or there are more than one object may have.
         """
         fields: dict[str, Any] = dict(self._unknown)
+        # In order, so that they need not be put in order.
         fields["author"] = self.author
-        fields["ops"] = [[operation.name, operation.fields] for operation in self.operations]
-        fields["parents"] = list(self.parents)
-        fields["time"] = self.time
         if self.links:
             fields["links"] = [list(link) for link in self.links]
         if self.message:
             fields["message"] = self.message
         if self.meta:
             fields["meta"] = self.meta
+        fields["ops"] = [[operation.name, operation.fields] for operation in self.operations]
+        fields["parents"] = self.parents
+        fields["time"] = self.time
         return _encode_object([COMMIT, fields])
 
     @classmethod
