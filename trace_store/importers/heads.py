@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -17,6 +18,7 @@ from trace_store.importers.reading import InputFile
 
 HEAD_BYTES = 256 * 1024
 """What is looked at to tell the format."""
+_MOST_ASKED = 8
 
 
 def first_records(head: bytes, count: int) -> list[dict[str, Any]]:
@@ -26,12 +28,20 @@ def first_records(head: bytes, count: int) -> list[dict[str, Any]]:
         head: the first bytes of a file.
         count: how many are enough.
     """
-    return list(islice(_records(head), count))
+    if count > _MOST_ASKED:
+        return list(islice(_records(head), count))
+    return list(_few_records(head)[:count])
+
+
+@lru_cache(maxsize=2)
+def _few_records(head: bytes) -> tuple[dict[str, Any], ...]:
+    """Return as many of the first records as formats ask for, who all look at the same head."""
+    return tuple(islice(_records(head), _MOST_ASKED))
 
 
 def _records(head: bytes) -> Iterator[dict[str, Any]]:
     for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        if not line.lstrip().startswith(b"{"):
+        if not (line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}")):
             continue
         try:
             value = json.loads(line.decode("utf-8", "surrogatepass"))
