@@ -22,6 +22,7 @@ from trace_store.importers.reading import Input, InputFile
 from trace_store.importers.registry import failed, format_named, is_own
 from trace_store.importers.report import FileReport, ImportReport
 from trace_store.importers.running import Common, Progress, Run
+from trace_store.importers.together import make_durable
 from trace_store.refs import BRANCHES, check_ref_name
 from trace_store.store import Store
 
@@ -87,6 +88,7 @@ def import_paths(
             except Exception as error:  # noqa: BLE001 - one file does not stop the others
                 reports.append(_left(item, item.reader, error))
     finally:
+        make_durable(store)
         common.beginnings.save()
     return ImportReport(tuple(reports))
 

@@ -17,6 +17,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.importers.placing import Placing, load_places
 from trace_store.importers.reading import Input
+from trace_store.importers.together import together
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, digest
 from trace_store.store import Store
@@ -25,8 +26,6 @@ from trace_store.transcripts.names import FILES
 from trace_store.transcripts.pages import Pages
 from trace_store.transcripts.restoring import restore_segment, segments_of
 from trace_store.transcripts.segments import Segment
-
-AUTHOR = "import"
 
 Read = Callable[[bytes], bytes]
 
@@ -119,7 +118,7 @@ def keep_file(store: Store, file: Input, folder: str, placing: Placing, cut: Cut
             return Kept(None, steady)  # and nothing is written that could be gone on from
     if edits:
         transaction = Transaction(gathering.objects, edits, "import")
-        store.transact(lambda _: transaction, author=AUTHOR)
+        together(store, transaction)
     next_cut = _next_cut(laid, placing)
     return Kept(next_cut, steady and next_cut is not None)
 

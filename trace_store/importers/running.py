@@ -23,6 +23,7 @@ from trace_store.importers.placing import Placing
 from trace_store.importers.reading import Input
 from trace_store.importers.remembering import Memory, edges, memory_key, recall, remember
 from trace_store.importers.report import MAXIMUM_NAMED_SKIPS, BranchReport, FileReport, counted
+from trace_store.importers.together import make_durable
 from trace_store.importers.writing import PlanWriter, Written
 from trace_store.revision import SESSIONS
 from trace_store.store import Store
@@ -156,6 +157,7 @@ class Run:
             self._cut = None if self._document else kept.cut
             saved = saved if kept.cut is not None else None
         head, tail = edges(self._file, end)
+        make_durable(self._store)  # what is remembered must be there
         remember(
             self._store,
             self._key,

@@ -27,6 +27,7 @@ from trace_store.importers.making import (
     removal,
 )
 from trace_store.importers.placing import Placing
+from trace_store.importers.together import together
 from trace_store.importers.versions import is_made_anew, is_older
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering
@@ -38,7 +39,6 @@ from trace_store.transcripts.sources import SOURCE_KEY, record_count, source_rec
 
 BATCH_COMMITS = 256
 BATCH_BYTES = 4 * 1024 * 1024
-REFLOG_AUTHOR = "import"
 REFLOG_MESSAGE = "import"
 
 
@@ -167,7 +167,7 @@ class PlanWriter:
         if not edits and not self._objects:
             return
         transaction = Transaction(list(self._objects.items()), list(edits), REFLOG_MESSAGE)
-        self._store.transact(lambda _: transaction, author=REFLOG_AUTHOR)
+        together(self._store, transaction)
         for edit in edits:
             self._refs[edit.name] = edit.new
             if edit.name.startswith(TRASH):

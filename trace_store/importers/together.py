@@ -1,0 +1,26 @@
+"""The transactions of an import, which become durable together.
+
+Rule: what an import has written is a valid beginning after each of its transactions, whoever is killed; all of it is
+durable before anything is remembered of the file, and before the import returns.
+"""
+
+from __future__ import annotations
+
+from trace_store.contracts import Transaction
+from trace_store.store import Store
+from trace_store.store.transactions import BATCH, DURABLE
+
+AUTHOR = "import"
+"""Of the reflogs."""
+
+
+def together(store: Store, transaction: Transaction) -> None:
+    """Write a transaction that shares its sync with those behind it; errors as in `Store.transact`."""
+    durability = BATCH if store.durability == DURABLE else store.durability
+    store.transact(lambda _: transaction, author=AUTHOR, durability=durability)
+
+
+def make_durable(store: Store) -> None:
+    """Make durable what was written together, where the store is to be durable; errors as in `Store.sync`."""
+    if store.local and store.durability == DURABLE:
+        store.sync()
