@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from trace_store.errors import InvalidInputError
@@ -24,6 +25,7 @@ _WRAPPERS = (
     *("data", "kwargs", "response"),
 )
 _WRAPPER_DEPTH = 4
+_FEW = 32
 
 _MAXIMUM = (1 << 53) - 1  # beyond it JSON readers round
 
@@ -68,6 +70,9 @@ def normalise_usage(raw: object) -> Usage:
     for _ in range(_WRAPPER_DEPTH):
         if shape is None:
             break
+        known = _known_by_keys(tuple(shape)) if len(shape) <= _FEW else None
+        if known is not None:
+            return known(shape)
         for recognises, convert in _SHAPES:
             if recognises(shape):
                 return convert(shape)
@@ -76,6 +81,18 @@ def normalise_usage(raw: object) -> Usage:
     raise InvalidInputError(
         f"not a usage report: {', '.join(keys)[:200] or type(raw).__name__}", keys=keys
     )
+
+
+@lru_cache(maxsize=256)
+def _known_by_keys(keys: tuple[Any, ...]) -> Callable[[Raw], Usage] | None:
+    """Return what converts the shapes with these keys, when it is told before anything else of them is looked at."""
+    shape = dict.fromkeys(keys)
+    for recognises, convert in _SHAPES:
+        if recognises is _is_openai_responses:
+            return None
+        if recognises(shape):
+            return convert
+    return None
 
 
 def model_of(raw: object) -> str:
@@ -87,9 +104,9 @@ def model_of(raw: object) -> str:
 
 def as_mapping(value: object) -> Raw | None:
     """Return a mapping, or the fields of an object that can tell them; None for anything else."""
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         return value
-    if isinstance(value, type):
+    if value is None or isinstance(value, type):
         return None
     for method in ("model_dump", "to_dict", "_asdict"):
         dump = getattr(value, method, None)

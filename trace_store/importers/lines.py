@@ -67,13 +67,16 @@ def read_lines(
             length = position + newline - start
             data = None
             if length <= limit:
-                pieces.append(chunk[begin:newline])
-                data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                data = chunk[begin:newline]
+                if pieces:
+                    pieces.append(data)
+                    data = b"".join(pieces)
             yield Line(number, start, data, length, True)
             number += 1
             begin = newline + 1
             start = position + begin
-            pieces, held = [], 0
+            if held:
+                pieces, held = [], 0
         rest = chunk[begin:]
         held += len(rest)
         if held <= limit:

@@ -122,17 +122,8 @@ def put_source(planned: PlannedCommit, put: Put) -> ObjectId | None:
 
 def stored_message(message: PlannedMessage, put: Put) -> StoredMessage:
     """Return the stored form of a planned message."""
-    return store_message(
-        Message(
-            message.role,
-            message.parts,
-            kind=message.kind,
-            name=message.name,
-            model=message.model,
-            id=message.id,
-        ),
-        put,
-    )
+    role, parts, kind, model, id_, _, _, name, _ = message
+    return store_message(Message(role, parts, kind=kind, name=name, model=model, id=id_), put)
 
 
 def messages_of(commit: Commit) -> list[StoredMessage]:

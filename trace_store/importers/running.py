@@ -108,16 +108,19 @@ class Run:
             self._document = True
             self._feed_document(plan, pages)
             return file.size, 1
+        progress = self._progress
         for line in read_lines(pages.read, file.size, offset=offset, number=number):
-            skipped = len(plan.skips())
+            skipped = 0 if line.ended else len(plan.skips())
             self._take(plan, plan.feed(line))
-            last = plan.skips()[-1] if len(plan.skips()) > skipped else None
+            end = line.offset + line.length
             if line.ended:
-                offset, number = line.offset + line.length + 1, line.number + 1
-            elif last is None or last.reason != UNFINISHED:
-                offset, number = line.offset + line.length, line.number
-            if self._progress is not None:
-                self._progress(file.path, line.offset + line.length, file.size)
+                offset, number = end + 1, line.number + 1
+            else:
+                last = plan.skips()[skipped:][-1:]
+                if not last or last[0].reason != UNFINISHED:
+                    offset, number = end, line.number
+            if progress is not None:
+                progress(file.path, end, file.size)
         return offset, number
 
     def _feed_document(self, plan: Plan, pages: Pages) -> None:

@@ -188,7 +188,7 @@ class TurnPlan:
         if not isinstance(event, Turn):
             return True
         if event.group and event.group in self._open:
-            return sum(len(o.records) for o in self._open.values()) > MAXIMUM_OPEN_PARTS
+            return sum([len(o.records) for o in self._open.values()]) > MAXIMUM_OPEN_PARTS
         # Results belong to the round of their calls.
         return not (event.messages and event.messages[0].role == "tool")
 

@@ -300,11 +300,14 @@ class PlanWriter:
                 self._bytes += len(data)
         self._batch += 1
         self.written.commits += 1
+        written = self.written
         for message in [] if commit is None else messages_of(commit):
-            types = [part["type"] for part in message["parts"]]
-            self.written.messages += 1
-            self.written.calls += types.count(ToolCall.type)
-            self.written.results += types.count(ToolResult.type)
+            written.messages += 1
+            for part in message["parts"]:
+                if part["type"] == ToolCall.type:
+                    written.calls += 1
+                elif part["type"] == ToolResult.type:
+                    written.results += 1
 
     def _same(self, planned: PlannedCommit, commit: Commit) -> ObjectId | None:
         """Return a commit that is here and differs in nothing but its source, when it may stand for this one.

@@ -46,6 +46,8 @@ class Gathering:
 
     def put(self, content: bytes) -> ObjectId:
         """Add content of any length and return the id of its blob or list."""
+        if len(content) <= MAXIMUM_BLOB_BYTES:
+            return self.put_object(encode_blob(content))
         return write_content(content, self.put_object)
 
 
