@@ -87,6 +87,8 @@ def resolve(store: Store, text: str) -> ObjectId:
         AmbiguousRevisionError: several ids begin like this; `.candidates` holds them.
         InvalidInputError: it cannot be a revision at all.
     """
+    if (whole := _whole(store, text)) is not None:
+        return whole
     base, suffixes = _split(text)
     oid = _base(store, base, suffixes, text)
     for suffix in suffixes:
@@ -102,6 +104,8 @@ def resolve_commit(store: Store, revision: str | bytes) -> ObjectId:
     """
     if isinstance(revision, bytes):
         return _peel(store, ObjectId(revision), ObjectId(revision).hex())
+    if (whole := _whole(store, revision)) is not None:
+        return _peel(store, whole, revision)
     base, suffixes = _split(revision)
     if not suffixes and is_prefix(base) and branch_of(store, base) is None:
         return _peel(store, _id(store, base, commits=True), revision)
@@ -230,6 +234,14 @@ def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | N
     return None
 
 
+def _whole(store: Store, text: str) -> ObjectId | None:
+    """Return the id that a text is, of an object that is here; it means that, whatever else is called so."""
+    if not is_full_id(text):
+        return None
+    oid = ObjectId.parse(text)
+    return oid if store.objects.contains(oid) else None
+
+
 def _split(text: str) -> tuple[str, list[str]]:
     """Return the base and the suffixes `~n`, `^n`, `@{…}` of a revision."""
     if not text or any(ord(c) < 33 and c != " " for c in text) or ".." in text:
@@ -261,10 +273,6 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
         base, suffixes[:0] = "", ["@{-1}"]
     if suffixes and suffixes[0].startswith("@{"):
         return _moved(store, base, suffixes.pop(0)[2:-1], text)
-    if is_full_id(base):
-        whole = ObjectId.parse(base)
-        if store.objects.contains(whole):
-            return whole  # what it would mean by its other names does not matter
     if base in ("HEAD", "@"):
         oid = store.refs.head().oid
         if oid is None:
