@@ -15,19 +15,17 @@ import sys
 from trace_store.errors import StorageError
 from trace_store.ident import SystemClock
 
-READ = "read"
-APPEND = "append"
-CREATE = "create"
+READ, APPEND, WRITE, CREATE = "read", "append", "write", "create"
 
 MAXIMUM_READ_BYTES = 1 << 31
 SETTLED_MS = 50  # kernels note times every 1 to 10 ms: a later change than this shows
 _MILLISECOND, _CLOCK = 1_000_000, SystemClock()
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_COMMON = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_COMMON = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for its other end
 _FLAGS = {
     READ: os.O_RDONLY | _COMMON | _NONBLOCK,
     APPEND: os.O_RDWR | os.O_APPEND | _COMMON | _NONBLOCK,
+    WRITE: os.O_RDWR | _COMMON | _NONBLOCK,
     CREATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _COMMON,
 }
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
@@ -79,7 +77,7 @@ class Disk:
     def open(self, path: str, mode: str = READ) -> int | None:
         """Return a descriptor of a regular file.
 
-        None means: absent (READ, APPEND), or already there (CREATE).
+        None means: absent (READ, APPEND, WRITE), or already there (CREATE).
 
         Raises:
             StorageError: the path is a link or no regular file, or the disk refuses.
@@ -119,10 +117,10 @@ class Disk:
         except OSError as error:
             raise _failure(error, "") from error
 
-    def write(self, fd: int, data: bytes) -> int:
-        """Append with one call and return how many bytes were taken."""
+    def write(self, fd: int, data: bytes, at: int | None = None) -> int:
+        """Append with one call, or write at an offset of what is open for WRITE; return how many bytes were taken."""
         try:
-            return os.write(fd, data)
+            return os.write(fd, data) if at is None else _pwrite(fd, data, at)
         except OSError as error:
             raise _failure(error, "") from error
 
@@ -366,14 +364,16 @@ def _failure(error: OSError, path: str) -> StorageError:
 if sys.platform == "win32":
 
     def _pread(fd: int, size: int, offset: int, /) -> bytes:
-        os.lseek(fd, offset, os.SEEK_SET)
-        return os.read(fd, size)
+        return os.read(fd, size) if os.lseek(fd, offset, os.SEEK_SET) >= 0 else b""
+
+    def _pwrite(fd: int, data: bytes, offset: int, /) -> int:
+        return os.write(fd, data) if os.lseek(fd, offset, os.SEEK_SET) >= 0 else 0
 
     def _sync_directory(path: str) -> None:
         """Do nothing: Windows keeps names in its own log, and opens no directory."""
 
 else:
-    _pread = os.pread
+    _pread, _pwrite = os.pread, os.pwrite
 
     def _sync_directory(path: str) -> None:
         fd = os.open(path, os.O_RDONLY | _COMMON)

@@ -29,9 +29,9 @@ class RecordingDisk(Disk):
         self.calls.append(("read", size))
         return super().read_at(fd, offset, size)
 
-    def write(self, fd: int, data: bytes) -> int:
+    def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         self.calls.append(("write", len(data)))
-        return super().write(fd, data)
+        return super().write(fd, data, at)
 
 
 class ShortDisk(Disk):
@@ -40,13 +40,13 @@ class ShortDisk(Disk):
     def __init__(self, take: int) -> None:
         self.take: int | None = take
 
-    def write(self, fd: int, data: bytes) -> int:
+    def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         take, self.take = self.take, None
-        return super().write(fd, data[:take])
+        return super().write(fd, data[:take], at)
 
 
 class RefusingDisk(Disk):
-    def write(self, fd: int, data: bytes) -> int:
+    def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         raise StorageError("no space left on device")
 
 

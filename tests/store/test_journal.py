@@ -27,7 +27,9 @@ from tests.store.support.histories import (
 from trace_store.errors import RefChangedError, StorageError, UnsupportedFormatError
 from trace_store.files import APPEND, Disk
 from trace_store.journal import Fold, Frame, Move
+from trace_store.journal.file import MAXIMUM_ROOM_BYTES
 from trace_store.journal.frames import FIRST_PASSING, TRANSACTION, _frame, encode_transaction, scan
+from trace_store.journal.journal import ROOM_BYTES
 from trace_store.maintenance.sealing import seal
 from trace_store.oid import ObjectId, hash_object
 from trace_store.testing import FailingDisk, RecordingDisk
@@ -137,7 +139,8 @@ class TestFold:
 class TestTail:
     """A damaged tail has no effect, and the next writer starts a new journal."""
 
-    def test_every_length_of_a_torn_frame(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("room", [0, 3, 5000])
+    def test_every_length_of_a_torn_frame(self, tmp_path: Path, room: int) -> None:
         store = new_store(tmp_path)
         append(store, "one")
         sound = journal_path(tmp_path).read_bytes()
@@ -150,19 +153,22 @@ class TestTail:
             len(torn) - 1,
         }
         for length in sorted(lengths):
+            if torn[:length] + bytes(room) >= torn:
+                continue  # what is missing were zeros
             for number in journals(tmp_path):
                 journal_path(tmp_path, number).unlink()
-            journal_path(tmp_path, 1).write_bytes(torn[:length])
+            journal_path(tmp_path, 1).write_bytes(torn[:length] + bytes(room))
             with reopen(tmp_path) as again:
                 assert main_line(again) == ["one"]
                 append(again, "three")
                 assert main_line(again) == ["one", "three"]
             assert journals(tmp_path) == ([1] if length == len(sound) else [1, 2])
             if length != len(sound):
-                assert journal_path(tmp_path, 1).read_bytes() == torn[:length], "it was written to"
+                held = journal_path(tmp_path, 1).read_bytes()
+                assert held == torn[:length] + bytes(room), "it was written to"
 
     @pytest.mark.parametrize("count", [1, 11, 12, 13, 4096])
-    def test_a_tail_of_zeros(self, tmp_path: Path, count: int) -> None:
+    def test_a_tail_of_zeros_is_room(self, tmp_path: Path, count: int) -> None:
         store = new_store(tmp_path)
         append(store, "one")
         with journal_path(tmp_path).open("ab") as file:
@@ -171,8 +177,55 @@ class TestTail:
         store.close()
         with reopen(tmp_path) as again:
             assert main_line(again) == ["one", "two"]
-            assert errors(again) == []
-        assert journals(tmp_path) == [1, 2]
+            assert codes(again) == set()
+        assert journals(tmp_path) == [1]
+
+    def test_room_is_bounded_and_holds_nothing_else(self, tmp_path: Path) -> None:
+        """What a power cut left further on might come after a frame by chance, so nothing is written before it."""
+        store = new_store(tmp_path)
+        append(store, "one")
+        store.close()
+        sound = journal_path(tmp_path).read_bytes()
+        for tail in (bytes(MAXIMUM_ROOM_BYTES + 1), bytes(70_000) + b"x", bytes(12) + sound):
+            for number in journals(tmp_path):
+                journal_path(tmp_path, number).unlink()
+            journal_path(tmp_path, 1).write_bytes(sound + tail)
+            with reopen(tmp_path) as again:
+                assert codes(again) == {"journal-tail"}
+                append(again, "two")
+                assert main_line(again) == ["one", "two"]
+            assert journals(tmp_path) == [1, 2]
+            assert journal_path(tmp_path, 1).read_bytes() == sound + tail
+
+    def test_durable_appends_make_room_that_others_use(self, tmp_path: Path) -> None:
+        """A file that does not grow is cheaper to sync. Who writes once leaves none."""
+        writers = [new_store(tmp_path), reopen(tmp_path)]
+        append(writers[0], "0", durability="durable")
+        written = journal_path(tmp_path).read_bytes()
+        assert written.strip(b"\0") == written.rstrip(b"\0") == written
+        for number in range(1, 300):
+            append(writers[number % 2], f"{number}", durability="durable")
+        size = journal_path(tmp_path).stat().st_size
+        end = len(journal_path(tmp_path).read_bytes().rstrip(b"\0"))
+        assert end < size <= end + ROOM_BYTES
+        assert main_line(writers[0]) == main_line(writers[1]) == [f"{n}" for n in range(300)]
+        with reopen(tmp_path) as reader:
+            assert codes(reader) == set()
+            assert reader.unsealed().bytes < end
+            seal(reader)
+        append(writers[0], "last")
+        assert main_line(writers[1])[-2:] == ["299", "last"]
+        assert journals(tmp_path)[-1] == 2
+
+    def test_room_that_the_disk_has_no_space_for_is_done_without(self, tmp_path: Path) -> None:
+        class Full(Disk):
+            def write(self, fd: int, data: bytes, at: int | None = None) -> int:
+                return super().write(fd, data.rstrip(b"\0"), at)
+
+        with new_store(tmp_path, disk=Full()) as store:
+            for number in range(5):
+                append(store, f"{number}", durability="durable")
+            assert main_line(store) == [f"{number}" for number in range(5)]
 
     def test_a_tail_is_reported_and_sealed_over(self, tmp_path: Path) -> None:
         store = new_store(tmp_path)
@@ -194,11 +247,11 @@ class TestTail:
         class Short(Disk):
             armed = False
 
-            def write(self, fd: int, data: bytes) -> int:
+            def write(self, fd: int, data: bytes, at: int | None = None) -> int:
                 if self.armed:
                     self.armed = False
-                    return super().write(fd, data[: len(data) // 2])
-                return super().write(fd, data)
+                    return super().write(fd, data[: len(data) // 2], at)
+                return super().write(fd, data, at)
 
         disk = Short()
         store = reopen(tmp_path, disk=disk)
@@ -232,7 +285,7 @@ class TestSync:
         disk.reset()
         append(store, "second", durability="durable")
         assert disk.synced == 1
-        assert disk.written_bytes < 700
+        assert disk.written_bytes < 1400, "the frame, and as much room as there was in the file"
 
     def test_fast_and_batch_sync_less(self, tmp_path: Path) -> None:
         new_store(tmp_path).close()

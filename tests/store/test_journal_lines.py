@@ -63,12 +63,12 @@ class Faulty(Disk):
             raise StorageError("no space", errno=28)
         return super().open(path, mode)
 
-    def write(self, fd: int, data: bytes) -> int:
+    def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         if self.tear:
             self.tear = False
-            return super().write(fd, data[:20])
+            return super().write(fd, data[:20], at)
         self.calls.append("write")
-        return super().write(fd, data)
+        return super().write(fd, data, at)
 
 
 class TestLines:

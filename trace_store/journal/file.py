@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 
 from trace_store.errors import StorageError
-from trace_store.files import APPEND, READ
+from trace_store.files import READ, WRITE
 from trace_store.journal.frames import (
     BEGIN,
     END,
     FIRST_PASSING,
+    HEADER_BYTES,
     KNOWN_LASTING,
     TRANSACTION,
     VOID,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from trace_store.files import Disk
 
+MAXIMUM_ROOM_BYTES = 1 << 20
 _BEGIN_BYTES = 512
 _READ_ONLY = (errno.EACCES, errno.EROFS, errno.EPERM)
 
@@ -37,6 +39,8 @@ class JournalFile:
     Attributes:
         number, path, fd, identity: which file it is.
         end: where the valid frames read so far end.
+        room: up to where nothing but zeros is known to follow them; less than `end` when that is not known.
+        written: this process has appended to it.
         closed: nothing is written to it any more.
         refusal: why it may only be read; None when it may be written.
         unsynced: it was appended to without a sync.
@@ -56,7 +60,9 @@ class JournalFile:
         "objects",
         "path",
         "refusal",
+        "room",
         "unsynced",
+        "written",
     )
 
     def __init__(self, number: int, path: str, fd: int, identity: tuple[int, int]) -> None:
@@ -65,6 +71,8 @@ class JournalFile:
         self.fd = fd
         self.identity = identity
         self.end = 0
+        self.room = -1
+        self.written = False
         self.closed = False
         self.refusal: StorageError | None = None
         self.unsynced = False
@@ -90,6 +98,8 @@ class JournalFile:
 
     def scan(self, disk: Disk) -> list[Frame]:
         """Read the frames that were added since the last time, and return them."""
+        if self.ends_here(disk):
+            return []
         size = disk.size(self.fd)
         if self._limit is not None:
             size = min(size, self._limit)
@@ -103,6 +113,18 @@ class JournalFile:
                 if frame.kind == END:
                     break
         return found
+
+    def ends_here(self, disk: Disk) -> bool:
+        """Tell whether no frame follows those known: the file ends, or zeros stand where its head would be."""
+        return not disk.read_at(self.fd, self.end, HEADER_BYTES).strip(b"\0")
+
+    def is_free_behind(self, disk: Disk) -> bool:
+        """Tell whether a frame may be written after those known: nothing follows them but a bounded run of zeros."""
+        rest = disk.size(self.fd) - self.end
+        if rest > MAXIMUM_ROOM_BYTES or disk.read_at(self.fd, self.end, rest).strip(b"\0"):
+            return False
+        self.room = self.end + rest
+        return True
 
     def take(self, frame: Frame) -> None:
         """Add a frame that follows those known."""
@@ -156,7 +178,7 @@ def open_journal(disk: Disk, path: str, number: int) -> JournalFile | None:
     """Return the journal at a path, for reading only where writing is not permitted; None when it is absent."""
     refusal: StorageError | None = None
     try:
-        fd = disk.open(path, APPEND)
+        fd = disk.open(path, WRITE)
     except StorageError as error:
         if error.errno not in _READ_ONLY:
             raise

@@ -41,6 +41,7 @@ LINE_BYTES = 16
 HEADER_BYTES = 12
 MAXIMUM_FRAME_BYTES = 1 << 30
 _SEED = 0x54524A31  # "TRJ1"
+_FIRST_READ = 1 << 13
 _READ_AHEAD = 1 << 20
 _HEADER = struct.Struct("<IB3xI")
 _CHECKED = struct.Struct("<IB3x")
@@ -178,9 +179,11 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
     """
     buffer = b""
     base = start
+    ahead = _FIRST_READ  # often there is one new frame, and zeros behind it
     while start + HEADER_BYTES <= size:
         if start - base + HEADER_BYTES > len(buffer):
-            base, buffer = start, read(start, min(_READ_AHEAD, size - start))
+            base, buffer = start, read(start, min(ahead, size - start))
+            ahead = min(8 * ahead, _READ_AHEAD)
         head = buffer[start - base : start - base + HEADER_BYTES]
         if len(head) < HEADER_BYTES:
             return
@@ -189,7 +192,7 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
         if length > MAXIMUM_FRAME_BYTES or end > size:
             return
         if end - base > len(buffer):
-            base, buffer = start, read(start, min(max(end - start, _READ_AHEAD), size - start))
+            base, buffer = start, read(start, min(max(end - start, ahead), size - start))
         payload = memoryview(buffer)[start - base + HEADER_BYTES : end - base]
         if len(payload) < length or crc32(payload, crc32(head[:8], _SEED)) != check:
             return

@@ -1,8 +1,8 @@
 """The journal of a working copy: the view of it, and the way to append to it.
 
-Rule: the highest-numbered journal is the live one; it is appended to under the lock of its own descriptor only, and
-never truncated, preallocated or mapped. A journal is closed by an end frame, or by the begin frame of its successor,
-which says how many of its bytes count.
+Rule: the highest-numbered journal is the live one; it is written to under the lock of its own descriptor only, where
+its valid frames end, and never truncated or mapped. Zeros may follow them, and nothing else. A journal is closed by an
+end frame, or by the begin frame of its successor, which says how many of its bytes count.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
 
+ROOM_BYTES = 256 * 1024
+"""At most so many zeros are written at a time behind a frame."""
+
+
 class Journal(JournalView):
     """The unsealed journals, and the lock under which transactions are appended to the live one."""
 
@@ -66,7 +70,7 @@ class Journal(JournalView):
                     self.refresh()
                     if not self.files or self.files[-1] is not live:
                         continue
-                    if live.closed or live.failed or self._disk.size(live.fd) > live.end:
+                    if live.closed or live.failed or not live.is_free_behind(self._disk):
                         self._create(live)  # after an end frame, a failed sync or a damaged tail
                         continue
                 if len(self.files) > 1:
@@ -113,9 +117,7 @@ class Journal(JournalView):
         data = encode_transaction(
             objects, moves, author=author, time=time, message=message, head=head
         )
-        if self._disk.write(file.fd, data) != len(data):
-            self._create(file)
-            raise StorageError("the disk took a part of the frame only", path=file.path)
+        self._put(file, data, ahead=sync)
         frame = Frame.of_transaction(moves, author=author, time=time, message=message, head=head)
         frame.place(file.end, len(data), objects)
         if sync:
@@ -160,9 +162,7 @@ class Journal(JournalView):
         if file.has_content():
             data = encode_end()
             end = Frame(END, file.end, file.end + len(data))
-            if self._disk.write(file.fd, data) != len(data):
-                self._create(file)
-                raise StorageError("the disk took a part of the frame only", path=file.path)
+            self._put(file, data)
             self._sync(file, end)
             file.take(end)
             self._create(file, line=file.line, sync=False)
@@ -191,9 +191,10 @@ class Journal(JournalView):
         """
         return (
             self._matched
+            and live.room >= live.end
             and not live.closed
             and not live.failed
-            and self._disk.size(live.fd) == live.end
+            and live.ends_here(self._disk)
             and not self._disk.exists(self._successor(live))
         )
 
@@ -201,6 +202,25 @@ class Journal(JournalView):
         if self._locked is None:
             raise ConcurrencyError("the journal is not locked")
         return self._locked
+
+    def _put(self, file: JournalFile, data: bytes, *, ahead: bool = False) -> None:
+        """Write a frame where the valid ones end.
+
+        With `ahead`, zeros are written behind it where there are none, as many as the file has bytes, within bounds:
+        a sync is cheaper where the file does not grow. A process that writes once leaves none.
+
+        Raises:
+            StorageError: the disk took a part only; a successor says that it has no effect.
+        """
+        end = file.end + len(data)
+        if ahead and file.written and end > file.room:
+            data += bytes(min(file.end, ROOM_BYTES))
+        taken = self._disk.write(file.fd, data, file.end)
+        if file.end + taken < end:
+            self._create(file)
+            raise StorageError("the disk took a part of the frame only", path=file.path)
+        file.room = max(file.room, file.end + taken)
+        file.written = True
 
     def _sync(self, file: JournalFile, frame: Frame) -> None:
         """Make a frame durable that was written but is not taken yet."""
@@ -231,7 +251,7 @@ class Journal(JournalView):
             StorageError: the disk refuses, and the frame may have effect.
         """
         data = encode_void()
-        if self._disk.write(file.fd, data) != len(data):
+        if self._disk.write(file.fd, data, file.end) != len(data):
             raise StorageError("the disk took a part of the frame only", path=file.path)
         file.take(Frame(VOID, file.end, file.end + len(data)))
 

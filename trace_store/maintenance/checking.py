@@ -92,7 +92,7 @@ def _check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
                 data = journal.read_from(file, offset, size)
                 yield from objects.check_named(oid, data, name)
         rest = store.disk.size(file.fd) - file.end
-        if rest > 0 and not file.closed:
+        if rest > 0 and not file.closed and not file.is_free_behind(store.disk):
             detail = f"{rest} bytes after the last whole frame have no effect"
             yield Finding("journal-tail", INFO, name, detail)
     fold = Fold()

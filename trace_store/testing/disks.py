@@ -62,8 +62,8 @@ class RecordingDisk(Disk):
         self.read_bytes += len(data)
         return data
 
-    def write(self, fd: int, data: bytes) -> int:
-        written = super().write(fd, data)
+    def write(self, fd: int, data: bytes, at: int | None = None) -> int:
+        written = super().write(fd, data, at)
         self.calls += 1
         self.written_bytes += written
         return written
@@ -145,11 +145,11 @@ class FailingDisk(Disk):
             self._count("open")
         return super().open(path, mode)
 
-    def write(self, fd: int, data: bytes) -> int:
+    def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         if self._partly and self.count + 1 == self._at:
-            super().write(fd, data[: len(data) // 2])
+            super().write(fd, data[: len(data) // 2], at)
         self._count("write")
-        return super().write(fd, data)
+        return super().write(fd, data, at)
 
     def sync(self, fd: int) -> None:
         self._count("sync")
