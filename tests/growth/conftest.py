@@ -19,14 +19,19 @@ from tests.growth.support.stores import (
     copy,
 )
 from tests.growth.support.table import row_of
+from trace_store.journal import published
 
 
 @pytest.fixture(scope="session")
 def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return the folders of a small repository and of one that is larger on each axis."""
     base = tmp_path_factory.mktemp("growth")
-    for name, size in {"small": SMALL, **LARGE}.items():
-        build(base / name, size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            published, "MAXIMUM_CHANGED", 16
+        )  # so that the small one has a table of refs, too
+        for name, size in {"small": SMALL, **LARGE}.items():
+            build(base / name, size)
     return {name: base / name for name in ("small", *AXES)}
 
 

@@ -58,10 +58,16 @@ def find_message(address: Address, read_commit: ReadCommit) -> Stored:
     Raises:
         CorruptObjectError: the commit creates no such message.
     """
-    messages = created_messages(read_commit(address[0]))
-    if address[1] >= len(messages):
-        raise CorruptObjectError(f"commit {ObjectId(address[0])} has no message {address[1]}")
-    return messages[address[1]]
+    left = address[1]
+    for operation in read_commit(
+        address[0]
+    ).operations:  # a list of them all would be made for each message
+        if operation.name in ops.CREATES_MESSAGES:
+            messages: Sequence[Stored] = operation.fields["messages"]
+            if left < len(messages):
+                return messages[left]
+            left -= len(messages)
+    raise CorruptObjectError(f"commit {ObjectId(address[0])} has no message {address[1]}")
 
 
 def find_wording(place: Address, read_commit: ReadCommit) -> Sequence[Stored]:
