@@ -12,12 +12,16 @@ import pytest
 
 from tests.format.support.independent_reader import read_pack
 from trace_store import ident, layout, ref_names
+from trace_store.commit_table import records
+from trace_store.commit_table.rows import CHUNK_ROWS
 from trace_store.config import KNOWN_KEYS, new_config
 from trace_store.context import index_records
 from trace_store.context.compile_index import cold_view
+from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.exchange import bundle_format, create_bundle
 from trace_store.files import Disk
+from trace_store.history import lines
 from trace_store.journal import frames, published
 from trace_store.objects import codec, message, operations
 from trace_store.objects.commit import Commit
@@ -109,8 +113,17 @@ def example_parts() -> list[bytes]:
     return found
 
 
+def commit_table_examples() -> list[bytes]:
+    data = object_examples()[1]
+    header = records.encode_header(records.tag_of("01" * 16), bytes([1]) * 16)
+    facts = records.facts_of(Commit.decode(data))
+    line, text = lines.encode_line(64, Line("user: ", "Plan the release."), "", records.SEED)
+    return [header + records.encode_rows(hash_object(data), 0, [], 0, facts), line + text]
+
+
 EXAMPLES: dict[str, Callable[[], list[bytes]]] = {
     "bundles.md": bundle_examples,
+    "commit-table.md": commit_table_examples,
     "compile-index.md": compile_index_examples,
     "example.md": example_parts,
     "objects.md": object_examples,
@@ -185,6 +198,11 @@ def test_overview_names_every_file() -> None:
         ("journal.md", f"more than {codec.MAXIMUM_ELEMENTS:,} elements"),
         ("journal.md", f"at most {published.MAXIMUM_LINES}, `sealed N ID`"),
         ("refs.md", f"at most {head.MAXIMUM_BYTES:,} bytes"),
+        ("commit-table.md", f"`0x{records.SEED:08x}`"),
+        ("commit-table.md", f"A row of the table, {records.ROW_BYTES} bytes"),
+        ("commit-table.md", f"A row of the lines, {lines.LINE_BYTES} bytes"),
+        ("commit-table.md", f"A **chunk** is {CHUNK_ROWS} rows"),
+        ("commit-table.md", f"at most {LINE_WIDTH};"),
         ("compile-index.md", f"`0x{index_records.SEED:08x}`"),
         (
             "compile-index.md",

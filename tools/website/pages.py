@@ -63,6 +63,7 @@ NAVIGATION: dict[str, list[str]] = {
         "format/packs",
         "format/refs",
         "format/compile-index",
+        "format/commit-table",
         "format/rendering",
         "format/transcripts",
         "format/bundles",

@@ -196,9 +196,11 @@ class Lines:
         places: list[bytes] = []
         texts: list[bytes] = []
         for number, row in enumerate(self._rows.oldest_first(first, end), first):
-            before, said, flags, text = (0, 0, 0, b"\n") if row[8] & MORE else self._told(row[0])
-            check = crc32(text, check if number % CHUNK_ROWS else SEED)
-            places.append(checked(_PLACE.pack(at, len(text), before, said, flags, check)))
+            line, message = (None, "") if row[8] & MORE else self._told(row[0])
+            seed = check if number % CHUNK_ROWS else SEED
+            place, text = encode_line(at, line, message, seed)
+            check = crc32(text, seed)
+            places.append(place)
             texts.append(text)
             at += len(text)
         return self._texts.append(start, b"".join(texts)) and self._places.append(
@@ -213,8 +215,8 @@ class Lines:
         data = self._places.read(HEADER_BYTES + (number - 1) * LINE_BYTES, LINE_BYTES)
         return int(_ROW.unpack(data)[5]) if len(data) == LINE_BYTES else SEED
 
-    def _told(self, oid: bytes) -> tuple[int, int, int, bytes]:
-        """Return the characters before what is said, those of what is said, flags, and text of a commit's line."""
+    def _told(self, oid: bytes) -> tuple[Line | None, str]:
+        """Return the line about a commit, or None when it cannot be told for good, and the commit's message."""
         read = self._store.objects.read
         whole = True
 
@@ -226,18 +228,34 @@ class Lines:
                 whole = False
                 raise
 
-        unknown = (0, 0, 0, b"\n")
         try:
             commit = read_commit(oid, look)
             lines = self._tell(commit, look)
-            if len(lines) > 1 and not any(line.said for line in lines):
-                lines = [Line("; ".join(line.before + line.after for line in lines))]
-            line = lines[0]
-            shown = line.cut(LINE_WIDTH)
-            data = f"{shown}\n".encode()
-        except (FormatError, NotFoundError, UnicodeEncodeError):
-            return unknown
-        if len(lines) > 1 or not whole or "\n" in shown or len(data) > _LONGEST_TEXT:
-            return unknown
-        flags = KNOWN | WHOLE if commit.message and commit.message == shown else KNOWN
-        return len(line.before), min(len(line.said), LINE_WIDTH), flags, data
+        except (FormatError, NotFoundError):
+            return None, ""
+        if len(lines) > 1 and not any(line.said for line in lines):
+            lines = [Line("; ".join(line.before + line.after for line in lines))]
+        return lines[0] if whole and len(lines) == 1 else None, commit.message
+
+
+def encode_line(at: int, line: Line | None, message: str, check: int) -> tuple[bytes, bytes]:
+    """Return the row and the text of a line.
+
+    Args:
+        at: where its text begins.
+        line: the line, or None when it is not known.
+        message: the commit's message.
+        check: the checksum of the chunk's text before it.
+    """
+    shown = "" if line is None else line.cut(LINE_WIDTH)
+    try:
+        text = f"{shown}\n".encode()
+    except UnicodeEncodeError:
+        line, text = None, b"\n"
+    if line is None or "\n" in shown or len(text) > _LONGEST_TEXT:
+        text = b"\n"
+        return checked(_PLACE.pack(at, len(text), 0, 0, 0, crc32(text, check))), text
+    flags = KNOWN | WHOLE if message and message == shown else KNOWN
+    said = min(len(line.said), LINE_WIDTH)
+    row = _PLACE.pack(at, len(text), len(line.before), said, flags, crc32(text, check))
+    return checked(row), text
