@@ -21,9 +21,12 @@ PROFILED_MESSAGES = 1000
 
 
 class Appending:
-    """Times transactions of `batch` messages on a copy of a store, in this process; a sample is for one message."""
+    """Times transactions on a copy of a store, in this process; a sample is for one message.
 
-    def __init__(self, ground: Ground, peer: str, mode: str, batch: int) -> None:
+    Each transaction holds `batch` messages, and a sample is of `burst` transactions without a pause.
+    """
+
+    def __init__(self, ground: Ground, peer: str, mode: str, batch: int, burst: int) -> None:
         built = ground.copy(peer)
         self.reached = built.messages
         self.note = built.note
@@ -32,22 +35,19 @@ class Appending:
         self._folder = built.folder
         self._writer: Writer = load(peer).writer(built.folder, mode)
         self._batch = batch
+        self._burst = burst
         self._turns = ground.messages.following(FOLLOWING)
         self._given = 0
         self.sample()  # the first append of a process opens files that the others find open
 
     def sample(self) -> float:
-        messages = [self._writer.prepare(self._next()) for _ in range(self._batch)]
+        taken = self._taken(self._burst)
         began = time.perf_counter()
-        self._writer.append(messages)
-        return (time.perf_counter() - began) / self._batch
+        self._append_all(taken)
+        return (time.perf_counter() - began) / (self._burst * self._batch)
 
     def profile(self, file: Path) -> None:
-        count = PROFILED_MESSAGES // self._batch
-        taken = [
-            [self._writer.prepare(self._next()) for _ in range(self._batch)] for _ in range(count)
-        ]
-        profiled(file, self._append_all, taken)
+        profiled(file, self._append_all, self._taken(PROFILED_MESSAGES // self._batch))
 
     def close(self) -> None:
         held = self._writer.count()
@@ -55,6 +55,12 @@ class Appending:
         self._ground.discard(self._folder)
         if held != self.reached + self._given:
             raise AssertionError(f"{held} messages where {self.reached + self._given} were stored")
+
+    def _taken(self, count: int) -> list[list[Any]]:
+        """Return the messages of so many transactions, as a program holds them before they are stored."""
+        return [
+            [self._writer.prepare(self._next()) for _ in range(self._batch)] for _ in range(count)
+        ]
 
     def _append_all(self, taken: list[list[Any]]) -> None:
         for messages in taken:
@@ -141,12 +147,19 @@ class Single:
 
 
 def appending(
-    name: str, peer: str, mode: str, *, batch: int = 1, size: int = 0, most: int = 0
+    name: str,
+    peer: str,
+    mode: str,
+    *,
+    batch: int = 1,
+    burst: int = 1,
+    size: int = 0,
+    most: int = 0,
 ) -> Contestant:
     """Return a contestant that appends; `size` is that of its store, when it is not the job's."""
 
     def start(ground: Ground, peer: str) -> Sampler:
-        return Appending(ground.at(size) if size else ground, peer, mode, batch)
+        return Appending(ground.at(size) if size else ground, peer, mode, batch, burst)
 
     return Contestant(name, peer, start, most)
 

@@ -6,6 +6,8 @@ from benchmarks.job import Job, Row
 from benchmarks.samplers import appending
 
 SIZES = (10_000, 100_000)
+BURST = 20
+ADDRESSED = "SQLite NORMAL, content-addressed"
 
 JOBS = (
     Job(
@@ -42,7 +44,7 @@ JOBS = (
         rounds=1000,
         contestants=(
             appending("Trace", "trace", "fast"),
-            appending("SQLite NORMAL, content-addressed", "sqlite-addressed", "NORMAL"),
+            appending(ADDRESSED, "sqlite-addressed", "NORMAL"),
             appending("SQLite NORMAL, plain table", "sqlite", "NORMAL"),
             appending("LMDB, no sync", "lmdb", "nosync"),
             appending("JSON Lines, write", "jsonl", "write"),
@@ -51,7 +53,23 @@ JOBS = (
             appending("dulwich", "dulwich", "none"),
             appending("git plumbing", "git", "none"),
         ),
-        rows=(Row("non-durable append", "Trace", "SQLite NORMAL, content-addressed", 4, 8),),
+        rows=(Row("non-durable append", "Trace", ADDRESSED, 4, 8),),
+    ),
+    Job(
+        name="append-burst",
+        title=f"The same, {BURST} messages one after another, each a transaction, for each message",
+        unit="s",
+        sizes=SIZES,
+        rounds=90,
+        contestants=(
+            appending("Trace", "trace", "fast", burst=BURST),
+            appending(ADDRESSED, "sqlite-addressed", "NORMAL", burst=BURST),
+            appending("SQLite NORMAL, plain table", "sqlite", "NORMAL", burst=BURST),
+            appending("LMDB, no sync", "lmdb", "nosync", burst=BURST),
+            appending("JSON Lines, write", "jsonl", "write", burst=BURST),
+            appending("floor: bytes", "floor", "write", burst=BURST),
+        ),
+        rows=(Row("non-durable append, one after another", "Trace", ADDRESSED, 4, 8),),
     ),
     Job(
         name="append-batch",
