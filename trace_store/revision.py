@@ -15,7 +15,7 @@ over ids of sessions.
 
 from __future__ import annotations
 
-from trace_store.commit_table import Commits, CommitTable
+from trace_store import commit_table
 from trace_store.errors import (
     AmbiguousRevisionError,
     ErrorCode,
@@ -69,13 +69,13 @@ class Range:
         self.symmetric = symmetric
 
 
-def commits_of(store: Store) -> Commits:
+def commits_of(store: Store) -> commit_table.Commits:
     """Return what answers questions about the commits of a store."""
     if not store.local:
-        return Commits(store.objects)
+        return commit_table.Commits(store.objects)
     path = store.layout.commit_table_file
-    table = CommitTable(store.disk, path, store.config.store_id, store.objects)
-    return Commits(store.objects, table)
+    table = commit_table.CommitTable(store.disk, path, store.config.store_id, store.objects)
+    return commit_table.Commits(store.objects, table)
 
 
 def resolve(store: Store, text: str) -> ObjectId:

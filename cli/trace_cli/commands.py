@@ -136,7 +136,7 @@ COMMANDS = (
         "refs.RefDatabase.iterate",
         "Print what a shell runs to complete branches and addresses",
     ),
-    _ancillary("version", "settings:version", "__version__", "Print the version"),
+    _ancillary("version", "version:show_version", "__version__", "Print the version"),
     _plumbing(
         "hash-object",
         "objects.content.write_content",

@@ -1,4 +1,4 @@
-"""`trace config` and `trace version`."""
+"""`trace config`: settings of a repository."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
-from trace_store import __version__, context
+from trace_store import context
 from trace_store.config import KNOWN_KEYS
 from trace_store.errors import NotFoundError
 
@@ -54,12 +54,6 @@ def config(
                 write_record(invocation, {key: found})
             elif found is not None:
                 invocation.line(one_line(str(found)))
-
-
-@takes()
-def version(invocation: Invocation) -> None:
-    """Print the version."""
-    invocation.line(f"trace {__version__}")
 
 
 def _list(invocation: Invocation, settings: dict[str, object], as_json: bool) -> None:
