@@ -45,11 +45,12 @@ _BLOB_16 = b"\x92\xa4blob\xc5"
 class Loader:
     """Loads messages of one context, more at a time as long as they are asked for one after the other."""
 
-    __slots__ = ("_ahead", "_moulds", "_next", "_read_many", "_size")
+    __slots__ = ("_ahead", "_decoded", "_moulds", "_next", "_read_many", "_size")
 
     def __init__(self, read_many: ReadMany) -> None:
         self._read_many = read_many
         self._moulds = Moulds()
+        self._decoded: tuple[bytes, list[Mapping[str, Any]]] = (b"", [])
         self._ahead: dict[int, Said | None] = {}
         self._next = -1
         self._size = 1
@@ -130,7 +131,7 @@ class Loader:
                 _, data = next(commits)
                 mould = find(data)
                 plans = None if mould is None else mould.messages
-                created = created_messages(Commit.decode(data)) if plans is None else []
+                created = self._created(commit, data) if plans is None else []
             if plans is not None and number < len(plans):
                 plan = plans[number]
                 yield ordinal, (data, plan), [data[blob] for blob in plan.blobs]
@@ -138,6 +139,12 @@ class Loader:
                 yield ordinal, created[number], part_blobs(created[number]["parts"])
             else:
                 return
+
+    def _created(self, commit: bytes, data: bytes) -> list[Mapping[str, Any]]:
+        """Return a commit's messages; one that has more than a window is decoded once for all of them."""
+        if self._decoded[0] != commit:
+            self._decoded = (commit, created_messages(Commit.decode(data)))
+        return self._decoded[1]
 
 
 def _said_of(commit: bytes, plan: MessagePlan, objects: list[bytes]) -> Said | None:

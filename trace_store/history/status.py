@@ -67,6 +67,8 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     head = store.refs.head()
     context = contexts.compile("HEAD", model=model)
     unsealed = store.unsealed()
+    refs = list(store.refs.iterate_tips())
+    contains = store.objects.contains
     return Status(
         ref=head.ref,
         oid=head.oid,
@@ -76,8 +78,8 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         text_token_count=context.text_token_count if count_tokens else None,
         text_token_source=context.text_token_source,
         budget=store.config.budget,
-        diverged={name: store.refs.tips(name) for name in store.refs.diverged()},
-        incomplete=tuple(store.refs.incomplete()),
+        diverged={name: tips for name, tips in refs if len(tips) > 1},
+        incomplete=tuple(name for name, tips in refs if not all(map(contains, tips))),
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
     )
