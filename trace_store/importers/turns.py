@@ -138,18 +138,28 @@ def joined(turn: Turn, more: Turn) -> Turn:
         if not same:
             messages.append(added)
             continue
-        message = messages[same[-1]]
-        messages[same[-1]] = message._replace(
-            parts=(*message.parts, *added.parts),
-            model=added.model or message.model,
-            id=message.id or added.id,
+        role, parts, kind, model, id_, labels, skipped, name, priority = messages[same[-1]]
+        messages[same[-1]] = PlannedMessage(
+            role,
+            (*parts, *added.parts),
+            kind,
+            added.model or model,
+            id_ or added.id,
+            labels,
+            skipped,
+            name,
+            priority,
         )
-    return turn._replace(
-        messages=tuple(messages),
-        tools=turn.tools if more.tools is None else more.tools,
-        usage=more.usage or turn.usage,
-        meta={**turn.meta, **more.meta},
-        links=tuple(dict.fromkeys((*turn.links, *more.links))),
+    return Turn(
+        tuple(messages),
+        turn.key,
+        turn.time,
+        turn.author,
+        more.usage or turn.usage,
+        turn.group,
+        turn.tools if more.tools is None else more.tools,
+        {**turn.meta, **more.meta} if more.meta else turn.meta,
+        tuple(dict.fromkeys((*turn.links, *more.links))),
     )
 
 
