@@ -45,7 +45,16 @@ NAVIGATION: dict[str, list[str]] = {
         "bundles",
         "plumbing",
     ],
-    "Reference": ["cli", "json", "errors", "findings", "performance", "benchmarks", "glossary"],
+    "Reference": [
+        "cli",
+        "json",
+        "errors",
+        "findings",
+        "startup",
+        "performance",
+        "benchmarks",
+        "glossary",
+    ],
     "Library": [
         "api/index",
         "api/repository",
