@@ -52,6 +52,7 @@ class _Runner:
         self.samples: dict[int, float] = {}
         self.base: dict[int, float] = {}
         self.seconds = 0.0
+        self.sampling = 0.0
         self.reached = 0
         self.note = ""
         self.work: Work | None = None
@@ -80,8 +81,10 @@ class _Runner:
         except Exception as error:  # noqa: BLE001
             self._stop(_reason(error))
             return
-        self.seconds += time.perf_counter() - began
-        if self.seconds > budget:
+        spent = time.perf_counter() - began
+        self.seconds += spent
+        self.sampling += spent
+        if self.sampling > budget:
             self._stop(f"stopped after {len(self.samples)} samples: {budget:.0f} s were used up")
 
     def finish(self) -> None:

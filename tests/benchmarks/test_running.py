@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,6 +137,17 @@ def test_who_used_up_the_time_stops(ground: Ground) -> None:
     found = measured(ground, 9, trace=Fake)
     assert found["trace"].note == "stopped after 1 samples: 0 s were used up"
     assert found["trace"].summary is not None
+
+
+def test_preparing_uses_up_no_time_of_samples(ground: Ground) -> None:
+    def slow() -> Sampler:
+        time.sleep(0.2)
+        return Fake()
+
+    ground.limit = 0.1
+    found = measured(ground, 3, trace=slow)
+    assert found["trace"].note == ""
+    assert found["trace"].seconds > 0.2
 
 
 def test_messages_end_at_the_limit(tmp_path: Path) -> None:
