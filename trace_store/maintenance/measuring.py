@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
-from trace_store.objects.codec import BLOB, decode, kind_of, links_within
+from trace_store.objects.codec import (
+    BLOB,
+    COMMIT,
+    decode,
+    is_canonical,
+    is_plain_blob,
+    kind_of,
+    links_within,
+)
+from trace_store.objects.likeness import Likenesses
 from trace_store.odb import ObjectDatabase
 from trace_store.odb.pack import walk_objects
 from trace_store.oid import ObjectId
@@ -87,7 +96,7 @@ class _Object:
     kind: str
     size: int
     disk: float
-    links: tuple[ObjectId, ...]
+    links: tuple[bytes, ...]
 
 
 @dataclass(slots=True)
@@ -179,15 +188,15 @@ Shares = Mapping[int, _Sum]
 """Sums of objects, by the groups that lead to them: bit n is group n."""
 
 
-def _shares(groups: Sequence[_Group], objects: Mapping[ObjectId, _Object]) -> Shares:
+def _shares(groups: Sequence[_Group], objects: Mapping[bytes, _Object]) -> Shares:
     """Return all objects by the groups that lead to them; 0 is none.
 
     Each object is looked at once, however many groups there are.
     """
-    masks: dict[ObjectId, int] = {}
+    masks: dict[bytes, int] = {}
     for number, group in enumerate(groups):
-        for oid in group.starts:
-            masks[oid] = masks.get(oid, 0) | 1 << number
+        for start in group.starts:
+            masks[start] = masks.get(start, 0) | 1 << number
     shares: dict[int, _Sum] = {}
     left = set(objects)
     for oid in _links_last(list(masks), objects):
@@ -201,14 +210,12 @@ def _shares(groups: Sequence[_Group], objects: Mapping[ObjectId, _Object]) -> Sh
     return shares
 
 
-def _links_last(
-    starts: Sequence[ObjectId], objects: Mapping[ObjectId, _Object]
-) -> Iterator[ObjectId]:
+def _links_last(starts: Sequence[bytes], objects: Mapping[bytes, _Object]) -> Iterator[bytes]:
     """Return what these lead to, themselves included, each before everything that it links to."""
-    order: list[ObjectId] = []
-    seen: set[ObjectId] = set()
+    order: list[bytes] = []
+    seen: set[bytes] = set()
     for start in starts:
-        stack: list[tuple[ObjectId, bool]] = [(start, False)]
+        stack: list[tuple[bytes, bool]] = [(start, False)]
         while stack:
             oid, done = stack.pop()
             if done:
@@ -247,15 +254,16 @@ def _holders(mask: int, first: int, count: int) -> list[int]:
     return [len(digits) - 1 - at for at, digit in enumerate(digits) if digit == "1"]
 
 
-def _objects(store: Store) -> Iterator[tuple[ObjectId, _Object]]:
+def _objects(store: Store) -> Iterator[tuple[bytes, _Object]]:
     """Yield every sound object once, those in packs first."""
     database = store.objects
-    seen: set[ObjectId] = set()
+    seen: set[bytes] = set()
+    likenesses = Likenesses()
     if isinstance(database, ObjectDatabase):
         for oid, data, disk in _packed(database):
             if oid not in seen:
                 seen.add(oid)
-                yield oid, _looked_at(data, disk)
+                yield oid, _looked_at(data, disk, likenesses)
     for oid in database.iterate():
         if oid in seen:
             continue
@@ -264,7 +272,8 @@ def _objects(store: Store) -> Iterator[tuple[ObjectId, _Object]]:
             data = database.read(oid)
         except CorruptObjectError:
             continue
-        yield oid, _looked_at(data, float(_loose_size(store, oid) or len(data)))
+        size = _loose_size(store, oid) or len(data)
+        yield oid, _looked_at(data, float(size), likenesses)
 
 
 def _packed(database: ObjectDatabase) -> Iterator[tuple[ObjectId, bytes, float]]:
@@ -280,9 +289,16 @@ def _packed(database: ObjectDatabase) -> Iterator[tuple[ObjectId, bytes, float]]
                 yield oid, data, place.compressed * len(data) / whole
 
 
-def _looked_at(data: bytes, disk: float) -> _Object:
+def _looked_at(data: bytes, disk: float, likenesses: Likenesses) -> _Object:
+    if is_plain_blob(data):
+        return _Object(BLOB, len(data), disk, ())
+    found: tuple[bytes, ...] | None = likenesses.links(data)
+    if found is not None:
+        return _Object(COMMIT, len(data), disk, found)
     kind = kind_of(data)
     links = () if kind == BLOB else tuple(links_within(decode(data)))
+    if kind == COMMIT and is_canonical(data):
+        likenesses.learn(data)
     return _Object(kind, len(data), disk, links)
 
 

@@ -53,10 +53,14 @@ def columns_of(text: str) -> int:
         return len(text)
     import unicodedata
 
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
+    columns = len(text)
+    for c in set(text):  # few of which are not one column wide
+        if c > "\x7f":
+            if unicodedata.combining(c):
+                columns -= text.count(c)
+            elif unicodedata.east_asian_width(c) in "WF":
+                columns += text.count(c)
+    return columns
 
 
 def fit(text: str, width: int) -> str:
@@ -102,8 +106,11 @@ def table(
     if not everything:
         return []
     count = len(align)
-    widths = [max(columns_of(row[i]) for row in everything) for i in range(count)]
     total = terminal_width(invocation)
+    # Nothing stands behind the last column, so where it may be of any width nobody asks for it.
+    open_end = not total and align[-1] == LEFT
+    widths = [max(columns_of(row[i]) for row in everything) for i in range(count - open_end)]
+    widths += [0] * open_end
     if total:
         widths = _within(widths, total)
         count = len(widths)
@@ -112,7 +119,8 @@ def table(
         cells: list[str] = []
         for i, cell in enumerate(row[:count]):
             text = fit(cell, widths[i]) if total else cell
-            padding = " " * (widths[i] - columns_of(text))
+            is_last = i == count - 1 and align[i] == LEFT
+            padding = "" if is_last else " " * (widths[i] - columns_of(text))
             style = "dim"
             if not (header and number == 0):
                 style = styles[number - bool(header)][i] if styles else ""
@@ -120,7 +128,7 @@ def table(
             if align[i] == RIGHT:
                 cells.append(padding + shown)
             else:
-                cells.append(shown if i == count - 1 else shown + padding)
+                cells.append(shown + padding)
         lines.append("  ".join(cells).rstrip())
     return lines
 
