@@ -4,6 +4,7 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.context.applying import surely_applies
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.tokens import REPLY_TOKENS, get_tokenizer
     from trace_store.context.usage import Usage, model_of, normalise_usage
@@ -15,6 +16,7 @@ __all__ = [
     "get_tokenizer",
     "model_of",
     "normalise_usage",
+    "surely_applies",
 ]
 
 __getattr__ = door(
@@ -26,5 +28,6 @@ __getattr__ = door(
         "get_tokenizer": "tokens",
         "model_of": "usage",
         "normalise_usage": "usage",
+        "surely_applies": "applying",
     },
 )

@@ -15,14 +15,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
+from trace_store.context.deriving import ReadMany, derive
 from trace_store.context.folding import fold
 from trace_store.context.index_building import (
     START,
-    Appended,
     AppendRun,
     Builder,
+    Step,
     append_run,
     records_of_fold,
+    steps_since,
 )
 from trace_store.context.index_records import Header, MessageRecord
 from trace_store.errors import CorruptIndexError
@@ -124,6 +126,17 @@ class IndexView:
             if places:
                 yield block, places
 
+    def find(self, address: tuple[bytes, int]) -> MessageRecord | None:
+        """Return the record of a message, None when the context does not show it. Looks at the latest first."""
+        size = form.MESSAGE_BYTES
+        for start in range((self.records - 1) // _BATCH * _BATCH, -1, -_BATCH):
+            count = min(_BATCH, self.records - start)
+            block = self.opened.read(form.HEADER_BYTES + start * size, count * size)
+            at = form.find_message(block, address)
+            if at is not None:
+                return MessageRecord.unpack(block[at : at + size])
+        return None
+
     def tools_commit(self) -> bytes | None:
         """Return the commit that set the tools in force, or None."""
         if self.last is None or not self.last.tools:
@@ -140,7 +153,13 @@ class CompileIndex:
         self._column = column
         self._moulds = moulds or Moulds()
 
-    def view(self, tip: bytes | None, read: Read, seeds: Seeds = tuple) -> IndexView:
+    def view(
+        self,
+        tip: bytes | None,
+        read: Read,
+        seeds: Seeds = tuple,
+        read_many: ReadMany | None = None,
+    ) -> IndexView:
         """Return the context of a commit, catching the index up or making it anew where it does not reach.
 
         Args:
@@ -148,6 +167,7 @@ class CompileIndex:
             read: gives an object's bytes by its id.
             seeds: gives the views of other indexes; asked only when this one is of no use. When appends alone
                 lead from one of them to the tip, its records are taken over.
+            read_many: gives many objects; without it the index is never derived from what it was.
 
         Raises:
             ObjectNotFoundError, InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `fold`.
@@ -158,9 +178,18 @@ class CompileIndex:
         if own is not None and own.tip == tip:
             return own
         run = append_run(tip, None if own is None else own.tip, read, self._moulds)
-        if own is not None and run.since == own.tip:
-            return self._extend(own, run.commits)
-        return self._rebuild(tip, read, run, seeds())
+        return self._follow(own, run, read, read_many) or self._rebuild(tip, read, run, seeds())
+
+    def unfolded(self, tip: bytes, read: Read, read_many: ReadMany) -> IndexView | None:
+        """Return the context of a commit as `view` does, or None when that would take a fold."""
+        own = self.load()
+        if own is not None and own.tip == tip:
+            return own
+        run = append_run(tip, None if own is None else own.tip, read, self._moulds)
+        followed = self._follow(own, run, read, read_many)
+        if followed is None and run.reaches_root:
+            return self._rebuild(tip, read, run, ())
+        return followed
 
     def rebuild(self, tip: bytes, read: Read) -> IndexView:
         """Write the index of a commit anew from its history alone; errors as in `view`."""
@@ -209,7 +238,7 @@ class CompileIndex:
             end = start
         return None
 
-    def _extend(self, view: IndexView, delta: Sequence[Appended]) -> IndexView:
+    def _extend(self, view: IndexView, delta: Sequence[Step]) -> IndexView:
         builder = Builder(view.last, view.records)
         builder.append(delta)
         data = bytes(builder.data)
@@ -221,6 +250,45 @@ class CompileIndex:
             damaged = opened.size() > expected and self.load() == view
             opened = self._column.replace(whole) if damaged else MemoryBytes(whole)
         return IndexView(opened, builder.count, builder.last, view.base, view.generation)
+
+    def _follow(
+        self, own: IndexView | None, run: AppendRun, read: Read, read_many: ReadMany | None
+    ) -> IndexView | None:
+        """Return the view at the end of a run as it follows from what there is; None when it does not."""
+        if own is None:
+            return None
+        if run.since == own.tip:
+            return self._extend(own, run.commits)
+        return self._derive(own, run, read, read_many)
+
+    def _derive(
+        self, view: IndexView, run: AppendRun, read: Read, read_many: ReadMany | None
+    ) -> IndexView | None:
+        """Return the view that a few more commits of any kind lead to; None when only a fold can tell."""
+        steps = None if read_many is None else steps_since(view.tip, run, read, self._moulds)
+        if steps is None or read_many is None:
+            return None
+        data = view.opened.read(form.HEADER_BYTES, view.records * form.MESSAGE_BYTES)
+        try:
+            form.message_places(data)
+        except CorruptIndexError:
+            return None
+        builder = Builder(view.last, view.records)
+        builder.data[:] = data
+        for step in steps:
+            if step.only_appends:
+                builder.append([step])
+            else:
+                made = derive(
+                    bytes(builder.data), step.oid, step.decoded(), read_many, self._moulds
+                )
+                if made is None:
+                    return None
+                builder = made
+        generation = digest(steps[-1].oid)[:16]
+        header = Header(form.MESSAGES_MAGIC, form.MESSAGE_BYTES, builder.count, generation)
+        opened = self._column.replace(b"".join((header.pack(), builder.data)))
+        return IndexView(opened, builder.count, builder.last, builder.count, generation)
 
     def _rebuild(
         self, tip: bytes, read: Read, run: AppendRun, seeds: Iterable[IndexView]
@@ -251,9 +319,7 @@ def cold_view(tip: bytes | None, read: Read) -> IndexView:
     return CompileIndex(MemoryColumn()).view(tip, read)
 
 
-def _longest(
-    seeds: Iterable[IndexView], run: AppendRun
-) -> tuple[IndexView | None, Sequence[Appended]]:
+def _longest(seeds: Iterable[IndexView], run: AppendRun) -> tuple[IndexView | None, Sequence[Step]]:
     """Return the view from which the fewest commits of the run lead to its tip, and those commits."""
     places: dict[bytes | None, int] = {each.oid: i + 1 for i, each in enumerate(run.commits)}
     if run.commits and run.commits[0].parent is not None:

@@ -7,7 +7,7 @@ alone) and never makes one up. `verify` compares the cached answer with the one 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trace_store import revision as revisions
 from trace_store.columns import DiskColumn, MemoryColumn
@@ -187,6 +187,21 @@ class ContextCompiler:
             self._fold = (tip, fold(tip, self.read_commit))
         return self._fold[1]
 
+    def wording(self, address: tuple[bytes, int]) -> Sequence[Mapping[str, Any]]:
+        """Return the parts of a message of HEAD's context in stored form, as they are now, shown or hidden.
+
+        Raises:
+            MessageNotFoundError: the context does not hold it.
+        """
+        ref, tip = self._locate("HEAD")
+        if tip is None:
+            return self.fold(address[0]).entry(address).parts
+        record = self._view(ref, tip)[0].find(address)
+        if record is None:
+            return self.fold(tip).entry(address).parts
+        parts: Sequence[Mapping[str, Any]] = stored_message(record, self.read_commit)["parts"]
+        return parts
+
     def _locate(self, revision: str | ObjectId) -> tuple[str | None, ObjectId | None]:
         """Return (name of the index, commit): a full ref, "HEAD" when detached there, or None for an ancestor."""
         refs = self.store.refs
@@ -203,9 +218,10 @@ class ContextCompiler:
     def _view(self, ref: str | None, tip: ObjectId | None) -> tuple[IndexView, str]:
         """Return a context, and the name of the index whose records it is the beginning of ("" for none)."""
         if ref is not None:
-            return self._index(ref).view(
-                tip, self.store.objects.read, lambda: self._seeds(ref)
-            ), ref
+            objects = self.store.objects
+            index = self._index(ref)
+            seeds = lambda: self._seeds(ref)  # noqa: E731
+            return index.view(tip, objects.read, seeds, objects.read_many), ref
         if tip is None:
             return cold_view(None, self.store.objects.read), ""
         for name, index in self._other_indexes(""):

@@ -16,7 +16,7 @@ from trace_store.errors import UnsupportedFormatError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import KINDS, ROLES
-from trace_store.objects.moulds import Mould, Moulds
+from trace_store.objects.moulds import MessagePlan, Mould, Moulds
 from trace_store.oid import OID_BYTES, digest
 from trace_store.values import value
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 START = bytes(OID_BYTES)
 """The prefix hash of a context without messages."""
+MAXIMUM_STEPS = 256
+"""So many commits behind it an index is derived from what it was; beyond, it is made anew."""
 _SEEN = b"\x92\xa7message\x83\xa4name"
 _ROLES = {
     role: (number, bytes((0xA0 + len(role),)) + role.encode()) for number, role in enumerate(ROLES)
@@ -37,8 +39,8 @@ _FREEFORM = _KINDS["freeform"]
 
 
 @value
-class Appended:
-    """A commit that only appends: its id and bytes, and its form or, where it has none, what the decoder says."""
+class Step:
+    """A commit on the way to a context: its id and bytes, and its form or, where it has none, what the decoder says."""
 
     oid: bytes
     data: bytes
@@ -53,6 +55,15 @@ class Appended:
         assert self.commit is not None
         return self.commit.parents[0] if self.commit.parents else None
 
+    @property
+    def only_appends(self) -> bool:
+        """Whether it leaves all earlier messages as they are."""
+        return self.mould is not None or is_append_only(self.decoded())
+
+    def decoded(self) -> Commit:
+        """Return the commit."""
+        return self.commit or Commit.decode(self.data)
+
 
 @value
 class AppendRun:
@@ -62,11 +73,13 @@ class AppendRun:
         commits: without the commit the run stops at.
         since: the wanted commit when the run got there, else None.
         reaches_root: whether the run is the whole history.
+        stopped: the commit the run stops at, None at the root.
     """
 
-    commits: Sequence[Appended]
+    commits: Sequence[Step]
     since: bytes | None
     reaches_root: bool
+    stopped: bytes | None
 
 
 def append_run(tip: bytes, since: bytes | None, read: Read, moulds: Moulds) -> AppendRun:
@@ -75,19 +88,46 @@ def append_run(tip: bytes, since: bytes | None, read: Read, moulds: Moulds) -> A
     Raises:
         ObjectNotFoundError, CorruptObjectError: a commit is not here, or is damaged or none.
     """
-    found: list[Appended] = []
+    found: list[Step] = []
     oid: bytes | None = tip
     while oid is not None and oid != since:
-        data = read(oid)
-        mould = moulds.find(data)
-        commit = None if mould is not None else read_commit(oid, {oid: data}.__getitem__)
-        if commit is not None and not is_append_only(commit):
+        step = _read_step(oid, read, moulds)
+        if not step.only_appends:
             break
-        appended = Appended(oid, data, mould, commit)
-        found.append(appended)
-        oid = appended.parent
+        found.append(step)
+        oid = step.parent
     found.reverse()
-    return AppendRun(found, since if oid == since else None, oid is None)
+    return AppendRun(found, since if oid == since else None, oid is None, oid)
+
+
+def steps_since(
+    since: bytes | None, run: AppendRun, read: Read, moulds: Moulds
+) -> list[Step] | None:
+    """Return all commits that lead from one to the end of a run; None when they are too many, or do not lead there."""
+    found: list[Step] = []
+    oid = run.stopped
+    while oid != since:
+        if oid is None or len(found) == MAXIMUM_STEPS:
+            return None
+        found.append(_read_step(oid, read, moulds))
+        oid = found[-1].parent
+    found.reverse()
+    return [*found, *run.commits]
+
+
+def _read_step(oid: bytes, read: Read, moulds: Moulds) -> Step:
+    data = read(oid)
+    mould = moulds.find(data)
+    return Step(oid, data, mould, None if mould else read_commit(oid, {oid: data}.__getitem__))
+
+
+def seen_in_place(commit: bytes, plan: MessagePlan) -> bytes:
+    """Return what `seen_of` returns of a message of a commit, of whose role it is known that it is one of ROLES."""
+    # The canonical bytes of the parts are those that stand in the commit.
+    name = b"\xa0" if plan.name_span is None else commit[plan.name_span]
+    return b"".join(
+        (_SEEN, name, b"\xa5parts", commit[plan.span], b"\xa4role", _ROLES[plan.role][1])
+    )
 
 
 class Builder:
@@ -104,7 +144,7 @@ class Builder:
         self.count = count
         self.data = bytearray()
 
-    def append(self, commits: Iterable[Appended]) -> None:
+    def append(self, commits: Iterable[Step]) -> None:
         """Add the records of appending commits."""
         for commit in commits:
             if commit.mould is not None and commit.mould.messages:
@@ -120,19 +160,16 @@ class Builder:
         self.last = record
         self.count += 1
 
-    def _append_moulded(self, commit: Appended, mould: Mould) -> None:
+    def _append_moulded(self, commit: Step, mould: Mould) -> None:
         oid, data, last = commit.oid, commit.data, self.last
         prefix, ordinal, tools = (last.prefix, last.ordinal, last.tools) if last else (START, 0, 0)
         end = len(mould.messages) - 1
         for number, plan in enumerate(mould.messages):
             if plan.role not in _ROLES:
                 raise _unknown_role(plan.role)
-            role, spelt = _ROLES[plan.role]
-            name = b"\xa0" if plan.name_span is None else data[plan.name_span]
+            role = _ROLES[plan.role][0]
             ordinal += 1
-            # The canonical bytes of the parts are those that stand in the commit.
-            seen = (prefix, _SEEN, name, b"\xa5parts", data[plan.span], b"\xa4role", spelt)
-            prefix = digest(b"".join(seen))
+            prefix = digest(prefix + seen_in_place(data, plan))
             flags = form.END if number == end else 0
             kind = _KINDS.get(plan.kind, _FREEFORM)
             self.data += form.pack_created(oid, number, flags, role, kind, tools, prefix, ordinal)
@@ -150,7 +187,7 @@ def records_of_append(
     records: list[MessageRecord] = []
     if any(operation.name == ops.TOOLS for operation in commit.operations):
         tools = number + 1
-        records.append(_marker(oid, form.TOOLS, tools, prefix, ordinal))
+        records.append(marker_record(oid, form.TOOLS, tools, prefix, ordinal))
     created = 0
     for operation in commit.operations:
         if operation.name != ops.APPEND:
@@ -159,10 +196,10 @@ def records_of_append(
             entry = Entry((oid, created), message)
             ordinal += 1
             prefix = prefix_after(prefix, entry)
-            records.append(_record(entry, tools, prefix, ordinal))
+            records.append(made_record(entry, tools, prefix, ordinal))
             created += 1
     if not records:
-        records.append(_marker(oid, 0, tools, prefix, ordinal))
+        records.append(marker_record(oid, 0, tools, prefix, ordinal))
     records[-1] = records[-1].ended()
     return records
 
@@ -174,19 +211,24 @@ def records_of_fold(tip: bytes, state: Fold) -> list[MessageRecord]:
     tools = 0
     if state.tools_commit is not None:
         tools = 1
-        records.append(_marker(state.tools_commit, form.TOOLS, tools, prefix, 0))
+        records.append(marker_record(state.tools_commit, form.TOOLS, tools, prefix, 0))
     ordinal = 0
     for entry in state.visible():
         ordinal += 1
         prefix = (
             prefix_after_ghost(prefix, entry) if entry.is_ghost else prefix_after(prefix, entry)
         )
-        records.append(_record(entry, tools, prefix, ordinal))
-    records.append(_marker(tip, 0, tools, prefix, ordinal).ended())
+        records.append(made_record(entry, tools, prefix, ordinal))
+    records.append(marker_record(tip, 0, tools, prefix, ordinal).ended())
     return records
 
 
-def _record(entry: Entry, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
+def made_record(entry: Entry, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
+    """Return the record of a message.
+
+    Raises:
+        UnsupportedFormatError: its role is none that this version knows.
+    """
     flags = form.priority_flag(entry.priority) if entry.priority != ops.SKIP else 0
     if entry.is_ghost:
         flags |= form.GHOST
@@ -209,7 +251,10 @@ def _record(entry: Entry, tools: int, prefix: bytes, ordinal: int) -> MessageRec
     )
 
 
-def _marker(commit: bytes, flags: int, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
+def marker_record(
+    commit: bytes, flags: int, tools: int, prefix: bytes, ordinal: int
+) -> MessageRecord:
+    """Return a marker."""
     return MessageRecord(
         commit, 0, commit, 0, form.MARKER | flags, "user", "freeform", tools, prefix, ordinal
     )

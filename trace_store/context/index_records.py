@@ -131,12 +131,35 @@ class MessageRecord:
 
     def ended(self) -> MessageRecord:
         """Return the record as the last one of its commit."""
+        return self.flagged(self.flags | END)
+
+    def flagged(self, flags: int) -> MessageRecord:
+        """Return the record with other flags."""
+        return self.changed(flags, self.tools, self.prefix, self.ordinal)
+
+    def changed(self, flags: int, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
+        """Return the record of the same wording with other flags, at another place."""
         return MessageRecord(
             self.commit,
             self.number,
             self.place_commit,
             self.place_number,
-            self.flags | END,
+            flags,
+            self.role,
+            self.kind,
+            tools,
+            prefix,
+            ordinal,
+        )
+
+    def reworded(self, commit: bytes, number: int) -> MessageRecord:
+        """Return the record with a wording that an edit made."""
+        return MessageRecord(
+            self.commit,
+            self.number,
+            commit,
+            number,
+            self.flags | EDITED,
             self.role,
             self.kind,
             self.tools,
@@ -216,6 +239,26 @@ def ordinal_at(block: bytes, at: int) -> int:
     """Return the ordinal of a record."""
     ordinal: int = _LEAN.unpack_from(block, at)[1]
     return ordinal
+
+
+def is_message(block: bytes, at: int) -> bool:
+    """Tell whether a record is a message and no marker."""
+    flags: int = _LEAN.unpack_from(block, at)[0]
+    return not flags & MARKER
+
+
+def find_message(block: bytes, address: tuple[bytes, int]) -> int | None:
+    """Return the offset of the record of a message, None when it is not there."""
+    commit, number = address
+    if not 0 <= number < 1 << 32:
+        return None
+    needle = commit + number.to_bytes(4, "little")
+    at = block.rfind(needle)
+    while at >= 0:
+        if at % MESSAGE_BYTES == 0 and is_message(block, at):
+            return at
+        at = block.rfind(needle, 0, at + len(needle) - 1)
+    return None
 
 
 def unpack_places(block: bytes) -> Iterator[tuple[bytes, int, int, int]]:

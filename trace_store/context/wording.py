@@ -27,14 +27,22 @@ if TYPE_CHECKING:
 def prefix_after(prefix: bytes, entry: Entry) -> bytes:
     """Return the prefix hash after one more message: blake3(prefix, canonical bytes of what is seen)."""
     message = entry.message
-    seen = {"name": message.get("name", ""), "parts": entry.parts, "role": message["role"]}
-    return digest(prefix + encode(["message", seen]))
+    return digest(prefix + seen_of(message["role"], message.get("name", ""), entry.parts))
 
 
 def prefix_after_ghost(prefix: bytes, entry: Entry) -> bytes:
     """Return the prefix hash after the placeholder of a removed message."""
-    seen = {"role": entry.message["role"], "text": ghost_text(entry.address)}
-    return digest(prefix + encode(["ghost", seen]))
+    return digest(prefix + seen_of_ghost(entry.message["role"], entry.address))
+
+
+def seen_of(role: str, name: str, parts: Sequence[Stored]) -> bytes:
+    """Return what a model sees of a message, as canonical bytes."""
+    return encode(["message", {"name": name, "parts": parts, "role": role}])
+
+
+def seen_of_ghost(role: str, address: Address) -> bytes:
+    """Return what a model sees of a removed message's placeholder, as canonical bytes."""
+    return encode(["ghost", {"role": role, "text": ghost_text(address)}])
 
 
 def ghost_text(address: Address) -> str:

@@ -19,9 +19,8 @@ def current_parts(contexts: ContextCompiler, address: tuple[bytes, int]) -> tupl
     Raises:
         MessageNotFoundError: the context does not hold it.
     """
-    tip = contexts.store.refs.head().oid or address[0]
-    entry = contexts.fold(tip).entry((bytes(address[0]), address[1]))
-    return load_parts(entry.parts, contexts.store.objects.read)
+    stored = contexts.wording((bytes(address[0]), address[1]))
+    return load_parts(stored, contexts.store.objects.read)
 
 
 def reworded(parts: Sequence[Part], text: str) -> list[Part]:

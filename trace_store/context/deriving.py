@@ -1,0 +1,325 @@
+"""Deriving an index from the one before: what an edit, a mark, a removal or a move makes of the records.
+
+A fold of the whole history says the same. Here the records before the first that changes stay as they are, to the
+byte; those behind it get new ordinals and, where the prefix changed, new prefix hashes, for which their commits are
+read again. A mark changes the one record.
+
+Rule: what is derived equals what a fold makes, message by message, or nothing is derived. The records hold visible
+messages alone; an operation that names another, or looks back at earlier wordings or labels, is left to the fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from trace_store.context import index_records as form
+from trace_store.context.folding import Entry
+from trace_store.context.index_building import (
+    START,
+    Builder,
+    made_record,
+    marker_record,
+    seen_in_place,
+)
+from trace_store.context.index_records import MessageRecord
+from trace_store.context.wording import created_messages, seen_of, seen_of_ghost, wording_of
+from trace_store.errors import UnsupportedFormatError
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.moulds import Mould, Moulds
+from trace_store.oid import ObjectId, digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ReadMany = Callable[[Iterable[bytes]], Iterator[tuple[ObjectId, bytes]]]
+Address = tuple[bytes, int]
+
+_SIZE = form.MESSAGE_BYTES
+_MARKS = form.IS_PINNED | form.IS_IMPORTANT
+
+
+class _UnknownError(Exception):
+    """Only a fold can tell."""
+
+
+def derive(
+    data: bytes, oid: bytes, commit: Commit, read_many: ReadMany, moulds: Moulds
+) -> Builder | None:
+    """Return a builder with all records after one more commit.
+
+    Args:
+        data: the records of the context of the commit's first parent, checked.
+        oid: the commit's id.
+        commit: what it does.
+        read_many: gives objects by their ids.
+        moulds: the forms of commits that were met.
+
+    Returns:
+        None when only a fold can tell.
+    """
+    try:
+        change = _Change(data, oid, commit)
+        change.apply()
+        return change.build(read_many, moulds)
+    except (_UnknownError, UnsupportedFormatError, IndexError):
+        return None  # the last, when records name messages that there are not
+
+
+def applies(data: bytes, commit: Commit) -> bool:
+    """Tell whether a commit that is being made names visible messages only, and so can be applied; else ask a fold."""
+    try:
+        _Change(data, ops.HERE, commit).apply()
+    except (_UnknownError, UnsupportedFormatError):
+        return False
+    return True
+
+
+class _Change:
+    """A commit on its way into records.
+
+    Attributes:
+        first: the number of the first record that does not stay as it is.
+    """
+
+    def __init__(self, data: bytes, oid: bytes, commit: Commit) -> None:
+        self._data = data
+        self._oid = oid
+        self._commit = commit
+        self._count = len(data) // _SIZE
+        self.first = self._count
+        self._version = sum(ops.message_count(operation) for operation in commit.operations)
+        self._created = 0
+        self._marked: dict[int, MessageRecord] = {}
+        self._tail: list[MessageRecord] = []
+        self._renew = False
+
+    def apply(self) -> None:
+        """Apply the operations.
+
+        Raises:
+            _UnknownError: only a fold can tell what comes of them.
+        """
+        if any(operation.name not in _APPLY for operation in self._commit.operations):
+            raise _UnknownError
+        self._open_tail()
+        for operation in self._commit.operations:
+            _APPLY[operation.name](self, operation)
+
+    def build(self, read_many: ReadMany, moulds: Moulds) -> Builder:
+        """Return all records: those that stay, those that were marked, and the tail with new hashes."""
+        head = bytearray(self._data[: self.first * _SIZE])
+        for number, record in self._marked.items():
+            head[number * _SIZE : (number + 1) * _SIZE] = record.pack()
+        last = MessageRecord.unpack_from(bytes(head[-_SIZE:]), 0) if head else None
+        before = (
+            MessageRecord.unpack_from(self._data, len(self._data) - _SIZE) if self._count else None
+        )
+        builder = Builder(last, self.first)
+        builder.data = head
+        prefix, ordinal = (last.prefix, last.ordinal) if last else (START, 0)
+        tools = before.tools if before else 0
+        if tools > self.first:  # what set the tools stood in the tail
+            setter = MessageRecord.unpack_from(self._data, (tools - 1) * _SIZE).commit
+            tools = builder.count + 1
+            builder.add(marker_record(setter, form.TOOLS, tools, prefix, ordinal))
+        seen = self._seen(read_many, moulds) if self._renew else iter(())
+        for record in self._tail:
+            ordinal += 1
+            prefix = digest(prefix + next(seen)) if self._renew else record.prefix
+            flags = record.flags & ~form.END
+            builder.add(record.changed(flags, tools, prefix, ordinal))
+        builder.add(marker_record(self._oid, 0, tools, prefix, ordinal).ended())
+        return builder
+
+    def _open_tail(self) -> None:
+        """Take the records from the first on that may change its place, its wording or the hash before it."""
+        for operation in self._commit.operations:
+            fields = operation.fields
+            targets = fields.get("targets", ())
+            if operation.name == ops.EDIT:
+                targets = (fields["target"],)
+            elif operation.name == ops.ANNOTATE and fields.get("priority") != ops.SKIP:
+                continue
+            elif operation.name == ops.MOVE:
+                if fields.get("after") is None:
+                    self.first = 0
+                else:
+                    targets = (*targets, fields["after"])
+            for target in targets:
+                if not self._is_own(target):
+                    self.first = min(self.first, self._number(self._address(target)))
+        if self.first < self._count:
+            self._renew = True
+            block = self._data[self.first * _SIZE :]
+            places = form.message_places(block)
+            self._tail = [MessageRecord.unpack_from(block, at) for at in places]
+
+    def _is_own(self, target: Sequence[Any]) -> bool:
+        return not target[0] or target[0] == self._oid
+
+    def _address(self, target: Sequence[Any]) -> Address:
+        return bytes(target[0]) or self._oid, target[1]
+
+    def _number(self, address: Address) -> int:
+        """Return the number of a visible message's record; the latest are looked at first."""
+        at = form.find_message(self._data, address)
+        if at is None:
+            raise _UnknownError
+        return at // _SIZE
+
+    def _in_tail(self, address: Address) -> int:
+        for at, record in enumerate(self._tail):
+            if (record.commit, record.number) == address:
+                return at
+        raise _UnknownError
+
+    def _take_out(self, targets: Sequence[Sequence[Any]]) -> tuple[list[MessageRecord], int]:
+        """Take messages out of the tail; return them as they are named, and where the first one stood."""
+        addresses = list(dict.fromkeys(map(self._address, targets)))
+        named = set(addresses)
+        taken: dict[Address, MessageRecord] = {}
+        left: list[MessageRecord] = []
+        at = -1
+        for record in self._tail:
+            address = (record.commit, record.number)
+            if address in named:
+                at = len(left) if at < 0 else at
+                taken[address] = record
+            else:
+                left.append(record)
+        if len(taken) != len(addresses):
+            raise _UnknownError
+        self._tail = left
+        return [taken[address] for address in addresses], len(left) if at < 0 else at
+
+    def _create(self, operation: Operation) -> list[MessageRecord]:
+        made = []
+        for message in operation.fields["messages"]:
+            made.append(made_record(Entry((self._oid, self._created), message), 0, START, 0))
+            self._created += 1
+        self._renew = True
+        return made
+
+    def _append(self, operation: Operation) -> None:
+        self._tail += self._create(operation)
+
+    def _edit(self, operation: Operation) -> None:
+        at = self._in_tail(self._address(operation.fields["target"]))
+        self._tail[at] = self._tail[at].reworded(self._oid, self._version)
+        self._version += 1
+
+    def _remove(self, operation: Operation) -> None:
+        if not operation.fields.get("ghost", False):
+            self._take_out(operation.fields["targets"])
+            return
+        for target in operation.fields["targets"]:
+            at = self._in_tail(self._address(target))
+            self._tail[at] = self._tail[at].flagged(self._tail[at].flags | form.GHOST)
+
+    def _replace(self, operation: Operation) -> None:
+        _, at = self._take_out(operation.fields["targets"])
+        self._tail[at:at] = self._create(operation)
+
+    def _move(self, operation: Operation) -> None:
+        moved, _ = self._take_out(operation.fields["targets"])
+        after = operation.fields.get("after")
+        at = 0 if after is None else self._in_tail(self._address(after)) + 1
+        self._tail[at:at] = moved
+
+    def _annotate(self, operation: Operation) -> None:
+        fields = operation.fields
+        if fields.get("priority") == ops.SKIP:
+            taken, _ = self._take_out(fields["targets"])
+            if any(record.flags & form.GHOST for record in taken):
+                raise _UnknownError
+            return
+        for target in fields["targets"]:
+            number = self._count if self._is_own(target) else self._number(self._address(target))
+            if number < self.first:
+                marked = self._marked.get(number)
+                record = marked or MessageRecord.unpack_from(self._data, number * _SIZE)
+                self._marked[number] = record.flagged(_flags_after(record.flags, operation))
+            else:
+                at = self._in_tail(self._address(target))
+                record = self._tail[at]
+                self._tail[at] = record.flagged(_flags_after(record.flags, operation))
+
+    def _usage(self, operation: Operation) -> None:
+        """What a provider reported changes no message."""
+
+    def _seen(self, read_many: ReadMany, moulds: Moulds) -> Iterator[bytes]:
+        """Yield what a model sees of each message of the tail, as bytes to hash."""
+        commits = read_many(self._commits_to_read())
+        made = data = b""
+        mould: Mould | None = None
+        created: list[Any] = []
+        for record in self._tail:
+            if record.commit != made:
+                made = record.commit
+                if made == self._oid:
+                    mould, created = None, created_messages(self._commit)
+                else:
+                    _, data = next(commits)
+                    mould = moulds.find(data)
+                    created = [] if mould else created_messages(Commit.decode(data))
+            if record.flags & form.EDITED:
+                name = self._name(created, mould, data, record.number)
+                of_edit = record.place_commit == self._oid
+                edit = self._commit if of_edit else Commit.decode(next(commits)[1])
+                seen = seen_of(record.role, name, wording_of(edit, record.place_number))
+            elif mould is not None:
+                seen = seen_in_place(data, mould.messages[record.number])
+            else:
+                message = created[record.number]
+                seen = seen_of(record.role, message.get("name", ""), message["parts"])
+            if record.flags & form.GHOST:
+                seen = seen_of_ghost(record.role, (made, record.number))
+            yield seen
+
+    @staticmethod
+    def _name(created: list[Any], mould: Mould | None, commit: bytes, number: int) -> str:
+        if mould is None:
+            name: str = created[number].get("name", "")
+            return name
+        place = mould.messages[number].name
+        return place if isinstance(place, str) else str(commit[place], "utf-8")
+
+    def _commits_to_read(self) -> Iterator[bytes]:
+        made = b""
+        for record in self._tail:
+            if record.commit != made:
+                made = record.commit
+                if made != self._oid:
+                    yield made
+            if record.flags & form.EDITED and record.place_commit != self._oid:
+                yield record.place_commit
+
+
+def _flags_after(flags: int, operation: Operation) -> int:
+    """Return the flags of a record after a mark."""
+    fields = operation.fields
+    priority = fields.get("priority")
+    if priority is not None:
+        if priority not in _PRIORITIES:
+            raise _UnknownError
+        flags = flags & ~_MARKS | form.priority_flag(priority)
+    added = set(fields.get("labels", ())) - set(fields.get("unlabels", ()))
+    if added or fields.get("keep"):
+        return flags | form.LABELLED
+    if flags & form.LABELLED and (fields.get("unlabels") or "keep" in fields):
+        raise _UnknownError  # others may be left
+    return flags
+
+
+_PRIORITIES = (ops.PINNED, ops.IMPORTANT, ops.NORMAL)
+_APPLY: dict[str, Callable[[_Change, Operation], None]] = {
+    ops.APPEND: _Change._append,
+    ops.EDIT: _Change._edit,
+    ops.ANNOTATE: _Change._annotate,
+    ops.REMOVE: _Change._remove,
+    ops.REPLACE: _Change._replace,
+    ops.MOVE: _Change._move,
+    ops.USAGE: _Change._usage,
+}
