@@ -322,7 +322,7 @@ def try_an_idea(story: Story) -> None:
 def carry_over(story: Story, start: ObjectId) -> None:
     """Bring Grace's branch from her store: her objects in a pack, and the ref by a move in the journal.
 
-    The pack's frames are small, so that several are chained.
+    The pack's frames are small, so that several share a dictionary.
     """
     mine, clock = story.store, story.clock
     grace = Store.memory(clock=clock)
@@ -343,7 +343,7 @@ def carry_over(story: Story, start: ObjectId) -> None:
             meta={"agent": "demo", "session": "1"},
             links=[("code", code), ("answers", start)],
         )
-    writer = PackWriter(mine.disk, mine.layout, frame_bytes=1024, group_bytes=4096)
+    writer = PackWriter(mine.disk, mine.layout, frame_bytes=512, shared_bytes=4096)
     for oid in grace.objects.iterate():
         if oid not in shared:
             writer.add(oid, grace.objects.read(oid))

@@ -48,7 +48,7 @@ def hash_object(data: bytes) -> ObjectId:
     return ObjectId(blake3(data).digest())
 
 
-def digest(data: bytes) -> bytes:
+def digest(data: bytes | memoryview) -> bytes:
     """Return the 32-byte hash of bytes that are not an object (a file, a prefix chain)."""
     return blake3(data).digest()
 

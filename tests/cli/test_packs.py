@@ -54,26 +54,25 @@ def test_a_branch_goes_to_another_repository(filled: Ok, other: Path) -> None:
     tip = filled("rev-parse", "main").text.strip()
     filled("-C", "other", "update-ref", "refs/heads/main", tip)
     assert filled("-C", "other", "ls-objects", "main").out == listed.out
-    assert filled("-C", "other", "ls-objects").out == listed.out
+    assert sorted(filled("-C", "other", "ls-objects").lines) == sorted(listed.lines)
     assert not filled("-C", "other", "fsck").out
     only = filled("ls-objects", "main~1..main")
     assert listed.out.endswith(only.out)
     more = filled("pack-objects", "--revs", "--stdout", stdin=b"main\n^main~1\n")
-    assert filled("unpack-objects", "-n", stdin=more.out).lines == [
-        line.split()[0] for line in only.lines
-    ]
+    told = filled("unpack-objects", "-n", stdin=more.out).lines
+    assert sorted(told) == sorted(line.split()[0] for line in only.lines)
 
 
 def test_objects_of_a_pack_one_by_one(filled: Ok, other: Path) -> None:
     listed = filled("ls-objects", "main")
     pack = filled("pack-objects", "--stdout", stdin=listed.out).out
     ids = [line.split()[0] for line in listed.lines]
-    assert filled("-C", "other", "unpack-objects", "-n", stdin=pack).lines == ids
+    assert sorted(filled("-C", "other", "unpack-objects", "-n", stdin=pack).lines) == sorted(ids)
     assert not filled("-C", "other", "ls-objects").out
     assert filled("-C", "other", "unpack-objects", "-q", stdin=pack + pack).out == b""
     assert filled("-C", "other", "count-objects", "-v").lines[0] == f"loose: {len(ids)}"
     assert sorted(filled("-C", "other", "ls-objects").lines) == sorted(listed.lines)
-    assert filled("-C", "other", "unpack-objects", stdin=pack).lines == ids
+    assert sorted(filled("-C", "other", "unpack-objects", stdin=pack).lines) == sorted(ids)
 
 
 def test_a_pack_that_is_damaged_is_taken_by_nobody(
@@ -113,14 +112,15 @@ class TestVerifying:
         (path,) = packs(tmp_path)
         lines = filled("verify-pack", "-v").lines
         assert lines[-1] == f"{path} ok"
-        assert [line.rsplit(" ", 3)[0] for line in lines[:4]] == filled("ls-objects", "main").lines
+        listed = [line.rsplit(" ", 2)[0] for line in lines[:4]]
+        assert sorted(listed) == sorted(filled("ls-objects", "main").lines)
         name = path.stem
         assert filled("verify-pack", name, "-v").lines == lines
         index = str(path.with_suffix(".idx"))
         assert filled("verify-pack", "-v", index).lines == lines
         frames = [line.removeprefix("frame ") for line in lines if line.startswith("frame ")]
         assert filled("show-index", "--frames", index).lines == frames
-        rows = [f"{i} {f} {o} {n}" for i, _, _, f, o, n in map(str.split, lines[:4])]
+        rows = [f"{i} {f} {o}" for i, _, _, f, o in map(str.split, lines[:4])]
         assert filled("show-index", index).lines == sorted(rows)
 
     def test_everything_wrong_is_told(self, filled: Ok, repository: Trace, tmp_path: Path) -> None:

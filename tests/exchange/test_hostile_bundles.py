@@ -238,14 +238,14 @@ class TestDeceit:
         assert hash_object(data).hex() in refused(tmp_path, made({}, [encode_blob(b"x"), data]))
 
     def test_packs(self, tmp_path: Path) -> None:
-        bomb = HEADER.pack(MAGIC, VERSION, 1, 1) + FRAME.pack(10, 1 << 31, 0) + bytes(10)
-        bomb += FRAME.pack(0, 0, 0) + TRAILER.pack(1, 1, bytes(32))[:8]
-        endless = HEADER.pack(MAGIC, VERSION, 1, 1) + FRAME.pack(1 << 31, 1, 0) + bytes(1000)
+        bomb = HEADER.pack(MAGIC, VERSION, 1, 1, 0) + FRAME.pack(10, 1 << 31, 0, 0) + bytes(10)
+        bomb += FRAME.pack(0, 0, 0, 0) + TRAILER.pack(1, 1, bytes(32))[:8]
+        endless = HEADER.pack(MAGIC, VERSION, 1, 1, 0) + FRAME.pack(1 << 31, 1, 0, 0) + bytes(1000)
         for pack in (
             bomb + digest(bomb),
             bomb + bytes(32),
             endless,
-            HEADER.pack(MAGIC, 9, 1, 1) + bytes(100),
+            HEADER.pack(MAGIC, 9, 1, 1, 0) + bytes(100),
             b"TRPK",
             b"JUNK" + bytes(100),
         ):

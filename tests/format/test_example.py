@@ -20,7 +20,7 @@ from trace_store.errors import RepositoryNotFoundError
 from trace_store.files import Disk
 from trace_store.maintenance.checking import fsck
 from trace_store.odb import loose, pack_writer
-from trace_store.odb.deflate import deflate
+from trace_store.odb.deflate import Dictionary, deflate
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import build_index
 from trace_store.repo import Repo
@@ -90,9 +90,9 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def deflate_otherwise(
-    real: Callable[..., bytes], data: bytes, *, level: int, prefix: bytes = b""
+    real: Callable[..., bytes], data: bytes, *, level: int, dictionary: Dictionary | None = None
 ) -> bytes:
-    return real(data, level=level + 10, prefix=prefix)
+    return real(data, level=level + 10, dictionary=dictionary)
 
 
 @pytest.fixture
@@ -131,10 +131,10 @@ def test_it_is_the_same_byte_for_byte(made: Path) -> None:
 
 
 def test_its_packs_hold_the_same_frames_in_the_same_order(made: Path) -> None:
-    def packs(folder: Path) -> list[tuple[tuple[int, int], list[tuple[int, bytes]]]]:
+    def packs(folder: Path) -> list[tuple[tuple[int, int, int], list[tuple[int, bytes]]]]:
         read = [read_pack(p.read_bytes(), p.stem) for p in folder.glob("objects/pack/*.pack")]
         return sorted(
-            (pack.numbers, [(frame.prefixes, frame.raw) for frame in pack.frames]) for pack in read
+            (pack.numbers, [(frame.sort, frame.raw) for frame in pack.frames]) for pack in read
         )
 
     assert packs(made) == packs(EXAMPLE)

@@ -89,16 +89,20 @@ def test_an_index_leads_to_every_object_of_its_pack(read: Repository) -> None:
     for path, pack in read.packs.items():
         index = independent.read_index(path.with_suffix(".idx").read_bytes())
         assert (index.pack_size, index.check) == (path.stat().st_size, pack.check)
-        assert index.places == [
-            (f.offset, f.compressed, len(f.raw), f.prefixes) for f in pack.frames
-        ]
-        objects = [data for frame in pack.frames for data in frame.objects()]
-        assert len(index.rows) == len(objects)
-        for data in objects:
+        dictionary = 0
+        for number, (frame, place) in enumerate(zip(pack.frames, index.places, strict=True), 1):
+            needed = dictionary if frame.sort & 1 else 0
+            sizes = frame.compressed, len(frame.raw), len(frame.forms)
+            assert place == (frame.offset, *sizes, needed, frame.sort)
+            if frame.sort == 4:
+                dictionary = number
+        forms = [form for frame in pack.frames for form in frame.forms]
+        assert index.ids == [independent.object_id(data) for data in pack.objects]
+        for data, form in zip(pack.objects, forms, strict=True):
             row = index.find(independent.object_id(data))
             assert row is not None
             raw = pack.frames[row.frame].raw
-            assert raw[row.offset : row.offset + row.length] == data
+            assert raw[row.offset : row.offset + len(form)] == form
 
 
 def test_refs_and_head(read: Repository, store: Store) -> None:

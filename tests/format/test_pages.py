@@ -180,10 +180,7 @@ def test_overview_names_every_file() -> None:
         ("packs.md", f"at most {pack.MAXIMUM_FRAME_OBJECTS:,} are in one frame"),
         ("packs.md", f"A frame holds at most {pack.MAXIMUM_FRAME_BYTES >> 20} MiB"),
         ("packs.md", f"an object has at most {layout.MAXIMUM_OBJECT_BYTES >> 20} MiB"),
-        (
-            "packs.md",
-            f"at most {pack.MAXIMUM_PREFIX_FRAMES} frames, of {pack.MAXIMUM_PREFIX_BYTES >> 20} MiB",
-        ),
+        ("packs.md", f"a dictionary has at most {pack.MAXIMUM_DICTIONARY_BYTES >> 20} MiB"),
         ("packs.md", f"at most {1 << deflate.MAXIMUM_WINDOW_LOG >> 20} MiB (2²⁵)"),
         ("packs.md", f"b is at most {pack_index.MAXIMUM_BITS}"),
         ("packs.md", f"is at most {pack_index.BUCKET_OBJECTS}."),

@@ -14,33 +14,34 @@ from tests.store.test_packs import packs_in, texts, write_packs, write_raw
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
 from trace_store.files import READ, Disk
-from trace_store.layout import Layout
+from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.odb import Packs, PackWriter
-from trace_store.odb import packs as packs_module
-from trace_store.odb.deflate import deflate
+from trace_store.odb.deflate import Dictionary, deflate
 from trace_store.odb.open_files import MAXIMUM_DESCRIPTORS
 from trace_store.odb.pack import (
+    DICTIONARY,
     FRAME,
     HEADER,
     MAGIC,
+    MAXIMUM_DICTIONARY_BYTES,
     MAXIMUM_FRAME_OBJECTS,
     MAXIMUM_PACK_FRAMES,
     MAXIMUM_PACK_OBJECTS,
-    MAXIMUM_PREFIX_BYTES,
+    NEEDS_DICTIONARY,
+    SHORT_LINKS,
     VERSION,
-    FramePlace,
-    Pack,
     join,
-    walk,
 )
+from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.short_links import MARK
 from trace_store.oid import digest, hash_object
 from trace_store.store import Store
 
-HEAD = HEADER.pack(MAGIC, VERSION, 1, 1)
-END = FRAME.pack(0, 0, 0)
+HEAD = HEADER.pack(MAGIC, VERSION, 1, 1, 0)
+END = FRAME.pack(0, 0, 0, 0)
 
 
 class CountingDisk(Disk):
@@ -84,14 +85,25 @@ def many_packs(folder: Path, count: int) -> list[bytes]:
     return objects
 
 
+def frame_of(objects: list[bytes], sort: int = 0, dictionary: bytes = b"") -> bytes:
+    """Return a frame with these objects, in the form in which they are stored."""
+    raw = join(objects)
+    body = deflate(raw, level=3, dictionary=Dictionary(dictionary) if dictionary else None)
+    return FRAME.pack(len(body), len(raw), len(objects), sort) + body
+
+
+def dictionary_of(content: bytes) -> bytes:
+    body = deflate(content, level=3)
+    return FRAME.pack(len(body), len(content), 0, DICTIONARY) + body
+
+
 class TestBombs:
     def test_a_pack_holds_no_more_than_it_may(self, tmp_path: Path) -> None:
         """Sixty frames of a few bytes that stand for 420 MiB are refused before they are unfolded."""
-        raw = join([bytes(7 << 20)])
-        first, later = deflate(raw, level=3), deflate(raw, level=3, prefix=raw)
-        body = HEAD + FRAME.pack(len(first), len(raw), 0) + first
-        body += 59 * (FRAME.pack(len(later), len(raw), 1) + later)
-        write_raw(tmp_path, body + END, 60, 60)
+        content = bytes(7 << 20)
+        body = HEAD + dictionary_of(content)
+        body += 59 * frame_of([content], NEEDS_DICTIONARY, content)
+        write_raw(tmp_path, body + END, 60, 59)
         packs = packs_in(tmp_path)
         (name,) = packs.names()
         assert name in packs.damaged
@@ -100,75 +112,67 @@ class TestBombs:
         with pytest.raises(CorruptPackError, match="more than a pack may"):
             list(packed.pack.places())
 
-    def test_no_more_of_a_group_is_kept_than_may_be_a_prefix(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        raw = join([bytes(3 << 20)])
-        first, later = deflate(raw, level=3), deflate(raw, level=3, prefix=raw)
-        body = HEAD + FRAME.pack(len(first), len(raw), 0) + first
-        body += 9 * (FRAME.pack(len(later), len(raw), 1) + later)
-        write_raw(tmp_path, body + END, 10, 10)
-        groups: list[int] = []
+    def test_a_dictionary_is_no_larger_than_it_may_be(self, tmp_path: Path) -> None:
+        content = bytes(MAXIMUM_DICTIONARY_BYTES + 1)
+        write_raw(tmp_path / "large", HEAD + dictionary_of(content) + END, 1, 0)
+        write_raw(tmp_path / "small", HEAD + dictionary_of(b"seven b") + END, 1, 0)
+        held = dictionary_of(bytes(20))
+        held = held[:8] + struct.pack("<I", 1) + held[12:]
+        write_raw(tmp_path / "full", HEAD + held + END, 1, 1)
+        for folder in ("large", "small", "full"):
+            packs = packs_in(tmp_path / folder)
+            assert list(packs.iterate()) == []
+            assert set(packs.damaged) == set(packs.names()), folder
 
-        def prefix_of(group: list[bytes | None], count: int) -> bytes:
-            groups.append(sum(len(piece or b"") for piece in group))
-            return b"".join(piece or b"" for piece in group[len(group) - count :])
-
-        monkeypatch.setattr("trace_store.odb.pack.prefix_of", prefix_of)
+    def test_a_link_leads_to_what_stands_before(self, tmp_path: Path) -> None:
+        first = encode_blob(b"first")
+        short = [MARK + bytes([back, 0, 0]) + b"rest" for back in (1, 2, 3)]
+        cut = [b"cut" + MARK, MARK + b"\1", MARK + b"\0\0"]
+        huge = [MARK + b"\xff\xff\xff"]
+        body = HEAD + frame_of([first]) + frame_of([*short, *cut, *huge], SHORT_LINKS)
+        write_raw(tmp_path, body + END, 2, 8)
+        one = MARK + hash_object(first) + b"rest"
+        two = MARK + hash_object(first) + b"rest"
+        assert one == two
         packs = packs_in(tmp_path)
-        assert len(packs.names()) == 1
-        assert not packs.damaged
-        assert len(groups) == 10
-        assert max(groups) <= MAXIMUM_PREFIX_BYTES
+        assert packs.read(hash_object(first)) == first
+        assert packs.read(hash_object(one)) == one
+        assert set(packs.iterate()) == {hash_object(first), hash_object(one)}
+        assert set(packs.damaged) == set(packs.names())
 
-    def test_a_chain_is_measured_before_it_is_decoded(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        objects = texts(60)
-        write_packs(tmp_path, objects, frame_bytes=700, group_bytes=1 << 20)
-        monkeypatch.setattr(packs_module, "MAXIMUM_PREFIX_BYTES", 2000)
-        decoded: list[int] = []
-        whole = Pack.decode
-
-        def decode(self: Pack, place: FramePlace, prefix: bytes) -> bytes:
-            decoded.append(place.raw)
-            return whole(self, place, prefix)
-
-        packs = packs_in(tmp_path)
-        (packed,) = [packs.get(name) for name in packs.names()]
-        assert packed is not None
-        monkeypatch.setattr(Pack, "decode", decode)
-        with pytest.raises(CorruptObjectError, match="more content"):
-            packs._frame(packed, packed.index.frames - 1)
-        assert decoded == []
+    def test_short_links_are_no_bomb(self, tmp_path: Path) -> None:
+        """Five bytes stand for thirty-four: what they would become is measured first."""
+        first = encode_blob(b"first")
+        within = MARK + b"\1\0\0"
+        count = MAXIMUM_OBJECT_BYTES // 34
+        for number, sound in ((count, True), (count + 1, False), (3 << 20, False)):
+            body = HEAD + frame_of([first]) + frame_of([within * number], SHORT_LINKS)
+            folder = tmp_path / str(number)
+            write_raw(folder, body + END, 2, 2)
+            packs = packs_in(folder)
+            assert len(list(packs.iterate())) == 1 + sound
+            assert bool(packs.damaged) is not sound
 
     def test_empty_objects_are_counted(self, tmp_path: Path) -> None:
         """A frame of zeros would be four million objects of no bytes."""
         count = MAXIMUM_FRAME_OBJECTS + 1
-        raw = struct.pack("<I", count) + bytes(4 * count)
-        frame = deflate(raw, level=3)
-        write_raw(tmp_path, HEAD + FRAME.pack(len(frame), len(raw), 0) + frame + END, 1, count)
+        write_raw(tmp_path, HEAD + frame_of([b""] * count) + END, 1, count)
         packs = packs_in(tmp_path)
         assert list(packs.iterate()) == []
         assert set(packs.damaged) == set(packs.names())
 
     def test_objects_and_frames_of_a_pack_are_counted(self, tmp_path: Path) -> None:
-        raw = struct.pack("<I", MAXIMUM_FRAME_OBJECTS) + bytes(4 * MAXIMUM_FRAME_OBJECTS)
-        full = deflate(raw, level=3)
-        head = FRAME.pack(len(full), len(raw), 0)
+        full = frame_of([b""] * MAXIMUM_FRAME_OBJECTS)
         count = MAXIMUM_PACK_OBJECTS // MAXIMUM_FRAME_OBJECTS + 1
-        write_raw(tmp_path / "a", HEAD + count * (head + full) + END, count, 0)
-        none = deflate(bytes(4), level=3)
+        write_raw(tmp_path / "a", HEAD + count * full + END, count, 0)
         count = MAXIMUM_PACK_FRAMES + 1
-        write_raw(
-            tmp_path / "b", HEAD + count * (FRAME.pack(len(none), 4, 0) + none) + END, count, 0
-        )
+        write_raw(tmp_path / "b", HEAD + count * frame_of([b""]) + END, count, 0)
         for folder, message in ((tmp_path / "a", "more objects"), (tmp_path / "b", "more than")):
             packs = packs_in(folder)
             (packed,) = [packs.get(name) for name in packs.names()]
             assert packed is not None
             with pytest.raises(CorruptPackError, match=message):
-                for _ in walk(packed.pack):
+                for _ in walk_objects(packed.pack):
                     pass
 
     def test_a_writer_keeps_the_bounds(
@@ -177,7 +181,6 @@ class TestBombs:
         module = "trace_store.odb.pack_writer."
         monkeypatch.setattr(module + "MAXIMUM_FRAME_OBJECTS", 3)
         monkeypatch.setattr(module + "MAXIMUM_PACK_OBJECTS", 12)
-        monkeypatch.setattr(module + "MAXIMUM_PREFIX_FRAMES", 1)
         objects = [b"%d" % number for number in range(30)]
         assert len(write_packs(tmp_path / "a", objects)) == 3
         monkeypatch.setattr(module + "MAXIMUM_PACK_FRAMES", 2)
@@ -185,10 +188,6 @@ class TestBombs:
         for folder in (tmp_path / "a", tmp_path / "b"):
             packs = packs_in(folder)
             assert [packs.read(hash_object(data)) for data in objects] == objects
-            for name in packs.names():
-                packed = packs.get(name)
-                assert packed is not None
-                assert all(place.prefixes <= 1 for place in packed.pack.places())
 
 
 class TestDescriptors:
@@ -318,13 +317,14 @@ class TestFailingDisk:
 
 
 def test_an_index_that_names_a_place_outside_of_its_pack_is_made_again(tmp_path: Path) -> None:
-    """Every high bit of a frame's entry, also the sign of its offset."""
+    """Every high bit of a frame's entry, but for the number of objects, which no reader needs."""
     data = b"content " * 30
     (name,) = write_packs(tmp_path, [data])
     path = Path(Layout(str(tmp_path)).pack_index_file(name))
     sound = path.read_bytes()
     assert digest(sound[:-32]) == sound[-32:]
-    for place in range(len(sound) - 52, len(sound) - 32):
+    entry = len(sound) - 56
+    for place in (*range(entry, entry + 12), *range(entry + 16, entry + 24)):
         changed = bytearray(sound)
         changed[place] ^= 0x80
         path.write_bytes(changed)

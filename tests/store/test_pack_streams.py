@@ -104,19 +104,19 @@ def test_a_stream_that_is_cut_or_changed_anywhere() -> None:
 
 
 def test_a_pack_larger_than_one_may_be_is_not_read_to_its_end() -> None:
-    head = HEADER.pack(MAGIC, VERSION, 1, 1)
+    head = HEADER.pack(MAGIC, VERSION, 1, 1, 0)
     read = 0
 
     def endless(size: int) -> bytes:
         nonlocal read
         read += size
-        return (FRAME.pack(1 << 20, 1, 0) * (size // FRAME.size + 1))[:size]
+        return (FRAME.pack(1 << 20, 1, 0, 0) * (size // FRAME.size + 1))[:size]
 
     stream = io.BytesIO(head)
     with pytest.raises(CorruptPackError, match="larger than"):
         list(read_packs(lambda size: stream.read(size) or endless(size), "x"))
     assert read < 40 << 20
-    many = head + (MAXIMUM_PACK_FRAMES + 1) * (FRAME.pack(1, 1, 0) + b"x")
+    many = head + (MAXIMUM_PACK_FRAMES + 1) * (FRAME.pack(1, 1, 0, 0) + b"x")
     with pytest.raises(CorruptPackError, match="larger than"):
         packs_of(many + bytes(100))
 
@@ -143,7 +143,7 @@ class TestExamination:
         assert self.damage(packed(blobs(3)).data) == []
 
     def test_a_frame_that_is_damaged(self) -> None:
-        data = bytearray(packed(blobs(40), frame_bytes=2000, group_bytes=0).data)
+        data = bytearray(packed(blobs(40), frame_bytes=2000).data)
         data[200] ^= 1
         told = self.damage(bytes(data))
         assert "another hash than its trailer says" in told[0]

@@ -16,7 +16,7 @@ from trace_store.files import Disk
 from trace_store.graph import ancestors
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.commit import parents_of
-from trace_store.odb.pack_writer import PackEncoder
+from trace_store.odb.pack_writer import SHARED_BYTES, PackEncoder
 from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.store import Store
@@ -149,7 +149,7 @@ def _write(
     progress: Progress | None,
 ) -> BundleReport:
     writer = BundleWriter(write, header)
-    encoder = PackEncoder(writer.begin, level=level)
+    encoder = PackEncoder(writer.begin, level=level, shared_bytes=SHARED_BYTES)
     for at in range(0, len(oids), OID_BYTES):
         oid = oids[at : at + OID_BYTES]
         encoder.add(oid, store.objects.read(oid))

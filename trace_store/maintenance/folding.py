@@ -14,7 +14,8 @@ from trace_store.files import read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb import ObjectDatabase
 from trace_store.odb.open_files import NO_DESCRIPTORS
-from trace_store.odb.pack import MAXIMUM_PACK_BYTES, walk_objects
+from trace_store.odb.pack import MAXIMUM_PACK_BYTES
+from trace_store.odb.pack_walk import walk_objects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
-ALWAYS_FOLD_BYTES = 128 * 1024
+ALWAYS_FOLD_BYTES = 32 * 1024
 """Packs with up to this much content are folded whatever comes to them: writing them again costs next to nothing."""
 MAXIMUM_FOLD_BYTES = MAXIMUM_PACK_BYTES // 2
 """How large, compressed, the packs folded in one seal are together."""

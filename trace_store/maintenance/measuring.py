@@ -21,7 +21,7 @@ from trace_store.objects.codec import (
 )
 from trace_store.objects.likeness import Likenesses
 from trace_store.odb import ObjectDatabase
-from trace_store.odb.pack import walk_objects
+from trace_store.odb.pack_walk import walk_objects
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.store import Store

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from trace_store.errors import CorruptIndexError, CorruptObjectError, FormatError, StorageError
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
-from trace_store.odb.pack import Pack, walk_objects
+from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import PackIndex
+from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.packs import pack_names
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
         yield Finding(
             "pack-damaged", ERROR, what, "its bytes have another hash than its name or trailer"
         )
-    places: dict[ObjectId, tuple[int, int, int]] = {}
+    places: dict[ObjectId, tuple[int, int]] = {}
     count = frames = 0
     try:
         for number, _, found in walk_objects(pack):
@@ -60,7 +61,7 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
                 yield Finding("pack-frame-damaged", ERROR, what, f"frame {number}: {found}")
                 continue
             for oid, offset, data in found:
-                places.setdefault(oid, (number, offset, len(data)))
+                places.setdefault(oid, (number, offset))
                 count += 1
                 if not objects.accept(oid, data):
                     yield from objects.check(oid, data, "a pack")
@@ -73,7 +74,7 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
 
 
 def _check_index(
-    store: Store, pack: Pack, places: dict[ObjectId, tuple[int, int, int]]
+    store: Store, pack: Pack, places: dict[ObjectId, tuple[int, int]]
 ) -> Iterator[Finding]:
     path = store.layout.pack_index_file(pack.name)
     what = f"objects/pack/{pack.name}{INDEX_SUFFIX}"

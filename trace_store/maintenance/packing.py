@@ -11,14 +11,21 @@ from trace_store.maintenance.folding import objects_of, remove_packs
 from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.sealing import seal
 from trace_store.odb import ObjectDatabase, PackWriter
+from trace_store.odb.pack import MAXIMUM_PACK_BYTES, MAXIMUM_PACK_RAW_BYTES
+from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
-DEFAULT_LEVEL = 12
+DEFAULT_LEVEL = 11
+"""Beyond it, packing takes several times as long for a hundredth less."""
+_FULL_PARTS = 4, 3
+"""A pack is full when it has three quarters of what one may have."""
 
 
 @value
@@ -43,8 +50,23 @@ class PackReport:
     kept: tuple[str, ...] = ()
 
 
-def pack(store: Store, *, level: int = DEFAULT_LEVEL) -> PackReport:
+def pack(
+    store: Store,
+    *,
+    level: int = DEFAULT_LEVEL,
+    frame_bytes: int = DEFAULT_FRAME_BYTES,
+    progress: Callable[[int], None] | None = None,
+) -> PackReport:
     """Seal, then fold all packs and loose objects into as few packs as they fit.
+
+    Packs that are full, and made as this would make them, stay as they are. Memory holds 8 MiB of content, what is
+    needed to find what it has in common, and some two hundred bytes for each object.
+
+    Args:
+        store: what to pack.
+        level: how hard to compress, 1 to 19.
+        frame_bytes: how much content to put into a frame: with less, an object is read sooner, and packs are larger.
+        progress: told how many objects were written.
 
     Raises:
         LockedError: another process has been sealing or packing for a minute.
@@ -57,17 +79,30 @@ def pack(store: Store, *, level: int = DEFAULT_LEVEL) -> PackReport:
         objects = store.objects
         with store.mutex:
             objects.packs.refresh()
+        made = (level, frame_bytes, SHARED_BYTES)
         names = _oldest_first(store, objects.packs.names())
+        names = [name for name in names if not _is_settled(objects, name, made)]
         loose = list(objects.loose.iterate())
-        if len(names) < 2 and not loose:
+        if not loose and (not names or (len(names) == 1 and _is_made(objects, names[0], made))):
             return PackReport()
-        return _rewrite(store, objects, names, loose, level)
+        writer = PackWriter(
+            store.disk,
+            store.layout,
+            level=level,
+            frame_bytes=frame_bytes,
+            shared_bytes=SHARED_BYTES,
+        )
+        return _rewrite(store, objects, names, loose, writer, progress)
 
 
 def _rewrite(
-    store: Store, objects: ObjectDatabase, names: list[str], loose: list[ObjectId], level: int
+    store: Store,
+    objects: ObjectDatabase,
+    names: list[str],
+    loose: list[ObjectId],
+    writer: PackWriter,
+    progress: Callable[[int], None] | None,
 ) -> PackReport:
-    writer = PackWriter(store.disk, store.layout, level=level)
     written = 0
     kept: list[str] = []
     packed: list[ObjectId] = []
@@ -76,6 +111,8 @@ def _rewrite(
             try:
                 for oid, data in objects_of(store, name):
                     written += writer.add(oid, data)
+                    if progress is not None:
+                        progress(written)
             except (CorruptPackError, CorruptObjectError):
                 kept.append(name)
         for oid in loose:
@@ -99,6 +136,26 @@ def _rewrite(
     with store.mutex:
         objects.packs.refresh()
     return PackReport(written, tuple(new), len(gone), len(packed), before, after, tuple(kept))
+
+
+def _is_made(objects: ObjectDatabase, name: str, made: tuple[int, int, int]) -> bool:
+    packed = objects.packs.get(name)
+    return packed is not None and packed.pack.made == made
+
+
+def _is_settled(objects: ObjectDatabase, name: str, made: tuple[int, int, int]) -> bool:
+    """Tell whether nothing is won by writing a pack again."""
+    packed = objects.packs.get(name)
+    if packed is None or packed.pack.made != made:
+        return False
+    whole, part = _FULL_PARTS
+    if packed.pack.size * whole >= MAXIMUM_PACK_BYTES * part:
+        return True
+    try:
+        content = sum(place.raw for place in packed.pack.places())
+    except CorruptPackError:
+        return False
+    return content * whole >= MAXIMUM_PACK_RAW_BYTES * part
 
 
 def _oldest_first(store: Store, names: list[str]) -> list[str]:

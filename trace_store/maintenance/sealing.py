@@ -43,7 +43,12 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 MOVED_BY_GIT = "moved by git"
-DEFAULT_LEVEL = 3
+QUICK_LEVEL = 3
+THOROUGH_LEVEL = 9
+THOROUGH_BYTES = 1024 * 1024
+"""Up to so much content is compressed harder: that still takes a few hundredths of a second."""
+FRAME_BYTES = 1024 * 1024
+"""Larger than in packing, since no dictionary finds what frames have in common."""
 MAXIMUM_ATTEMPTS = 100
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO)
 
@@ -71,12 +76,12 @@ class SealReport:
     unlogged: tuple[str, ...] = ()
 
 
-def seal(store: Store, *, level: int = DEFAULT_LEVEL, wait: bool = True) -> SealReport:
+def seal(store: Store, *, level: int | None = None, wait: bool = True) -> SealReport:
     """Seal what the journals hold, and accept what git has moved; does nothing when there is neither.
 
     Args:
         store: what to seal.
-        level: how hard to compress.
+        level: how hard to compress; None is for the content's size to say.
         wait: whether to wait for another process that is sealing or packing.
 
     Raises:
@@ -115,7 +120,7 @@ def _files(store: Store) -> Iterator[tuple[str, tuple[ObjectId, ...]]]:
 class _Sealing:
     """One seal, under the lock."""
 
-    def __init__(self, store: Store, level: int) -> None:
+    def __init__(self, store: Store, level: int | None) -> None:
         assert isinstance(store.refs, RefDatabase)
         assert isinstance(store.objects, ObjectDatabase)
         self._store = store
@@ -210,7 +215,10 @@ class _Sealing:
             return [], []
         size = sum(entry[3] for entry in fresh)
         fold = choose_packs(self._store, size)
-        writer = PackWriter(self._store.disk, self._store.layout, level=self._level)
+        level = self._level or (THOROUGH_LEVEL if size <= THOROUGH_BYTES else QUICK_LEVEL)
+        writer = PackWriter(
+            self._store.disk, self._store.layout, level=level, frame_bytes=FRAME_BYTES
+        )
         try:
             for name in fold:
                 for oid, data in objects_of(self._store, name):

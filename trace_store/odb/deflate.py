@@ -15,23 +15,51 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAXIMUM_WINDOW_LOG = 25  # 32 MiB
-_MINIMUM_PREFIX_BYTES = 8
+MINIMUM_DICTIONARY_BYTES = 8
 
 
-def deflate(data: bytes, *, level: int, prefix: bytes = b"") -> bytes:
-    """Return the data as one zstd frame with a checksum; `prefix` is content that the reader will have at hand."""
+class Dictionary:
+    """Content that writer and reader have at hand: what is compressed with it may repeat any of it.
+
+    Attributes:
+        size: how many bytes it holds.
+    """
+
+    __slots__ = ("_content", "size")
+
+    def __init__(self, content: bytes) -> None:
+        """Load it.
+
+        Raises:
+            CorruptObjectError: it has fewer bytes than a dictionary needs.
+        """
+        if len(content) < MINIMUM_DICTIONARY_BYTES:
+            raise CorruptObjectError("a dictionary is too short")
+        self.size = len(content)
+        self._content: Any = _library().ZstdDict(content, is_raw=True)
+
+    @property
+    def for_writing(self) -> Any:
+        """What the library compresses with; made ready once for each level."""
+        return self._content.as_digested_dict
+
+    @property
+    def for_reading(self) -> Any:
+        """What the library decompresses with, without another copy."""
+        return self._content.as_prefix
+
+
+def deflate(data: bytes, *, level: int, dictionary: Dictionary | None = None) -> bytes:
+    """Return the data as one zstd frame with a checksum."""
     zstd = _library()
     options = {zstd.ZSTD_c_compressionLevel: level, zstd.ZSTD_c_checksumFlag: 1}
-    if len(prefix) >= _MINIMUM_PREFIX_BYTES:
-        # The window reaches back over the whole prefix.
-        window_log = (len(prefix) + len(data)).bit_length()
-        options[zstd.ZSTD_c_windowLog] = min(max(window_log, 10), MAXIMUM_WINDOW_LOG)
-    machine = zstd.ZstdCompressor(options=options, zstd_dict=_dictionary(zstd, prefix))
+    loaded = None if dictionary is None else dictionary.for_writing
+    machine = zstd.ZstdCompressor(options=options, zstd_dict=loaded)
     compressed: bytes = machine.compress(data, mode=machine.FLUSH_FRAME)
     return compressed
 
 
-def inflate(data: bytes, size: int, *, prefix: bytes = b"") -> bytes:
+def inflate(data: bytes, size: int, *, dictionary: Dictionary | None = None) -> bytes:
     """Return the `size` bytes that one zstd frame holds.
 
     Raises:
@@ -39,22 +67,17 @@ def inflate(data: bytes, size: int, *, prefix: bytes = b"") -> bytes:
     """
     zstd = _library()
     options = {zstd.ZSTD_d_windowLogMax: MAXIMUM_WINDOW_LOG}
+    loaded = None if dictionary is None else dictionary.for_reading
     try:
         if zstd.get_frame_info(data)[0] != size:
             raise CorruptObjectError("compressed data declares another size")
-        machine = zstd.ZstdDecompressor(zstd_dict=_dictionary(zstd, prefix), options=options)
+        machine = zstd.ZstdDecompressor(zstd_dict=loaded, options=options)
         content: bytes = machine.decompress(data, max_length=size + 1)
     except (zstd.ZstdError, ValueError, MemoryError) as error:
         raise CorruptObjectError(f"compressed data is damaged: {error}") from error
     if len(content) != size or not machine.eof or machine.unused_data:
         raise CorruptObjectError("compressed data has another length than declared")
     return content
-
-
-def _dictionary(zstd: Any, prefix: bytes) -> Any:
-    if len(prefix) < _MINIMUM_PREFIX_BYTES:
-        return None
-    return zstd.ZstdDict(prefix, is_raw=True).as_prefix
 
 
 def _library() -> Any:

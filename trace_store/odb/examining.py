@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from trace_store.errors import CorruptObjectError, CorruptPackError, FormatError
 from trace_store.objects.checking import check_object
-from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_index import encode_index
+from trace_store.odb.pack_walk import PackWalk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class Examination:
 
     Attributes:
         places: where its frames are; of those that were gone through.
-        rows: (id, frame, offset, length) of each sound object.
+        rows: (id, frame, offset) of each sound object.
     """
 
-    __slots__ = ("_damage", "_pack", "places", "rows")
+    __slots__ = ("_damage", "_pack", "_stands", "_walk", "places", "rows")
 
     def __init__(self, pack: Pack, damage: Callable[[str], None] | None = None) -> None:
         """Prepare to look at a pack.
@@ -60,7 +60,9 @@ class Examination:
         self._pack = pack
         self._damage = damage
         self.places: list[FramePlace] = []
-        self.rows: list[tuple[bytes, int, int, int]] = []
+        self.rows: list[tuple[ObjectId, int, int]] = []
+        self._stands: list[tuple[int, int]] = []
+        self._walk = PackWalk(pack)
 
     def objects(self) -> Iterator[PackedObject]:
         """Yield the sound objects in the order they were written.
@@ -74,11 +76,18 @@ class Examination:
             self._tell("its bytes have another hash than its trailer says")
         count = 0
         try:
-            for number, place, objects in walk_objects(pack):
+            for number, place in enumerate(pack.places()):
                 self.places.append(place)
-                if isinstance(objects, CorruptObjectError):
-                    self._tell(f"frame {number}: {objects.message}")
+                try:
+                    objects = self._walk.objects(place)
+                except CorruptObjectError as error:
+                    self._tell(f"frame {number}: {error.message}")
                     continue
+                finally:
+                    self._stands += [(number, offset) for offset in self._walk.offsets]
+                if len(objects) < place.objects:
+                    lost = place.objects - len(objects)
+                    self._tell(f"frame {number}: {lost} objects name objects that are damaged")
                 for oid, offset, data in objects:
                     count += 1
                     found = self._look_at(oid, data, number, offset)
@@ -97,18 +106,15 @@ class Examination:
 
     def index(self) -> bytes:
         """Return the index that belongs to the pack, when all of it was gone through."""
-        first = {row[0]: row for row in reversed(self.rows)}
-        return encode_index(list(first.values()), self.places, self._pack.size, self._pack.check)
+        ids, pack = bytes(self._walk.ids), self._pack
+        return encode_index(ids, self._stands, self.places, pack.size, pack.check)
 
     def agrees_with(self, index: IndexContent) -> bool:
         """Tell whether an index leads to every object of the pack, when all of it was gone through."""
-        places = [(p.offset, p.compressed, p.raw, p.prefixes) for p in self.places]
-        listed = [(p.offset, p.compressed, p.raw, p.prefixes) for p in index.places]
         return (
             (index.pack_size, index.check) == (self._pack.size, self._pack.check)
-            and places == listed
-            and {row[0] for row in index.rows} == {row[0] for row in self.rows}
-            and set(index.rows) <= set(self.rows)
+            and [place.key() for place in self.places] == [place.key() for place in index.places]
+            and sorted(self.rows) == index.rows
         )
 
     def _look_at(self, oid: ObjectId, data: bytes, number: int, offset: int) -> PackedObject | None:
@@ -117,7 +123,7 @@ class Examination:
         except FormatError as error:
             self._tell(f"object {oid} in frame {number}: {error.message}")
             return None
-        self.rows.append((oid, number, offset, len(data)))
+        self.rows.append((oid, number, offset))
         return PackedObject(oid, kind, data, number, offset)
 
     def _tell(self, what: str) -> None:

@@ -2,17 +2,19 @@
 
     offset  size  field
     0       4     "TRPK"
-    4       1     version, 1
-    5       3     zero
+    4       1     version, 2
+    5       1     how hard the writer compressed
+    6       2     zero
     8       4     how much content the writer put into a frame, in bytes
-    12      4     over how much content its frames are chained, in bytes
-    16      …     frames:  compressed size u32, raw size u32, number of frames before this one that are its
-                           prefix u32, then one zstd frame
-                  end:     twelve zero bytes
+    12      4     over how much content its frames share a dictionary, in bytes; 0 for none
+    16      …     frames:  compressed size u32, raw size u32, number of objects u32, sort u8, three zero bytes, then
+                           one zstd frame
+                  end:     sixteen zero bytes
                   trailer: number of frames u32, number of objects u32, blake3-256 of everything above
 
-A frame's raw content is the number of objects u32, the length u32 of each, and their bytes one after the other. All
-integers are little endian. The file's name is the blake3-256 of all its bytes.
+The sort is a sum: 1 for a frame that needs the last dictionary before it, 2 for one whose objects have short links,
+4 for a dictionary. A frame's raw content is the length u32 of each object, and their bytes one after the other; that
+of a dictionary is the dictionary. All integers are little endian. The file's name is the blake3-256 of all its bytes.
 
 Rule: a pack can be read alone, and needs nothing else to be indexed. Whoever reads an object checks its hash.
 """
@@ -23,15 +25,13 @@ import struct
 
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.odb.deflate import inflate
-from trace_store.oid import Digester, hash_object
+from trace_store.odb.deflate import Dictionary, inflate
+from trace_store.oid import Digester
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Protocol
-
-    from trace_store.oid import ObjectId
 
     class Files(Protocol):
         """What a pack is read through."""
@@ -44,39 +44,64 @@ if TYPE_CHECKING:
 MAXIMUM_PACK_BYTES = 32 * 1024 * 1024
 MAXIMUM_PACK_RAW_BYTES = 256 * 1024 * 1024
 MAXIMUM_FRAME_BYTES = MAXIMUM_OBJECT_BYTES + 1024 * 1024
-MAXIMUM_PREFIX_BYTES = 8 * 1024 * 1024
-MAXIMUM_PREFIX_FRAMES = 256
+MAXIMUM_DICTIONARY_BYTES = 8 * 1024 * 1024
 MAXIMUM_PACK_FRAMES = 16 * 1024
 MAXIMUM_FRAME_OBJECTS = 64 * 1024
 MAXIMUM_PACK_OBJECTS = 256 * 1024
 MAGIC = b"TRPK"
-VERSION = 1
+VERSION = 2
 HASH_BYTES = 32
 
-HEADER = struct.Struct("<4sB3xII")
-FRAME = struct.Struct("<III")
+NEEDS_DICTIONARY = 1
+SHORT_LINKS = 2
+DICTIONARY = 4
+SORTS = (0, NEEDS_DICTIONARY, SHORT_LINKS, NEEDS_DICTIONARY | SHORT_LINKS, DICTIONARY)
+
+HEADER = struct.Struct("<4sBB2xII")
+FRAME = struct.Struct("<IIIB3x")
 COUNTS = struct.Struct("<II")
 TRAILER = struct.Struct(f"<II{HASH_BYTES}s")
-_LENGTH = struct.Struct("<I")
 _COPY_BYTES = 1 << 20
 
 
 class FramePlace:
-    """Where a frame is: file offset of its zstd frame, compressed and raw size, number of prefix frames."""
+    """Where a frame is, and what is in it.
 
-    __slots__ = ("compressed", "offset", "prefixes", "raw")
+    Attributes:
+        offset: of its zstd frame in the file.
+        compressed, raw: its sizes.
+        objects: how many it holds.
+        sort: what it is, as the file says it.
+    """
 
-    def __init__(self, offset: int, compressed: int, raw: int, prefixes: int) -> None:
+    __slots__ = ("compressed", "objects", "offset", "raw", "sort")
+
+    def __init__(self, offset: int, compressed: int, raw: int, objects: int, sort: int) -> None:
         self.offset = offset
         self.compressed = compressed
         self.raw = raw
-        self.prefixes = prefixes
+        self.objects = objects
+        self.sort = sort
+
+    def key(self) -> tuple[int, int, int, int, int]:
+        """Return all of it, to compare."""
+        return self.offset, self.compressed, self.raw, self.objects, self.sort
 
 
 class Pack:
     """An open pack."""
 
-    __slots__ = ("_disk", "check", "fd", "frame_count", "name", "object_count", "path", "size")
+    __slots__ = (
+        "_disk",
+        "check",
+        "fd",
+        "frame_count",
+        "made",
+        "name",
+        "object_count",
+        "path",
+        "size",
+    )
 
     def __init__(self, disk: Files, path: str, name: str, fd: int) -> None:
         """Take over an open descriptor.
@@ -107,28 +132,37 @@ class Pack:
             CorruptPackError: a frame head makes no sense, or the frames are more than a pack may hold.
         """
         offset = HEADER.size
-        count = total = 0
+        count = total = objects = 0
         end = self.size - TRAILER.size
         while True:
             if offset + FRAME.size > end:
                 raise self._corrupt("its frames run past its end")
             head = self._disk.read_at(self.fd, offset, FRAME.size)
-            compressed, raw, prefixes = FRAME.unpack(head)
+            if len(head) < FRAME.size:
+                raise self._corrupt("it has become shorter")
+            compressed, raw, held, sort = FRAME.unpack(head)
             offset += FRAME.size
             if compressed == 0:
-                if raw or prefixes or offset != end:
+                if any(head) or offset != end:
                     raise self._corrupt("its frames do not end where they should")
                 return
             if offset + compressed > end or raw > MAXIMUM_FRAME_BYTES:
                 raise self._corrupt("a frame is longer than it may be")
+            if sort not in SORTS or head[13:] != b"\0\0\0":
+                raise self._corrupt("a frame is of no known sort")
+            if sort == DICTIONARY and (held or raw > MAXIMUM_DICTIONARY_BYTES):
+                raise self._corrupt("a dictionary is none")
             count += 1
             total += raw
+            objects += held
             if count > MAXIMUM_PACK_FRAMES or total > MAXIMUM_PACK_RAW_BYTES:
                 raise self._corrupt("it holds more than a pack may")
-            yield FramePlace(offset, compressed, raw, prefixes)
+            if held > MAXIMUM_FRAME_OBJECTS or objects > MAXIMUM_PACK_OBJECTS:
+                raise self._corrupt("it holds more objects than it may")
+            yield FramePlace(offset, compressed, raw, held, sort)
             offset += compressed
 
-    def decode(self, place: FramePlace, prefix: bytes) -> bytes:
+    def decode(self, place: FramePlace, dictionary: Dictionary | None = None) -> bytes:
         """Return the raw content of a frame.
 
         Raises:
@@ -137,7 +171,7 @@ class Pack:
         if place.raw > MAXIMUM_FRAME_BYTES:
             raise CorruptObjectError(f"a frame declares {place.raw} bytes", path=self.path)
         data = self._disk.read_at(self.fd, place.offset, place.compressed)
-        return inflate(data, place.raw, prefix=prefix)
+        return inflate(data, place.raw, dictionary=dictionary)
 
     def digests(self) -> tuple[str, bool]:
         """Return the name that the file's bytes have, and whether the trailer is theirs; reads all of it."""
@@ -161,10 +195,16 @@ class Pack:
     def _read_ends(self) -> tuple[int, int, bytes]:
         if not HEADER.size + FRAME.size + TRAILER.size <= self.size <= MAXIMUM_PACK_BYTES:
             raise self._corrupt(f"it has {self.size} bytes")
-        magic, version, _, _ = HEADER.unpack(self._disk.read_at(self.fd, 0, HEADER.size))
-        if magic != MAGIC or version != VERSION:
-            raise self._corrupt("it does not begin like one")
+        head = self._disk.read_at(self.fd, 0, HEADER.size)
         trailer = self._disk.read_at(self.fd, self.size - TRAILER.size, TRAILER.size)
+        if len(head) < HEADER.size or len(trailer) < TRAILER.size:
+            raise self._corrupt("it has become shorter")
+        magic, version, level, frame_bytes, shared_bytes = HEADER.unpack(head)
+        if magic != MAGIC:
+            raise self._corrupt("it does not begin like one")
+        if version != VERSION:
+            raise self._corrupt(f"it is of version {version}, not {VERSION}")
+        self.made = (level, frame_bytes, shared_bytes)
         frames, objects, check = TRAILER.unpack(trailer)
         return frames, objects, check
 
@@ -172,19 +212,16 @@ class Pack:
         return CorruptPackError(f"pack {self.name[:12]} is damaged: {what}", path=self.path)
 
 
-def split(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (offset, length) of the objects in a frame's raw content.
+def split(raw: bytes, count: int) -> Iterator[tuple[int, int]]:
+    """Yield (offset, length) of the objects in the raw content of a frame that holds so many.
 
     Raises:
         CorruptObjectError: the lengths do not add up to the content.
     """
-    if len(raw) < _LENGTH.size:
-        raise CorruptObjectError("a frame has no object count")
-    (count,) = _LENGTH.unpack_from(raw)
-    offset = _LENGTH.size * (count + 1)
+    offset = 4 * count
     if offset > len(raw) or count > MAXIMUM_FRAME_OBJECTS:
         raise CorruptObjectError("a frame counts more objects than it has room for")
-    lengths = struct.unpack_from(f"<{count}I", raw, _LENGTH.size)
+    lengths = struct.unpack_from(f"<{count}I", raw)
     if offset + sum(lengths) != len(raw):
         raise CorruptObjectError("a frame's objects have another length than it")
     for length in lengths:
@@ -192,79 +229,6 @@ def split(raw: bytes) -> Iterator[tuple[int, int]]:
         offset += length
 
 
-def join(objects: list[bytes]) -> bytes:
-    """Return the raw content of a frame that holds these objects."""
-    head = struct.pack(f"<{len(objects) + 1}I", len(objects), *map(len, objects))
-    return head + b"".join(objects)
-
-
-def walk(pack: Pack) -> Iterator[tuple[int, FramePlace, bytes | CorruptObjectError]]:
-    """Yield (number, place, raw content or what is wrong with it) of every frame in order.
-
-    Raises:
-        CorruptPackError: the rest cannot be found, or there are more objects than a pack may hold.
-        StorageError: the disk refuses.
-    """
-    group: list[bytes | None] = []
-    held = objects = 0
-    for number, place in enumerate(pack.places()):
-        if place.prefixes == 0:
-            group, held = [], 0
-        raw: bytes | None = None
-        try:
-            raw = pack.decode(place, prefix_of(group, place.prefixes))
-        except CorruptObjectError as error:
-            yield number, place, error
-        else:
-            objects += int.from_bytes(raw[: _LENGTH.size], "little")
-            if objects > MAXIMUM_PACK_OBJECTS:
-                raise CorruptPackError(
-                    f"pack {pack.name[:12]} is damaged: it holds more objects than it may",
-                    path=pack.path,
-                )
-            yield number, place, raw
-        group.append(raw)
-        held += len(raw or b"")
-        # What no frame may have as its prefix is not kept.
-        while held > MAXIMUM_PREFIX_BYTES or len(group) > MAXIMUM_PREFIX_FRAMES:
-            held -= len(group.pop(0) or b"")
-
-
-def walk_objects(
-    pack: Pack,
-) -> Iterator[tuple[int, FramePlace, list[tuple[ObjectId, int, bytes]] | CorruptObjectError]]:
-    """Yield (number, place, objects or what is wrong) of every frame in order.
-
-    An object is (id, offset in the frame's content, bytes); the id is the hash of the bytes.
-
-    Raises:
-        CorruptPackError: the rest cannot be found, or there are more objects than a pack may hold.
-        StorageError: the disk refuses.
-    """
-    for number, place, raw in walk(pack):
-        if isinstance(raw, CorruptObjectError):
-            yield number, place, raw
-            continue
-        try:
-            places = list(split(raw))
-        except CorruptObjectError as error:
-            yield number, place, error
-            continue
-        cut = ((offset, raw[offset : offset + length]) for offset, length in places)
-        yield number, place, [(hash_object(data), offset, data) for offset, data in cut]
-
-
-def prefix_of(group: list[bytes | None], count: int) -> bytes:
-    """Return the last `count` frames of a group, joined.
-
-    Raises:
-        CorruptObjectError: one is damaged, or they are too few, or too long.
-    """
-    if count == 0:
-        return b""
-    if count > MAXIMUM_PREFIX_FRAMES:
-        raise CorruptObjectError(f"a frame is chained to {count} frames")
-    pieces = [piece for piece in group[-count:] if piece is not None]
-    if len(pieces) != count or sum(map(len, pieces)) > MAXIMUM_PREFIX_BYTES:
-        raise CorruptObjectError("the frames before a frame are damaged")
-    return b"".join(pieces)
+def join(objects: Sequence[bytes]) -> bytes:
+    """Return the raw content of a frame that holds these objects, in the form in which they are stored."""
+    return struct.pack(f"<{len(objects)}I", *map(len, objects)) + b"".join(objects)

@@ -2,7 +2,7 @@
 
     offset  size          field
     0       4             "TRPI"
-    4       1             version, 1
+    4       1             version, 2
     5       1             b, the number of leading bits of an id that choose a bucket
     6       2             zero
     8       4             number of objects n
@@ -10,22 +10,26 @@
     16      8             size of the pack
     24      32            check of the pack (the hash in its trailer)
     56      4 (2^b + 1)   where each bucket begins
-            32 n          ids, sorted
-            12 n          per id: frame, offset and length in the frame's raw content
-            20 f          per frame: file offset u64, compressed size, raw size, number of prefix frames
+            4 n           in the order of the ids, per object its number in the pack, in the lower 18 bits, and
+                          above them the third byte of the id and the upper 6 bits of the fourth
+            32 n          ids, in the order of the pack
+            6 n           per object: offset in the frame's raw content u32, frame u16
+            24 f          per frame: file offset, compressed size, raw size, number of objects, 1 + the number of its
+                          dictionary's frame or 0, sort
             32            blake3-256 of everything above
 
-Rule: derived and local. It is read in small pieces, never as a whole, so an open costs the same at any size; it is
-made again from the pack when it is absent or does not fit.
+Rule: derived and local. It is read in small pieces until as much has been read as it holds, so an open costs the same
+at any size; it is made again from the pack when it is absent or does not fit.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
 
 from trace_store.errors import CorruptIndexError, CorruptObjectError, CorruptPackError
-from trace_store.odb.pack import FramePlace, Pack, walk_objects
+from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SORTS, FramePlace, Pack
+from trace_store.odb.pack_walk import PackWalk
+from trace_store.odb.short_links import ABSENT
 from trace_store.oid import OID_BYTES, ObjectId, digest
 
 TYPE_CHECKING = False
@@ -33,16 +37,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 MAGIC = b"TRPI"
-VERSION = 1
+VERSION = 2
 HASH_BYTES = 32
-BUCKET_OBJECTS = 32
+BUCKET_OBJECTS = 4
+NUMBER_BITS = 18  # enough for the objects of any pack
 MAXIMUM_BITS = 16
 MAXIMUM_INDEX_BYTES = 16 * 1024 * 1024
 """More than that of a pack with as many objects and frames as one may hold."""
+FEW_LOOK_UPS = 16
+LOOK_UP_BYTES = 32 * 1024
+"""Loading that much costs about what a look-up in pieces does."""
 _HEADER = struct.Struct("<4sBB2xIIQ32s")
 _BOUNDS = struct.Struct("<II")
-_ROW = struct.Struct("<III")
-_PLACE = struct.Struct("<QIII")
+_ENTRY = struct.Struct("<I")
+_NUMBER = (1 << NUMBER_BITS) - 1
+_ROW = struct.Struct("<IH")
+_ROWS = struct.Struct("<IHIH")
+_PLACE = struct.Struct("<IIIIII")
 
 
 class PackIndex:
@@ -50,14 +61,19 @@ class PackIndex:
 
     __slots__ = (
         "_bits",
+        "_data",
+        "_entries_at",
         "_frames_at",
         "_ids_at",
+        "_left",
+        "_next",
+        "_other",
         "_pack_size",
         "_read",
         "_rows_at",
-        "_size",
         "frames",
         "objects",
+        "size",
         "verified",
     )
 
@@ -76,35 +92,87 @@ class PackIndex:
         if pack_size != pack.size or check != pack.check:
             raise CorruptIndexError("a pack index belongs to another pack", path=pack.path)
         self._read = read
-        self._size = size
+        self._left = max(size // LOOK_UP_BYTES, FEW_LOOK_UPS)
+        self._data: bytes | None = None
+        self._next = self._other = 0
         self._pack_size: int = pack_size
         self._bits = bits
-        self._ids_at = _HEADER.size + 4 * ((1 << bits) + 1)
+        self._entries_at = _HEADER.size + 4 * ((1 << bits) + 1)
+        self._ids_at = self._entries_at + 4 * objects
         self._rows_at = self._ids_at + OID_BYTES * objects
         self._frames_at = self._rows_at + _ROW.size * objects
+        self.size = size
         self.objects: int = objects
         self.frames: int = frames
         self.verified = False
         if self._frames_at + _PLACE.size * frames + HASH_BYTES != size:
             raise CorruptIndexError("a pack index has another size than it says", path=pack.path)
 
-    def find(self, oid: bytes) -> tuple[int, int, int] | None:
-        """Return (frame, offset, length) of an object, or None."""
-        low, high = self._bucket(oid)
-        ids = self._read(self._ids_at + OID_BYTES * low, OID_BYTES * (high - low))
-        at = ids.find(oid)
-        while at >= 0 and at % OID_BYTES:
-            at = ids.find(oid, at + 1)
-        if at < 0:
-            return None
-        row = self._read(self._rows_at + _ROW.size * (low + at // OID_BYTES), _ROW.size)
-        if len(row) < _ROW.size:
-            return None
-        frame, offset, length = _ROW.unpack(row)
-        return frame, offset, length
+    def find(self, oid: bytes) -> int | None:
+        """Return an object's number in the pack, or None.
 
-    def place(self, frame: int) -> FramePlace:
-        """Return where a frame is.
+        Raises:
+            CorruptIndexError: the index is damaged.
+        """
+        data = self._data
+        if data is None:
+            self._left -= 1
+            if self._left < 0:
+                self._load()
+        else:
+            # Whoever reads on asks for the next one, of those with links or of the others.
+            number = self._next
+            at = self._ids_at + OID_BYTES * number
+            if data[at : at + OID_BYTES] != oid:
+                number, self._other = self._other, number
+                at = self._ids_at + OID_BYTES * number
+            if data[at : at + OID_BYTES] == oid and number < self.objects:
+                self._next = number + 1
+                return number
+        low, high = self._bucket(oid)
+        entries = self._read(self._entries_at + 4 * low, 4 * (high - low))
+        check = _check_of(oid)
+        for (entry,) in _ENTRY.iter_unpack(entries[: len(entries) & ~3]):
+            if entry >> NUMBER_BITS == check:
+                number = int(entry) & _NUMBER
+                if self.id_of(number) == oid:
+                    self._next = number + 1
+                    return number
+        return None
+
+    def id_of(self, number: int) -> bytes:
+        """Return the id of an object, by its number in the pack; fewer bytes when there is none."""
+        if number >= self.objects:
+            return b""
+        if self._data is not None:
+            at = self._ids_at + OID_BYTES * number
+            return self._data[at : at + OID_BYTES]
+        return self._read(self._ids_at + OID_BYTES * number, OID_BYTES)
+
+    def row(self, number: int) -> tuple[int, int, int]:
+        """Return (frame, offset, end) of an object; the end is 0 when it is that of the frame.
+
+        Raises:
+            CorruptIndexError: the index is too short.
+        """
+        at = self._rows_at + _ROW.size * number
+        if self._data is not None and number + 1 < self.objects:
+            offset, frame, end, following = _ROWS.unpack_from(self._data, at)
+            return frame, offset, end if frame == following else 0
+        if number + 1 < self.objects:
+            data = self._read(at, _ROWS.size)
+            if len(data) == _ROWS.size:
+                offset, frame, end, following = _ROWS.unpack(data)
+                return frame, offset, end if frame == following else 0
+        else:
+            data = self._read(at, _ROW.size)
+            if len(data) == _ROW.size:
+                offset, frame = _ROW.unpack(data)
+                return frame, offset, 0
+        raise CorruptIndexError("a pack index is too short")
+
+    def place(self, frame: int) -> tuple[FramePlace, int]:
+        """Return where a frame is, and the number of its dictionary's frame; -1 when it needs none.
 
         Raises:
             CorruptIndexError: there is no such frame, or it is said to be outside of the pack.
@@ -114,77 +182,74 @@ class PackIndex:
         data = self._read(self._frames_at + _PLACE.size * frame, _PLACE.size)
         if len(data) < _PLACE.size:
             raise CorruptIndexError("a pack index is too short")
-        place = FramePlace(*_PLACE.unpack(data))
-        if place.offset + place.compressed > self._pack_size:
+        offset, compressed, raw, objects, dictionary, sort = _PLACE.unpack(data)
+        if offset + compressed > self._pack_size or dictionary > frame or sort not in SORTS:
             raise CorruptIndexError("a pack index names a place outside of its pack")
-        return place
+        return FramePlace(offset, compressed, raw, objects, sort), dictionary - 1
 
     def with_prefix(self, prefix: str, limit: int) -> list[ObjectId]:
         """Return at most `limit` ids that begin with these hex digits, sorted."""
         first = bytes.fromhex(prefix + "0" * (2 * OID_BYTES - len(prefix)))
         low, high = self._bucket(first)
-        found: list[ObjectId] = []
+        found: dict[ObjectId, None] = {}
         # A prefix has at least as many bits as choose a bucket, or the buckets it spans follow one another.
         while low < self.objects and len(found) < limit:
-            ids = self._read(self._ids_at + OID_BYTES * low, OID_BYTES * max(high - low, 1))
-            for at in range(0, len(ids), OID_BYTES):
-                oid = ObjectId(ids[at : at + OID_BYTES])
+            entries = self._read(self._entries_at + 4 * low, 4 * max(high - low, 1))
+            for (entry,) in _ENTRY.iter_unpack(entries[: len(entries) & ~3]):
+                oid = ObjectId(self.id_of(entry & _NUMBER))
                 if oid < first:
                     continue
                 if not oid.hex().startswith(prefix):
-                    return found
-                found.append(oid)
+                    return list(found)
+                found[oid] = None
                 if len(found) == limit:
                     break
             low = max(high, low + 1)
             high = min(low + BUCKET_OBJECTS, self.objects)
-        return found
+        return list(found)
 
-    def iterate(self) -> Iterator[ObjectId]:
-        """Yield all ids, sorted."""
+    def in_order(self) -> Iterator[ObjectId]:
+        """Yield all ids in the order in which their objects stand in the pack: reading them so is quick."""
         step = 1024
         for low in range(0, self.objects, step):
             count = min(step, self.objects - low)
             ids = self._read(self._ids_at + OID_BYTES * low, OID_BYTES * count)
             for at in range(0, len(ids), OID_BYTES):
-                yield ObjectId(ids[at : at + OID_BYTES])
+                oid = ids[at : at + OID_BYTES]
+                if oid != ABSENT:
+                    yield ObjectId(oid)
 
-    def in_order(self) -> list[ObjectId]:
-        """Return all ids in the order in which their objects stand in the pack: reading them so is quick."""
-        rows = self._read(self._rows_at, _ROW.size * self.objects)
-        if len(rows) < _ROW.size * self.objects:
-            return list(self.iterate())
-        places = zip(_ROW.iter_unpack(rows), self.iterate(), strict=False)
-        return [oid for _, oid in sorted(places)]
-
-    def entries(self) -> dict[bytes, tuple[int, int, int]] | None:
-        """Return (frame, offset, length) of every object; None when one of them would not be found."""
+    def entries(self) -> dict[bytes, tuple[int, int]] | None:
+        """Return (frame, offset) of every object; None when one of them would not be found."""
         count = self.objects
         data = self._read(self._ids_at, OID_BYTES * count)
         ids = [data[at : at + OID_BYTES] for at in range(0, OID_BYTES * count, OID_BYTES)]
         rows = self._read(self._rows_at, _ROW.size * count)
-        bounds = self._read(_HEADER.size, self._ids_at - _HEADER.size)
-        shift = MAXIMUM_BITS - self._bits
-        starts = [
-            bisect_left(ids, (bucket << shift).to_bytes(2, "big"))
-            for bucket in range(1 << self._bits)
-        ]
-        if bounds != struct.pack(f"<{len(starts) + 1}I", *starts, count) or ids != sorted(ids):
+        tables = self._read(_HEADER.size, self._ids_at - _HEADER.size)
+        if tables != _tables(ids, self._bits) or len(rows) != _ROW.size * count:
             return None
-        found = dict(zip(ids, _ROW.iter_unpack(rows), strict=True))
-        return found if len(found) == count else None
+        found: dict[bytes, tuple[int, int]] = {}
+        for oid, (offset, frame) in zip(ids, _ROW.iter_unpack(rows), strict=True):
+            found.setdefault(oid, (frame, offset))
+        return found
 
     def verify(self) -> bool:
         """Tell whether the checksum holds; reads the whole index, once."""
         if not self.verified:
-            data = self._read(0, self._size)
-            self.verified = (
-                len(data) == self._size and digest(data[:-HASH_BYTES]) == data[-HASH_BYTES:]
-            )
+            self.verified = _is_whole(self._read(0, self.size), self.size)
         return self.verified
 
+    def _load(self) -> None:
+        """Hold all of it from now on, checked: what was read of it in pieces is about as much."""
+        data = self._read(0, self.size)
+        if not _is_whole(data, self.size):
+            raise CorruptIndexError("the checksum of a pack index is wrong")
+        self.verified = True
+        self._data = data
+        self._read = lambda at, size: data[at : at + size]
+
     def _bucket(self, oid: bytes) -> tuple[int, int]:
-        bucket = int.from_bytes(oid[:2], "big") >> (MAXIMUM_BITS - self._bits)
+        bucket = (oid[0] << 8 | oid[1]) >> (MAXIMUM_BITS - self._bits)
         data = self._read(_HEADER.size + 4 * bucket, _BOUNDS.size)
         if len(data) < _BOUNDS.size:
             return 0, 0
@@ -198,7 +263,7 @@ class IndexContent:
     """All that an index says.
 
     Attributes:
-        rows: (id, frame, offset, length) of each object, sorted by id.
+        rows: (id, frame, offset) of each object, sorted by id; an object that stands there twice comes twice.
         places: where the frames are.
         pack_size: the size of the pack in bytes.
         check: the hash in the pack's trailer.
@@ -212,81 +277,111 @@ class IndexContent:
         Raises:
             CorruptIndexError: they are none, or damaged.
         """
-        if (
-            len(data) < _HEADER.size + HASH_BYTES
-            or digest(data[:-HASH_BYTES]) != data[-HASH_BYTES:]
-        ):
+        if len(data) < _HEADER.size + HASH_BYTES or not _is_whole(data, len(data)):
             raise CorruptIndexError("a pack index is too short, or its checksum is wrong")
         magic, version, bits, objects, frames, pack_size, check = _HEADER.unpack_from(data)
         if magic != MAGIC or version != VERSION or bits > MAXIMUM_BITS:
             raise CorruptIndexError("a pack index does not begin like one")
-        ids_at = _HEADER.size + 4 * ((1 << bits) + 1)
+        ids_at = _HEADER.size + 4 * ((1 << bits) + 1) + 4 * objects
         rows_at = ids_at + OID_BYTES * objects
         frames_at = rows_at + _ROW.size * objects
         if frames_at + _PLACE.size * frames + HASH_BYTES != len(data):
             raise CorruptIndexError("a pack index has another size than it says")
-        ids = [ObjectId(data[at : at + OID_BYTES]) for at in range(ids_at, rows_at, OID_BYTES)]
-        found = _ROW.iter_unpack(data[rows_at:frames_at])
-        self.rows: list[tuple[bytes, int, int, int]] = [
-            (oid, *row) for oid, row in zip(ids, found, strict=True)
-        ]
+        ids = [data[at : at + OID_BYTES] for at in range(ids_at, rows_at, OID_BYTES)]
+        stands = [(frame, offset) for offset, frame in _ROW.iter_unpack(data[rows_at:frames_at])]
         self.places = [
-            FramePlace(*place) for place in _PLACE.iter_unpack(data[frames_at:-HASH_BYTES])
+            FramePlace(offset, compressed, raw, held, sort)
+            for offset, compressed, raw, held, _, sort in _PLACE.iter_unpack(
+                data[frames_at:-HASH_BYTES]
+            )
         ]
+        self.rows: list[tuple[ObjectId, int, int]] = sorted(
+            (ObjectId(oid), frame, offset) for oid, (frame, offset) in zip(ids, stands, strict=True)
+        )
         self.pack_size: int = pack_size
         self.check: bytes = check
-        if encode_index(self.rows, self.places, pack_size, check, bits=bits) != data:
+        again = encode_index(b"".join(ids), stands, self.places, pack_size, check, bits=bits)
+        if again != data:
             raise CorruptIndexError("a pack index is not in order")
 
 
 def encode_index(
-    rows: Sequence[tuple[bytes, int, int, int]],
+    ids: bytes,
+    rows: Sequence[tuple[int, int]],
     places: Sequence[FramePlace],
     pack_size: int,
     check: bytes,
     *,
     bits: int | None = None,
 ) -> bytes:
-    """Return the bytes of an index, given (id, frame, offset, length) of each object in any order.
+    """Return the bytes of an index.
 
-    `bits` of an id choose its bucket; when not given, as many as leave few objects in one.
+    Args:
+        ids: of the objects in the order of the pack, joined.
+        rows: (frame, offset) of each of them.
+        places: where the frames are.
+        pack_size: the size of the pack in bytes.
+        check: the hash in its trailer.
+        bits: of an id, to choose its bucket; when not given, as many as leave few objects in one.
     """
-    ordered = sorted(rows)
+    count = len(rows)
     if bits is None:
         bits = 0
-        while bits < MAXIMUM_BITS and len(ordered) >> bits > BUCKET_OBJECTS:
+        while bits < MAXIMUM_BITS and count >> bits > BUCKET_OBJECTS:
             bits += 1
-    starts = [0] * ((1 << bits) + 1)
-    for oid, _, _, _ in ordered:
-        starts[(int.from_bytes(oid[:2], "big") >> (MAXIMUM_BITS - bits)) + 1] += 1
-    for bucket in range(1, len(starts)):
-        starts[bucket] += starts[bucket - 1]
+    listed = [ids[at : at + OID_BYTES] for at in range(0, len(ids), OID_BYTES)]
     pieces = [
-        _HEADER.pack(MAGIC, VERSION, bits, len(ordered), len(places), pack_size, check),
-        struct.pack(f"<{len(starts)}I", *starts),
+        _HEADER.pack(MAGIC, VERSION, bits, count, len(places), pack_size, check),
+        _tables(listed, bits),
+        ids,
     ]
-    pieces += [oid for oid, _, _, _ in ordered]
-    pieces += [_ROW.pack(frame, offset, length) for _, frame, offset, length in ordered]
-    pieces += [_PLACE.pack(p.offset, p.compressed, p.raw, p.prefixes) for p in places]
+    pieces += [_ROW.pack(offset, frame) for frame, offset in rows]
+    dictionary = 0
+    for number, p in enumerate(places, 1):
+        needed = dictionary if p.sort & NEEDS_DICTIONARY else 0
+        pieces.append(_PLACE.pack(p.offset, p.compressed, p.raw, p.objects, needed, p.sort))
+        if p.sort == DICTIONARY:
+            dictionary = number
     data = b"".join(pieces)
     return data + digest(data)
 
 
 def build_index(pack: Pack) -> tuple[bytes, bool]:
     """Return the index of a pack, made from its content, and whether all of the pack could be read."""
-    rows: dict[bytes, tuple[int, int, int]] = {}
+    walk = PackWalk(pack)
+    rows: list[tuple[int, int]] = []
     places: list[FramePlace] = []
-    whole = True
+    whole = pack.digests()[1]
     try:
-        for number, place, objects in walk_objects(pack):
+        for number, place in enumerate(pack.places()):
             places.append(place)
-            if isinstance(objects, CorruptObjectError):
+            try:
+                whole = len(walk.objects(place)) == place.objects and whole
+            except CorruptObjectError:
                 whole = False
-                continue
-            for oid, offset, data in objects:
-                rows.setdefault(oid, (number, offset, len(data)))
+            rows += [(number, offset) for offset in walk.offsets]
     except CorruptPackError:
         whole = False
-    whole = whole and len(places) == pack.frame_count
-    listed = [(oid, *row) for oid, row in rows.items()]
-    return encode_index(listed, places, pack.size, pack.check), whole
+    whole = whole and len(places) == pack.frame_count and len(rows) == pack.object_count
+    return encode_index(bytes(walk.ids), rows, places, pack.size, pack.check), whole
+
+
+def _tables(ids: list[bytes], bits: int) -> bytes:
+    """Return the buckets and the entries."""
+    shift = MAXIMUM_BITS - bits
+    starts = [0] * ((1 << bits) + 1)
+    for oid in ids:
+        starts[((oid[0] << 8 | oid[1]) >> shift) + 1] += 1
+    for bucket in range(1, len(starts)):
+        starts[bucket] += starts[bucket - 1]
+    ordered = sorted(range(len(ids)), key=ids.__getitem__)
+    entries = [number | _check_of(ids[number]) << NUMBER_BITS for number in ordered]
+    return struct.pack(f"<{len(starts) + len(entries)}I", *starts, *entries)
+
+
+def _check_of(oid: bytes) -> int:
+    return oid[2] << 6 | oid[3] >> 2
+
+
+def _is_whole(data: bytes, size: int) -> bool:
+    return len(data) == size and digest(memoryview(data)[:-HASH_BYTES]) == data[-HASH_BYTES:]

@@ -19,15 +19,11 @@ from trace_store.errors import (
 from trace_store.files import create_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash
+from trace_store.odb.frame_cache import FrameCache
 from trace_store.odb.open_files import NO_DESCRIPTORS, OpenFiles
-from trace_store.odb.pack import (
-    MAXIMUM_PREFIX_BYTES,
-    MAXIMUM_PREFIX_FRAMES,
-    FramePlace,
-    Pack,
-    prefix_of,
-)
+from trace_store.odb.pack import SHORT_LINKS, Pack
 from trace_store.odb.pack_index import PackIndex, build_index
+from trace_store.odb.short_links import lengthen
 from trace_store.oid import HEX_CHARACTERS, ObjectId, digest
 
 TYPE_CHECKING = False
@@ -40,8 +36,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-CACHE_BYTES = 16 * 1024 * 1024
 MAXIMUM_ATTEMPTS = 20
+MAXIMUM_HELD = 4
+"""How many frames are at hand while many objects are read; they are in the cache besides."""
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -66,8 +63,7 @@ class Packs:
         self._open: dict[str, IndexedPack] = {}
         self._listed = False
         self._recent = ""
-        self._frames: dict[tuple[str, int], bytes] = {}
-        self._frame_bytes = 0
+        self._cache = FrameCache()
         self.damaged: dict[str, CorruptPackError] = {}
         """Why a pack, or a part of it, cannot be read, by its name."""
         self._stamps: dict[str, tuple[int, ...] | None] = {}
@@ -83,20 +79,20 @@ class Packs:
         failure: TraceError | None = None
         for packed in self._likely_first():
             try:
-                found = packed.index.find(oid)
-                if found is None:
+                number = packed.index.find(oid)
+                if number is None:
                     continue
                 self._recent = packed.pack.name
-                return self._extract(packed, oid, found)
+                return check_hash(oid, self._extract(packed, number), packed.pack.path)
             except (CorruptObjectError, CorruptIndexError, StorageError) as error:
                 failure = _unless_exhausted(error)
             if packed.index_file is None:
                 continue  # the index was made of the pack itself
             try:
                 again = self._reindex(packed)
-                found = again.index.find(oid)
-                if found is not None:
-                    return self._extract(again, oid, found)
+                number = again.index.find(oid)
+                if number is not None:
+                    return check_hash(oid, self._extract(again, number), packed.pack.path)
             except (CorruptObjectError, CorruptIndexError, StorageError) as error:
                 failure = _unless_exhausted(error)
         if failure is not None:
@@ -113,22 +109,34 @@ class Packs:
         self._list()
         found: list[bytes | None] = []
         size = 0
+        recent = self._open.get(self._recent)
+        held: dict[int, tuple[bytes, int]] = {}
         for oid in oids:
             data: bytes | None = None
             try:
-                for packed in self._likely_first():
-                    place = packed.index.find(oid)
-                    if place is not None:
-                        self._recent = packed.pack.name
-                        frame, offset, length = place
-                        data = self._frame(packed, frame)[offset : offset + length]
-                        break
+                number = None if recent is None else recent.index.find(oid)
+                if number is None:
+                    recent, number = self._locate(oid)
+                    held.clear()
+                if recent is not None and number is not None:
+                    index = recent.index
+                    frame, offset, end = index.row(number)
+                    content = held.get(frame)
+                    if content is None:
+                        if len(held) >= MAXIMUM_HELD:
+                            held.clear()
+                        content = held[frame] = self._cache.frame(recent.pack, index, frame)
+                    raw, sort = content
+                    data = raw[offset : end or len(raw)]
+                    if sort & SHORT_LINKS:
+                        data = lengthen(data, number, index.id_of)
+                    if digest(data) == oid:
+                        size += len(data)
+                    else:
+                        data = None
             except (CorruptObjectError, CorruptIndexError, StorageError):
                 data = None
-            if data is not None and digest(data) != oid:
-                data = None
             found.append(data)
-            size += len(data or b"")
             if size >= limit:
                 break
         return found
@@ -151,7 +159,7 @@ class Packs:
     def iterate(self) -> Iterator[ObjectId]:
         """Yield all ids, pack by pack as they stand there; an object in two packs comes twice."""
         for packed in self._all():
-            yield from self._readable(packed, lambda index: index.in_order()) or []
+            yield from self._readable(packed, lambda index: list(index.in_order())) or []
 
     def names(self) -> list[str]:
         """Return the names of the packs that can be read."""
@@ -203,6 +211,15 @@ class Packs:
             self._drop(name)
         self._listed = False
 
+    def _locate(self, oid: bytes) -> tuple[IndexedPack | None, int | None]:
+        """Return the pack that has an object, and its number there."""
+        for packed in self._likely_first():
+            number = packed.index.find(oid)
+            if number is not None:
+                self._recent = packed.pack.name
+                return packed, number
+        return self._open.get(self._recent), None
+
     def _likely_first(self) -> Iterator[IndexedPack]:
         """Yield all packs, beginning with the one that had the last object: neighbours are read together."""
         recent = self._open.get(self._recent)
@@ -249,8 +266,7 @@ class Packs:
             packed.pack.close()
             if packed.index_file is not None:
                 self._files.close(packed.index_file)
-        for key in [key for key in self._frames if key[0] == name]:
-            self._frame_bytes -= len(self._frames.pop(key))
+        self._cache.drop(name)
 
     def _add(self, name: str) -> bool:
         path = self._layout.pack_file(name)
@@ -336,50 +352,13 @@ class Packs:
         self._open[packed.pack.name] = made
         return made
 
-    def _extract(self, packed: IndexedPack, oid: bytes, found: tuple[int, int, int]) -> bytes:
-        frame, offset, length = found
-        raw = self._frame(packed, frame)
-        return check_hash(oid, raw[offset : offset + length], packed.pack.path)
-
-    def _frame(self, packed: IndexedPack, number: int) -> bytes:
-        """Return a frame's raw content, decoding those it is chained to first."""
-        cached = self._cached(packed.pack.name, number)
-        if cached is not None:
-            return cached
-        place = packed.index.place(number)
-        if place.prefixes > number:
-            raise CorruptIndexError("a frame is chained to more frames than there are")
-        if place.prefixes > MAXIMUM_PREFIX_FRAMES:
-            raise CorruptObjectError(f"a frame is chained to {place.prefixes} frames")
-        chain = [packed.index.place(n) for n in range(number - place.prefixes, number)]
-        if sum(link.raw for link in chain) > MAXIMUM_PREFIX_BYTES:
-            raise CorruptObjectError("a frame is chained to more content than may be")
-        group: list[bytes | None] = []
-        for earlier, link in enumerate(chain, number - place.prefixes):
-            group.append(self._link(packed, earlier, link, group))
-        return self._link(packed, number, place, group)
-
-    def _link(
-        self, packed: IndexedPack, number: int, place: FramePlace, group: list[bytes | None]
-    ) -> bytes:
-        raw = self._cached(packed.pack.name, number)
-        if raw is None:
-            raw = packed.pack.decode(place, prefix_of(group, place.prefixes))
-            self._remember(packed.pack.name, number, raw)
-        return raw
-
-    def _cached(self, name: str, number: int) -> bytes | None:
-        raw = self._frames.pop((name, number), None)
-        if raw is not None:
-            self._frames[name, number] = raw  # now the most recently used
-        return raw
-
-    def _remember(self, name: str, number: int, raw: bytes) -> None:
-        self._frames[name, number] = raw
-        self._frame_bytes += len(raw)
-        while self._frame_bytes > CACHE_BYTES and len(self._frames) > 1:
-            oldest = next(iter(self._frames))
-            self._frame_bytes -= len(self._frames.pop(oldest))
+    def _extract(self, packed: IndexedPack, number: int) -> bytes:
+        """Return the bytes of an object, unchecked."""
+        index = packed.index
+        frame, offset, end = index.row(number)
+        raw, sort = self._cache.frame(packed.pack, index, frame)
+        data = raw[offset : end or len(raw)]
+        return lengthen(data, number, index.id_of) if sort & SHORT_LINKS else data
 
 
 def _unless_exhausted(error: TraceError) -> TraceError:

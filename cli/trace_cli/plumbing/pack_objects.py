@@ -1,8 +1,9 @@
 """`trace pack-objects`: objects into packs.
 
 Reads one object name a line from standard input and writes the objects, each once and in this order, into a pack
-`BASE-<name>.pack` with its index `BASE-<name>.idx`. Prints the name, 64 hex characters and a newline: it is the hash of
-the pack's bytes. What one pack may not hold (32 MiB, or 256 MiB of content) goes into further ones, a line for each;
+`BASE-<name>.pack` with its index `BASE-<name>.idx`; objects that name others stand behind the content that comes with
+them. Prints the name, 64 hex characters and a newline: it is the hash of the pack's bytes. What one pack may not hold
+(32 MiB, or 256 MiB of content) goes into further ones, a line for each;
 without objects there is none. What follows a full id and a space on a line is passed over, so what `trace ls-objects`
 lists can be given as it is.
 
@@ -24,9 +25,15 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import object_name, object_sets, open_store
 from trace_cli.runtime import Invocation
 from trace_store.errors import ObjectNotFoundError
-from trace_store.odb.pack import MAXIMUM_PREFIX_BYTES
 from trace_store.odb.pack_files import PackFiles
-from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, DEFAULT_LEVEL, PackEncoder
+from trace_store.odb.pack_writer import (
+    DEFAULT_FRAME_BYTES,
+    DEFAULT_LEVEL,
+    MAXIMUM_WANTED_FRAME_BYTES,
+    SHARED_BYTES,
+    SHARING_LEVEL,
+    PackEncoder,
+)
 from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.revision import resolve
@@ -71,12 +78,15 @@ def run(
     if not 1 <= level <= MAXIMUM_LEVEL:
         raise usage_error(f"--level is 1 to {MAXIMUM_LEVEL}, not {level}")
     frame_bytes = DEFAULT_FRAME_BYTES if frame_bytes is None else frame_bytes
-    if not 1 <= frame_bytes <= MAXIMUM_PREFIX_BYTES:
-        raise usage_error(f"--frame-size is 1 to {MAXIMUM_PREFIX_BYTES} bytes, not {frame_bytes}")
+    if not 1 <= frame_bytes <= MAXIMUM_WANTED_FRAME_BYTES:
+        raise usage_error(
+            f"--frame-size is 1 to {MAXIMUM_WANTED_FRAME_BYTES} bytes, not {frame_bytes}"
+        )
     with open_store(invocation) as store:
         files = None if base is None else _files(store, base)
         begin = _Output(invocation).begin if files is None else files.begin
-        encoder = PackEncoder(begin, level=level, frame_bytes=frame_bytes)
+        shared = SHARED_BYTES if level >= SHARING_LEVEL else 0
+        encoder = PackEncoder(begin, level=level, frame_bytes=frame_bytes, shared_bytes=shared)
         try:
             for oid, data in _reached(store, invocation) if revs else _named(store, invocation):
                 encoder.add(oid, data)

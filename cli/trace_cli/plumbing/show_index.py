@@ -2,12 +2,12 @@
 
 Reads an index from a file, or from standard input. One line for each object, sorted by id:
 
-    <id> SP <frame> SP <offset> SP <length>
+    <id> SP <frame> SP <offset>
 
-The frame is a number from 0; offset and length are bytes of the frame's raw content. With `--frames`, one line for
-each frame, in the order of the pack:
+The frame is a number from 0; the object stands in the frame's raw content from the offset on. With `--frames`, one
+line for each frame, in the order of the pack:
 
-    <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of prefix frames>
+    <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <sort>
 
 With `--pack` one line with what it says of its pack: `<size of the pack> SP <hash in its trailer>`. No repository is
 needed. What is no index, or is damaged, gives exit code 12.
@@ -39,11 +39,11 @@ def run(invocation: Invocation, *, frames: bool, pack: bool, file: str | None) -
         invocation.line(f"{content.pack_size} {content.check.hex()}")
     elif frames:
         for number, place in enumerate(content.places):
-            sizes = f"{place.compressed} {place.raw} {place.prefixes}"
+            sizes = f"{place.compressed} {place.raw} {place.objects} {place.sort}"
             invocation.line(f"{number} {place.offset} {sizes}")
     else:
-        for oid, frame, offset, length in content.rows:
-            invocation.line(f"{oid.hex()} {frame} {offset} {length}")
+        for oid, frame, offset in content.rows:
+            invocation.line(f"{oid} {frame} {offset}")
     return 0
 
 

@@ -7,11 +7,11 @@ the repository are meant. No repository is needed for paths.
 Nothing is printed of a pack that is whole. Otherwise one line for each thing that is wrong, at most a hundred for a
 pack, `<pack> SP damaged SP <what>`, and the exit code is 12. With `-v`, for each object, in the order of the pack:
 
-    <id> SP <kind> SP <size> SP <frame> SP <offset> SP <length>
+    <id> SP <kind> SP <size> SP <frame> SP <offset>
 
 as in `trace ls-objects` and `trace show-index`; then for each frame
 
-    frame SP <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of prefix frames>
+    frame SP <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <sort>
 
 and for the pack, when it is whole, `<pack> SP ok`.
 """
@@ -96,11 +96,10 @@ class _Check:
         look = Examination(pack, self._tell)
         for found in look.objects():
             if self._verbose:
-                size, length = size_of(found.data), len(found.data)
-                what = f"{found.oid} {safe(found.kind)} {size}"
-                self._invocation.line(f"{what} {found.frame} {found.offset} {length}")
+                what = f"{found.oid} {safe(found.kind)} {size_of(found.data)}"
+                self._invocation.line(f"{what} {found.frame} {found.offset}")
         for number, place in enumerate(look.places if self._verbose else ()):
-            sizes = f"{place.compressed} {place.raw} {place.prefixes}"
+            sizes = f"{place.compressed} {place.raw} {place.objects} {place.sort}"
             self._invocation.line(f"frame {number} {place.offset} {sizes}")
         name = name_in(self._path)
         if is_full_id(name) and pack.digests()[0] != name:

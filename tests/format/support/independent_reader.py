@@ -65,10 +65,10 @@ def links(value: Any) -> list[bytes]:
 # --- packs.md ---------------------------------------------------------------------------------------------------------
 
 
-def inflate(data: bytes, size: int, prefix: bytes = b"") -> bytes:
-    """Return what one zstd frame holds, given the content right before it."""
+def inflate(data: bytes, size: int, dictionary: bytes = b"") -> bytes:
+    """Return what one zstd frame holds, given the raw content that is its dictionary."""
     window = {int(zstd.DecompressionParameter.window_log_max): 25}
-    before = zstd.ZstdDict(prefix, is_raw=True).as_prefix if len(prefix) >= 8 else None
+    before = zstd.ZstdDict(dictionary, is_raw=True) if dictionary else None
     machine = zstd.ZstdDecompressor(zstd_dict=before, options=window)
     content = machine.decompress(data)
     assert len(content) == size
@@ -86,63 +86,84 @@ def loose_object(file: bytes) -> bytes:
 
 
 class PackFrame(NamedTuple):
-    """A frame of a pack: where its zstd frame stands, its sizes, how many frames are its prefix, what it holds."""
+    """A frame of a pack: where its zstd frame stands, its sizes, its sort, and the forms of its objects."""
 
     offset: int
     compressed: int
-    prefixes: int
+    sort: int
     raw: bytes
-
-    def objects(self) -> list[bytes]:
-        """Return its objects in order."""
-        (count,) = struct.unpack_from("<I", self.raw)
-        at = 4 * (count + 1)
-        found = []
-        for length in struct.unpack_from(f"<{count}I", self.raw, 4):
-            found.append(self.raw[at : at + length])
-            at += length
-        assert at == len(self.raw)
-        return found
+    forms: list[bytes]
 
 
 class Pack(NamedTuple):
-    """A pack: its two numbers for people, its frames, and the hash in its trailer."""
+    """A pack: its three numbers for people, its frames, its objects, and the hash in its trailer."""
 
-    numbers: tuple[int, int]
+    numbers: tuple[int, int, int]
     frames: list[PackFrame]
+    objects: list[bytes]
     check: bytes
 
 
 def read_pack(file: bytes, name: str) -> Pack:
     """Return a pack."""
-    magic, version, zero, *numbers = struct.unpack_from("<4sB3sII", file)
-    assert (magic, version, zero) == (b"TRPK", 1, bytes(3))
+    magic, version, level, zero, *numbers = struct.unpack_from("<4sBB2sII", file)
+    assert (magic, version, zero) == (b"TRPK", 2, bytes(2))
     frames: list[PackFrame] = []
+    objects: list[bytes] = []
+    dictionary = b""
     at = 16
     while True:
-        compressed, size, prefixes = struct.unpack_from("<III", file, at)
-        at += 12
+        compressed, size, count, sort = struct.unpack_from("<IIII", file, at)
+        at += 16
         if not compressed:
-            assert (size, prefixes) == (0, 0)
+            assert (size, count, sort) == (0, 0, 0)
             break
-        prefix = b"".join(frame.raw for frame in frames[len(frames) - prefixes :])
-        raw = inflate(file[at : at + compressed], size, prefix)
-        frames.append(PackFrame(at, compressed, prefixes, raw))
+        assert sort in (0, 1, 2, 3, 4)
+        raw = inflate(file[at : at + compressed], size, dictionary if sort & 1 else b"")
+        forms: list[bytes] = []
+        if sort == 4:
+            assert count == 0
+            dictionary = raw
+        else:
+            place = 4 * count
+            for length in struct.unpack_from(f"<{count}I", raw):
+                forms.append(raw[place : place + length])
+                place += length
+            assert place == len(raw)
+        for form in forms:
+            objects.append(lengthened(form, objects) if sort & 2 else form)
+        frames.append(PackFrame(at, compressed, sort, raw, forms))
         at += compressed
     frame_count, object_count, check = struct.unpack("<II32s", file[at:])
-    assert frame_count == len(frames)
-    assert object_count == sum(len(frame.objects()) for frame in frames)
+    assert (frame_count, object_count) == (len(frames), len(objects))
     assert check == blake3(file[:-32]).digest()
     assert name == blake3(file).hexdigest()
-    return Pack((numbers[0], numbers[1]), frames, check)
+    return Pack((level, numbers[0], numbers[1]), frames, objects, check)
+
+
+def lengthened(form: bytes, before: list[bytes]) -> bytes:
+    """Return an object, given its form with short links and the objects before it."""
+    found = bytearray()
+    at = 0
+    while at < len(form):
+        if form[at : at + 2] != b"\xc4\x20":
+            found.append(form[at])
+            at += 1
+            continue
+        low, middle, high = form[at + 2 : at + 5]
+        distance = low + 128 * middle + 128 * 128 * high
+        found += b"\xc4\x20"
+        if distance:
+            found += object_id(before[len(before) - distance])
+        at += 5
+    return bytes(found)
 
 
 class Row(NamedTuple):
-    """Where an object is: its frame, offset and length there."""
+    """Where an object is: its frame, and the offset there."""
 
     frame: int
     offset: int
-    length: int
 
 
 class PackIndex(NamedTuple):
@@ -151,34 +172,43 @@ class PackIndex(NamedTuple):
     pack_size: int
     check: bytes
     buckets: list[int]
-    rows: dict[bytes, Row]
-    places: list[tuple[int, int, int, int]]
+    numbers: list[int]
+    ids: list[bytes]
+    rows: list[Row]
+    places: list[tuple[int, int, int, int, int, int]]
 
     def find(self, oid: bytes) -> Row | None:
         """Return where an object is, by way of its bucket."""
         bits = (len(self.buckets) - 1).bit_length() - 1
         bucket = int.from_bytes(oid[:2], "big") >> (16 - bits)
-        ids = list(self.rows)[self.buckets[bucket] : self.buckets[bucket + 1]]
-        return self.rows[oid] if oid in ids else None
+        for number in self.numbers[self.buckets[bucket] : self.buckets[bucket + 1]]:
+            if self.ids[number] == oid:
+                return self.rows[number]
+        return None
 
 
 def read_index(file: bytes) -> PackIndex:
     """Return the index in a file."""
     magic, version, bits, zero, n, f, pack_size, check = struct.unpack_from("<4sBB2sIIQ32s", file)
-    assert (magic, version, zero) == (b"TRPI", 1, bytes(2))
+    assert (magic, version, zero) == (b"TRPI", 2, bytes(2))
     assert file[-32:] == blake3(file[:-32]).digest()
     at = 56
     buckets = list(struct.unpack_from(f"<{2**bits + 1}I", file, at))
     at += 4 * len(buckets)
+    entries = struct.unpack_from(f"<{n}I", file, at)
+    numbers = [entry % 2**18 for entry in entries]
+    at += 4 * n
     ids = [file[at + 32 * i : at + 32 * i + 32] for i in range(n)]
     at += 32 * n
-    rows = [Row(*struct.unpack_from("<III", file, at + 12 * i)) for i in range(n)]
-    at += 12 * n
-    places = [struct.unpack_from("<QIII", file, at + 20 * i) for i in range(f)]
-    assert at + 20 * f + 32 == len(file)
-    assert ids == sorted(ids)
+    rows = [Row(*reversed(struct.unpack_from("<IH", file, at + 6 * i))) for i in range(n)]
+    at += 6 * n
+    places = [struct.unpack_from("<IIIIII", file, at + 24 * i) for i in range(f)]
+    assert at + 24 * f + 32 == len(file)
+    assert [ids[number] for number in numbers] == sorted(ids)
+    checks = [int.from_bytes(ids[number][2:4], "big") for number in numbers]
+    assert [entry >> 18 for entry in entries] == [check >> 2 for check in checks]
     assert buckets[-1] == n
-    return PackIndex(pack_size, check, buckets, dict(zip(ids, rows, strict=True)), places)
+    return PackIndex(pack_size, check, buckets, numbers, ids, rows, places)
 
 
 # --- journal.md -------------------------------------------------------------------------------------------------------
@@ -550,10 +580,7 @@ class Repository:
             for path in sorted(root.glob("objects/pack/*.pack"))
         }
         self.packed = {
-            object_id(data): data
-            for pack in self.packs.values()
-            for frame in pack.frames
-            for data in frame.objects()
+            object_id(data): data for pack in self.packs.values() for data in pack.objects
         }
         self.objects = {**self.loose, **self.packed, **self.journaled}
         self._folds: dict[bytes, Fold] = {}

@@ -1,0 +1,103 @@
+"""Short links: inside a pack, an object names another of the same pack by a number instead of its id.
+
+    A link is written c4 20 (the head of a 32-byte `bin`) and an id. Its short form is c4 20 and three digits to the
+    base 128, the lowest first: how many objects the named one stands before this one. Where c4 20 stands for anything
+    else, and before an id that is not in the pack, three zero bytes follow, and then what followed before.
+
+Rule: this is a matter of bytes alone. Any bytes have a short form, and it leads back to them; what they mean is not
+looked at, and whether they are right is told by their hash.
+"""
+
+from __future__ import annotations
+
+from trace_store.errors import CorruptObjectError
+from trace_store.layout import MAXIMUM_OBJECT_BYTES
+from trace_store.oid import OID_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MARK = b"\xc4\x20"
+DIGITS = 3
+SPARED_BYTES = OID_BYTES - DIGITS
+ABSENT = bytes(OID_BYTES)
+"""Stands for the id of an object that was not readable."""
+_LITERAL = MARK + bytes(DIGITS)
+
+
+def shorten(
+    data: bytes, ordinal: int, first: Mapping[bytes, int], second: Mapping[bytes, int]
+) -> bytes:
+    """Return the short form of an object's bytes.
+
+    Args:
+        data: the bytes.
+        ordinal: its number in the pack.
+        first: the numbers of objects that may be named, by id; all of them smaller.
+        second: those of further ones.
+    """
+    at = data.find(MARK)
+    if at < 0:
+        return data
+    pieces: list[bytes] = []
+    done = 0
+    while at >= 0:
+        after = at + len(MARK)
+        oid = data[after : after + OID_BYTES]
+        target = first.get(oid)
+        if target is None:
+            target = second.get(oid)
+        if target is None:
+            pieces += (data[done:at], _LITERAL)
+        else:
+            back = ordinal - target
+            pieces += (
+                data[done:after],
+                bytes((back & 127, back >> 7 & 127, back >> 14)),
+            )
+            after += OID_BYTES
+        done = after
+        at = data.find(MARK, done)
+    pieces.append(data[done:])
+    return b"".join(pieces)
+
+
+def lengthen(data: bytes, ordinal: int, id_of: Callable[[int], bytes]) -> bytes:
+    """Return the bytes that a short form stands for.
+
+    Args:
+        data: the short form.
+        ordinal: the object's number in the pack.
+        id_of: given the number of an object, returns its id.
+
+    Raises:
+        CorruptObjectError: it names what is not before it, or was not readable, or is longer than an object may be.
+    """
+    pieces = data.split(MARK)
+    if len(pieces) == 1:
+        return data
+    if len(data) + SPARED_BYTES * (len(pieces) - 1) > MAXIMUM_OBJECT_BYTES:
+        _check_length(data, pieces)
+    for at in range(1, len(pieces)):
+        piece = pieces[at]
+        if len(piece) < DIGITS:
+            raise CorruptObjectError("a short link is cut off")
+        back = piece[0] + (piece[1] << 7) + (piece[2] << 14)
+        if not back:
+            pieces[at] = piece[DIGITS:]
+            continue
+        if back > ordinal:
+            raise CorruptObjectError("a short link leads out of its pack")
+        oid = id_of(ordinal - back)
+        if len(oid) != OID_BYTES or oid == ABSENT:
+            raise CorruptObjectError("a short link leads to an object that cannot be read")
+        pieces[at] = oid + piece[DIGITS:]
+    return MARK.join(pieces)
+
+
+def _check_length(data: bytes, pieces: list[bytes]) -> None:
+    links = sum(1 for piece in pieces[1:] if piece[:DIGITS] != bytes(DIGITS))
+    literals = len(pieces) - 1 - links
+    if len(data) + SPARED_BYTES * links - DIGITS * literals > MAXIMUM_OBJECT_BYTES:
+        raise CorruptObjectError("an object is longer than it may be")
