@@ -51,7 +51,7 @@ class Row(NamedTuple):
         ours, against: names of contestants.
         target, goal: how many times faster or smaller `ours` is to be, now and later; 0 is no target.
         at_most: the target is a ceiling for `ours` divided by the other.
-        size: the size it is stated for; 0 is any.
+        size: the size it is stated for, others being shown beside it; 0 is any.
         variant: the kind of transcripts it is stated for; empty is any.
     """
 

@@ -40,7 +40,7 @@ def ratios(lines: Mapping[Key, Line]) -> dict[str, list[dict[str, Any]]]:
     A ratio is the other's sample divided by Trace's of the same round: above 1 Trace is faster or smaller.
     """
     targets = [
-        {**row._asdict(), **key._asdict(), "ratio": ratio, "met": _met(row, ratio)}
+        {**row._asdict(), **key._asdict(), "ratio": ratio, "met": _met(row, key.size, ratio)}
         for row, key, ratio in _answers(lines)
     ]
     others = [
@@ -84,7 +84,7 @@ def _answers(lines: Mapping[Key, Line]) -> Iterator[Answer]:
         groups = _groups(job, lines)
         for row in job.rows:
             for variant, size in groups:
-                if row.size in (0, size) and row.variant in ("", variant):
+                if row.variant in ("", variant):
                     key = Key(job.name, size, variant, row.against)
                     ratio = lines[key]["ratios"].get(row.ours) if key in lines else None
                     yield Answer(row, key, ratio)
@@ -97,8 +97,9 @@ def _groups(job: Job, lines: Mapping[Key, Line]) -> list[tuple[str, int]]:
     return sorted(found, key=lambda each: (variants[each[0]], each[1]))
 
 
-def _met(row: Row, ratio: Ratio | None) -> bool | None:
-    if not row.target or ratio is None:
+def _met(row: Row, size: int, ratio: Ratio | None) -> bool | None:
+    """Tell whether a target is met; None when there is none, or it is stated for another size."""
+    if not row.target or ratio is None or row.size not in (0, size):
         return None
     if row.at_most:
         return 1 / ratio["median"] <= row.target
@@ -116,9 +117,10 @@ def _targets(lines: Mapping[Key, Line]) -> list[str]:
                 f"{count(key.size)} {key.variant}",
                 _measured(row, ratio) if ratio else _reason(row, key, lines),
                 _quickest(row, ratio) if ratio else "",
-                f"{sign}{row.target:g}x" if row.target else "",
+                (f"{sign}{row.target:g}x" if row.target else "")
+                + (f" at {count(row.size)}" if row.size not in (0, key.size) else ""),
                 f"{sign}{row.goal:g}x" if row.goal else "",
-                {True: "yes", False: "**no**", None: ""}[_met(row, ratio)],
+                {True: "yes", False: "**no**", None: ""}[_met(row, key.size, ratio)],
             ]
         )
     if not rows:

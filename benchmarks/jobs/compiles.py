@@ -8,7 +8,8 @@ from benchmarks.ground import Ground
 from benchmarks.job import Contestant, Job, Row, Sampler
 from benchmarks.samplers import Cold, cold
 
-SIZES = (10_000, 100_000)
+STATED = 100_000
+SIZES = (10_000, STATED)
 LINES = "JSON Lines, orjson"
 RAW = "floor: the file read at once"
 STORED = "Trace, stored bytes"
@@ -48,8 +49,8 @@ JOBS = (
             cold(RAW, "floor", "read"),
         ),
         rows=(
-            Row("cold compile, lazy messages", "Trace, lazy", LINES, 3, 6),
-            Row("cold compile, fully decoded", "Trace, decoded", LINES, 1, 1.5),
+            Row("cold compile, lazy messages", "Trace, lazy", LINES, 3, 6, size=STATED),
+            Row("cold compile, fully decoded", "Trace, decoded", LINES, 1, 1.5, size=STATED),
         ),
     ),
     Job(
@@ -62,7 +63,7 @@ JOBS = (
             cold("Trace", "trace", "tail"),
             cold(LINES, "jsonl", "tail"),
         ),
-        rows=(Row("cold length, token total, last 50", "Trace", LINES, 15, 40),),
+        rows=(Row("cold length, token total, last 50", "Trace", LINES, 15, 40, size=STATED),),
     ),
     Job(
         name="pipe",
@@ -77,7 +78,9 @@ JOBS = (
             cold("floor: the file read by megabytes", "floor", "read_buffered"),
             cold("floor: the file into a pipe", "floor", "pipe", sink=True),
         ),
-        rows=(Row("stored bytes of the whole context to a pipe", STORED, RAW, 0.5, 0.8),),
+        rows=(
+            Row("stored bytes of the whole context to a pipe", STORED, RAW, 0.5, 0.8, size=STATED),
+        ),
     ),
     Job(
         name="memory",

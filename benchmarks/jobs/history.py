@@ -9,7 +9,8 @@ from benchmarks.ground import Ground
 from benchmarks.job import Contestant, Job, Row, Sampler
 from benchmarks.samplers import Cold, cold
 
-SIZES = (10_000, 100_000)
+STATED = 100_000
+SIZES = (10_000, STATED)
 GIT = "git log"
 READS = 10_000
 
@@ -50,7 +51,7 @@ JOBS = (
             cold("pygit2", "pygit2", "log"),
             cold("dulwich", "dulwich", "log"),
         ),
-        rows=(Row("whole log", "Trace", GIT, 10, 25),),
+        rows=(Row("whole log", "Trace", GIT, 10, 25, size=STATED),),
     ),
     Job(
         name="log-50",
@@ -64,7 +65,7 @@ JOBS = (
             cold("pygit2", "pygit2", "log", limit=50),
             cold("dulwich", "dulwich", "log", limit=50),
         ),
-        rows=(Row("log, last 50", "Trace", GIT, 10, 25),),
+        rows=(Row("log, last 50", "Trace", GIT, 10, 25, size=STATED),),
     ),
     Job(
         name="read",

@@ -140,8 +140,10 @@ def test_targets_are_met_or_not() -> None:
             line("append", "Trace", 10_000),
             line("append", "SQLite FULL, content-addressed", 10_000, ratios={"Trace": ratio}),
             line("append", "pygit2, fsync", 10_000, ratios={"Trace": ratio}),
-            line("growth-append", long, 10_000),
-            line("growth-append", short, 10_000, ratios={long: ratio}),
+            line("growth-append", long, 100_000),
+            line("growth-append", short, 100_000, ratios={long: ratio}),
+            line("tail", "Trace", 10_000),
+            line("tail", "JSON Lines, orjson", 10_000, ratios={"Trace": ratio}),
             line("compile", "dulwich", 10_000, summary=None, note="not installed: dulwich"),
         ]
     )
@@ -157,8 +159,10 @@ def test_targets_are_met_or_not() -> None:
     assert "**0.50x** (0.48–0.53) | 0.40x | at most 1.1x | at most 1x | yes |" in text
     assert "| dulwich |  |  |  |  | not installed: dulwich |" in text
     assert "Measured 2026-01-02 on a, 2 cores, b, c, d; load average 0.1 to 0.2." in text
+    assert "10,000 repetitive | **2.00x** (1.90–2.10) | 2.50x | 15x at 100,000 | 40x |  |" in text
     assert "| durable append | git plumbing, fsync | 10,000 repetitive | not measured |  |" in text
     met = {row["against"]: row["met"] for row in ratios(lines)["targets"] if row["ratio"]}
+    assert met.pop("JSON Lines, orjson") is None, "the target is stated for another size"
     assert met == {"SQLite FULL, content-addressed": True, "pygit2, fsync": False, short: True}
 
 
