@@ -47,7 +47,7 @@ def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
 
 @takes(
     Option(
-        "--level", "level", "How hard to compress", "N", number=True, least=1, most=19, default=3
+        "--level", "level", "How hard to compress", "N", number=True, least=1, most=19, default=11
     ),
     JSON,
     QUIET,
