@@ -12,6 +12,8 @@ from benchmarks.samplers import Cold, cold
 STATED = 100_000
 SIZES = (10_000, STATED)
 GIT = "git log"
+BATCH = "git cat-file --batch"
+LARGE, SMALL = "Trace, frames of 256 KiB", "Trace, frames of 32 KiB"
 READS = 10_000
 
 
@@ -74,14 +76,18 @@ JOBS = (
         sizes=SIZES,
         rounds=10,
         contestants=(
-            reading("Trace", "trace"),
-            reading("git cat-file --batch", "git"),
+            reading(LARGE, "trace"),
+            reading(SMALL, "trace-32k"),
+            reading(BATCH, "git"),
             reading("pygit2", "pygit2"),
             reading("dulwich", "dulwich"),
             reading("SQLite, content-addressed", "sqlite-addressed"),
             reading("LMDB", "lmdb"),
         ),
-        rows=(Row("random read by id", "Trace", "git cat-file --batch", 0.2, 0.5),),
+        rows=(
+            Row("random read by id, frames of 256 KiB", LARGE, BATCH, 0.2, 0.5),
+            Row("random read by id, frames of 32 KiB", SMALL, BATCH, 1, 2),
+        ),
     ),
     Job(
         name="verify",

@@ -11,6 +11,7 @@ from benchmarks.model import Unavailable
 # Name: the module of this package, and the class in it with its arguments.
 PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "trace": ("trace", "Trace", ()),
+    "trace-32k": ("trace", "Trace", (32 * 1024,)),
     "trace-unpacked": ("trace", "Unpacked", ()),
     "sqlite": ("sqlite", "Plain", ()),
     "sqlite-addressed": ("sqlite", "Addressed", ()),

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-import msgpack  # noqa: F401  what Trace imports late is an import all the same
+# What Trace imports late is an import all the same.
+import msgpack  # noqa: F401
 
 import trace_store
+import trace_store.commit_table.table
 from benchmarks.model import Proof, Turn, Work, write_ids
 from benchmarks.peers.floor import write_all
 from trace_store import (
@@ -32,6 +34,7 @@ from trace_store.maintenance.packing import pack
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.parts import Part
 from trace_store.odb.deflate import deflate, inflate
+from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES
 
 inflate(deflate(b"", level=1), 0)  # imports what compresses
 NOBODY = Environment(author="benchmark")
@@ -42,17 +45,21 @@ class Trace:
 
     packages = ()
 
+    def __init__(self, frame_bytes: int = DEFAULT_FRAME_BYTES) -> None:
+        self._frame_bytes = frame_bytes
+
     @property
     def store(self) -> str:
         """The store's folder names the source that wrote it: another may write other bytes."""
-        return f"trace-{_source()}"
+        frames = "" if self._frame_bytes == DEFAULT_FRAME_BYTES else f"-{self._frame_bytes}"
+        return f"trace-{_source()}{frames}"
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
         """Append without syncs, then seal and pack."""
         with Repo.init(folder, durability="fast", environment=NOBODY) as repo:
             for turn in turns:
                 repo.commit([as_message(turn)])
-            pack(repo.store)
+            pack(repo.store, frame_bytes=self._frame_bytes)
             ids = [_content_id(each) for each in repo.compile().messages]
         write_ids(folder, ids)
 
@@ -139,7 +146,7 @@ class Unpacked(Trace):
     def pack(self, folder: Path) -> None:
         """Seal the rest and make one pack of all, as `trace pack` does."""
         with _open(folder) as repo:
-            pack(repo.store)
+            pack(repo.store, frame_bytes=self._frame_bytes)
 
 
 class TraceWriter:
