@@ -10,63 +10,28 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 
+from trace_store import system_calls
 from trace_store.errors import StorageError
 from trace_store.ident import SystemClock
+from trace_store.system_calls import COMMON_FLAGS
 
 READ, APPEND, WRITE, CREATE = "read", "append", "write", "create"
 
 MAXIMUM_READ_BYTES = 1 << 31
 SETTLED_MS = 50  # kernels note times every 1 to 10 ms: a later change than this shows
 _MILLISECOND, _CLOCK = 1_000_000, SystemClock()
-_COMMON = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for its other end
 _FLAGS = {
-    READ: os.O_RDONLY | _COMMON | _NONBLOCK,
-    APPEND: os.O_RDWR | os.O_APPEND | _COMMON | _NONBLOCK,
-    WRITE: os.O_RDWR | _COMMON | _NONBLOCK,
-    CREATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | _COMMON,
+    READ: os.O_RDONLY | COMMON_FLAGS | _NONBLOCK,
+    APPEND: os.O_RDWR | os.O_APPEND | COMMON_FLAGS | _NONBLOCK,
+    WRITE: os.O_RDWR | COMMON_FLAGS | _NONBLOCK,
+    CREATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | COMMON_FLAGS,
 }
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 # Some network and user-space file systems cannot sync a directory; that is not a failed write.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 _NO_LINK = (errno.EEXIST, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
-
-if sys.platform == "win32":
-    import msvcrt
-
-    _LOCK_OFFSET = 1 << 40  # Windows locks are mandatory, so it lies beyond any content
-
-    def _flock(fd: int, blocking: bool) -> bool:
-        os.lseek(fd, _LOCK_OFFSET, os.SEEK_SET)
-        while True:
-            try:
-                msvcrt.locking(fd, msvcrt.LK_NBLCK if not blocking else msvcrt.LK_LOCK, 1)
-            except OSError as error:
-                if error.errno not in (errno.EACCES, errno.EDEADLK):
-                    raise
-                if not blocking:
-                    return False
-            else:
-                return True
-
-    def _funlock(fd: int) -> None:
-        os.lseek(fd, _LOCK_OFFSET, os.SEEK_SET)
-        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _flock(fd: int, blocking: bool) -> bool:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _funlock(fd: int) -> None:
-        fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 class Disk:
@@ -109,9 +74,9 @@ class Disk:
     def read_at(self, fd: int, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from an offset; fewer only at the end of the file."""
         try:
-            data = piece = _pread(fd, size, offset)
+            data = piece = system_calls.pread(fd, size, offset)
             while piece and len(data) < size:  # a large read may come in pieces
-                piece = _pread(fd, size - len(data), offset + len(data))
+                piece = system_calls.pread(fd, size - len(data), offset + len(data))
                 data += piece
             return data
         except OSError as error:
@@ -120,7 +85,7 @@ class Disk:
     def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         """Append with one call, or write at an offset of what is open for WRITE; return how many bytes were taken."""
         try:
-            return os.write(fd, data) if at is None else _pwrite(fd, data, at)
+            return os.write(fd, data) if at is None else system_calls.pwrite(fd, data, at)
         except OSError as error:
             raise _failure(error, "") from error
 
@@ -132,14 +97,14 @@ class Disk:
                 falsely.
         """
         try:
-            _sync(fd)
+            system_calls.sync(fd)
         except OSError as error:
             raise _failure(error, "") from error
 
     def sync_directory(self, path: str) -> None:
         """Return when the names in a directory are on stable storage."""
         try:
-            _sync_directory(path)
+            system_calls.sync_directory(path)
         except OSError as error:
             if error.errno not in _NO_DIRECTORY_SYNC:
                 raise _failure(error, path) from error
@@ -247,14 +212,14 @@ class Disk:
     def lock(self, fd: int, *, blocking: bool = True) -> bool:
         """Take the exclusive lock of an open file; False when it is taken and `blocking` is not asked."""
         try:
-            return _flock(fd, blocking)
+            return system_calls.lock(fd, blocking)
         except OSError as error:
             raise _failure(error, "") from error
 
     def unlock(self, fd: int) -> None:
         """Release the lock of an open file."""
         try:
-            _funlock(fd)
+            system_calls.unlock(fd)
         except OSError as error:
             raise _failure(error, "") from error
 
@@ -359,42 +324,3 @@ def _failure(error: OSError, path: str) -> StorageError:
     return StorageError(
         f"{error.strerror or error}{f': {path}' if path else ''}", path=path, errno=error.errno
     )
-
-
-if sys.platform == "win32":
-
-    def _pread(fd: int, size: int, offset: int, /) -> bytes:
-        return os.read(fd, size) if os.lseek(fd, offset, os.SEEK_SET) >= 0 else b""
-
-    def _pwrite(fd: int, data: bytes, offset: int, /) -> int:
-        return os.write(fd, data) if os.lseek(fd, offset, os.SEEK_SET) >= 0 else 0
-
-    def _sync_directory(path: str) -> None:
-        """Do nothing: Windows keeps names in its own log, and opens no directory."""
-
-else:
-    _pread, _pwrite = os.pread, os.pwrite
-
-    def _sync_directory(path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | _COMMON)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
-if sys.platform == "darwin":
-
-    def _sync(fd: int) -> None:
-        # fsync only reaches the drive's own cache there; network file systems know nothing stronger.
-        try:
-            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-        except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.EINVAL):
-                raise
-            os.fsync(fd)
-
-elif sys.platform == "win32":
-    _sync = os.fsync
-else:
-    _sync = os.fdatasync

@@ -36,3 +36,11 @@ def test_plumbing_that_writes_seals_when_it_is_time(
     monkeypatch.setattr(unsealed, "INTERVAL_MS", 0)
     ok(*words, stdin=spec if words == ["write-commit"] else b"")
     assert json.loads(ok("status", "--json").out)["unsealed_transactions"] == 0
+
+
+def test_a_pack_of_small_frames_is_made_once(ok: Run, repository: object) -> None:
+    ok("commit", "--user", "\n".join(f"line {number} of many" for number in range(3000)))
+    assert ok("pack", "--frame-size", "8").text.startswith("packed ")
+    assert ok("pack", "--frame-size", "8").err == "nothing to pack\n"
+    assert ok("pack").text.startswith("packed ")
+    assert ok("fsck").err == "everything is in order\n"

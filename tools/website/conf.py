@@ -89,6 +89,13 @@ def prepare(app: Any, what: Any, name: str, item: object, options: Any, lines: l
     lines[:] = GoogleDocstring(ours, SECTIONS, app, kind, name, item, options).lines()
 
 
+def skip(
+    _app: Any, _what: Any, _name: str, item: object, _skip: bool, _options: Any
+) -> bool | None:
+    """Leave out the fields of a named tuple as members: its docstring lists them."""
+    return True if type(item).__name__ == "_tuplegetter" else None
+
+
 def prepare_signature(
     _app: Any,
     _what: Any,
@@ -122,4 +129,5 @@ def setup(app: Sphinx) -> None:
         app.add_lexer(language, TextLexer)
     app.connect("autodoc-process-docstring", prepare)
     app.connect("autodoc-process-signature", prepare_signature)
+    app.connect("autodoc-skip-member", skip)
     app.connect("doctree-read", tidy)

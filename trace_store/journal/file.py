@@ -119,9 +119,14 @@ class JournalFile:
         return not disk.read_at(self.fd, self.end, HEADER_BYTES).strip(b"\0")
 
     def is_free_behind(self, disk: Disk) -> bool:
-        """Tell whether a frame may be written after those known: nothing follows them but a bounded run of zeros."""
+        """Tell whether a frame may be written after those known: nothing follows them but a bounded run of zeros.
+
+        Where that was looked at, and frames have come since, others have written them, each where the last ended.
+        """
+        if self.room >= self.end:
+            return self.ends_here(disk)
         rest = disk.size(self.fd) - self.end
-        if rest > MAXIMUM_ROOM_BYTES or disk.read_at(self.fd, self.end, rest).strip(b"\0"):
+        if rest > MAXIMUM_ROOM_BYTES or disk.read_at(self.fd, self.end, rest) != bytes(rest):
             return False
         self.room = self.end + rest
         return True

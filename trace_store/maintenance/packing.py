@@ -55,7 +55,7 @@ def pack(
     *,
     level: int = DEFAULT_LEVEL,
     frame_bytes: int = DEFAULT_FRAME_BYTES,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> PackReport:
     """Seal, then fold all packs and loose objects into as few packs as they fit.
 
@@ -66,7 +66,7 @@ def pack(
         store: what to pack.
         level: how hard to compress, 1 to 19.
         frame_bytes: how much content to put into a frame: with less, an object is read sooner, and packs are larger.
-        progress: told how many objects were written.
+        progress: told how many objects were gone through, and of how many.
 
     Raises:
         LockedError: another process has been sealing or packing for a minute.
@@ -101,9 +101,12 @@ def _rewrite(
     names: list[str],
     loose: list[ObjectId],
     writer: PackWriter,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int, int], None] | None,
 ) -> PackReport:
-    written = 0
+    written = seen = 0
+    whole = len(loose) + sum(
+        found.index.objects for found in map(objects.packs.get, names) if found
+    )
     kept: list[str] = []
     packed: list[ObjectId] = []
     try:
@@ -111,8 +114,9 @@ def _rewrite(
             try:
                 for oid, data in objects_of(store, name):
                     written += writer.add(oid, data)
+                    seen += 1
                     if progress is not None:
-                        progress(written)
+                        progress(seen, whole)
             except (CorruptPackError, CorruptObjectError):
                 kept.append(name)
         for oid in loose:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.opening import JSON, opened_store
+from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, size
@@ -49,14 +50,33 @@ def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
     Option(
         "--level", "level", "How hard to compress", "N", number=True, least=1, most=19, default=11
     ),
+    Option(
+        "--frame-size",
+        "frame_size",
+        "How much content stands together: with less, an object is read sooner, and packs are larger",
+        "KIB",
+        number=True,
+        least=4,
+        most=4096,
+        default=256,
+    ),
     JSON,
     QUIET,
 )
-def pack(invocation: Invocation, *, level: int, as_json: bool, quiet: bool) -> None:
+def pack(
+    invocation: Invocation, *, level: int, frame_size: int, as_json: bool, quiet: bool
+) -> None:
     """Fold packs and loose objects together. Every object is kept, reachable or not."""
+    progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with opened_store(invocation) as store:
         maintenance.seal(store)
-        report = maintenance.pack(store, level=level)
+        report = maintenance.pack(
+            store,
+            level=level,
+            frame_bytes=1024 * frame_size,
+            progress=lambda done, whole: progress.tell("packing", done, whole),
+        )
+        progress.clear()
     if as_json:
         write_record(
             invocation,
