@@ -19,7 +19,9 @@ from tests.growth.support.stores import (
     copy,
 )
 from tests.growth.support.table import row_of
+from trace_store.commit_table import rows
 from trace_store.journal import published
+from trace_store.odb import pack_index
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +35,14 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         for name, size in {"small": SMALL, **LARGE}.items():
             build(base / name, size)
     return {name: base / name for name in ("small", *AXES)}
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what is read in one piece be small, so that the small repository has several pieces of it, too."""
+    monkeypatch.setattr(rows, "CHUNK_ROWS", 16)
+    monkeypatch.setattr(rows, "RECENT_ROWS", 32)
+    monkeypatch.setattr(pack_index, "FEW_LOOK_UPS", 1_000_000)
 
 
 class Growth:
