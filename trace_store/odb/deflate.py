@@ -91,7 +91,9 @@ def _library() -> Any:
         return _zstd
     name = "backports.zstd._zstd"
     if name not in sys.modules and not _load(name):
-        pass  # which falls back to another binding where nothing is compiled
+        from backports.zstd import _zstd  # by way of its package, which says what is missing
+
+        return _zstd
     return sys.modules[name]
 
 

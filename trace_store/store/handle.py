@@ -269,9 +269,12 @@ class Store:
         """Close the live journal and return the keys (line, number) of the journals to seal.
 
         For maintenance: whoever holds the lock of sealing calls it.
+
+        Raises:
+            InvalidInputError: it is in memory and has none.
         """
         if not isinstance(self._transactions, Transactions):
-            return []
+            raise InvalidInputError("a repository in memory has no journal")
         with self._mutex:
             return self._transactions.rotate()
 
