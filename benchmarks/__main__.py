@@ -89,7 +89,6 @@ def _chosen(options: argparse.Namespace) -> Iterator[tuple[Job, Ground]]:
             continue
         sizes = [QUICK_SIZE] if options.quick else options.size or job.sizes
         for variant, size in _grounds(options, job, sizes):
-            _say(f"{job.name}, {size} messages, {variant}")
             ground = Ground(
                 options.work,
                 variant,
@@ -98,6 +97,7 @@ def _chosen(options: argparse.Namespace) -> Iterator[tuple[Job, Ground]]:
                 limit=options.limit,
                 real=tuple(options.transcripts),
             )
+            _say(f"{job.name}, {ground.size} messages, {variant}")
             yield job._replace(contestants=kept), ground
 
 

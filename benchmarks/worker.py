@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ground import Limited
-from benchmarks.model import Writer
+from benchmarks.model import Turn, Writer
 from benchmarks.peers import load
 from benchmarks.profiling import profiled
 
@@ -72,16 +72,27 @@ def run(name: str, task: str, folder: Path, options: dict[str, Any]) -> dict[str
 
 
 def write(name: str, mode: str, folder: Path, data: Path, start: int, count: int) -> None:
-    """Append messages when told to, until standard input ends."""
+    """Append messages when told to, until standard input ends; no message comes a second time."""
     writer: Writer = load(name).writer(folder, mode)
     with data.open("rb") as lines:
         turns = [json.loads(line) for line in islice(lines, start, start + count)]
     print("ready", flush=True)
-    for _ in sys.stdin:
-        for message in [writer.prepare(turn) for turn in turns]:
+    for number, _ in enumerate(sys.stdin):
+        for message in [writer.prepare(_marked(turn, f"{start}.{number}")) for turn in turns]:
             writer.append([message])
         print("done", flush=True)
     writer.close()
+
+
+MARKED = {"text": "text", "tool_call": "id", "tool_result": "content"}
+
+
+def _marked(turn: Turn, mark: str) -> Turn:
+    """Return a message that no store has, also when rounds before this one appended the same turn."""
+    first, *others = turn["content"]
+    field = MARKED[first["type"]]
+    told = {**first, field: f"{first[field]} {mark}"}
+    return {**turn, "id": f"{turn['id']}.{mark}", "content": [told, *others]}
 
 
 def _memory(field: str) -> int:
