@@ -6,7 +6,7 @@
 
 A task is timed from the call to its return, in a process that has imported the peer and done nothing else. What it
 did is told after the clock has stopped. A writer appends COUNT messages, one a transaction, for each line that it is
-given, and answers with a line.
+given, and answers with a line; one that is not empty names the file for a profile of it.
 """
 
 from __future__ import annotations
@@ -77,11 +77,19 @@ def write(name: str, mode: str, folder: Path, data: Path, start: int, count: int
     with data.open("rb") as lines:
         turns = [json.loads(line) for line in islice(lines, start, start + count)]
     print("ready", flush=True)
-    for number, _ in enumerate(sys.stdin):
-        for message in [writer.prepare(_marked(turn, f"{start}.{number}")) for turn in turns]:
-            writer.append([message])
+    for number, profile in enumerate(sys.stdin):
+        messages = [writer.prepare(_marked(turn, f"{start}.{number}")) for turn in turns]
+        if profile.strip():
+            profiled(Path(profile.strip()), _append_all, writer, messages)
+        else:
+            _append_all(writer, messages)
         print("done", flush=True)
     writer.close()
+
+
+def _append_all(writer: Writer, messages: list[Any]) -> None:
+    for message in messages:
+        writer.append([message])
 
 
 MARKED = {"text": "text", "tool_call": "id", "tool_result": "content"}

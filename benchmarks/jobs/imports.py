@@ -11,6 +11,7 @@ from benchmarks.ground import Ground
 from benchmarks.job import Contestant, Job, Row, Sampler
 from benchmarks.messages import REAL
 from benchmarks.model import Unavailable, Work
+from benchmarks.profiling import profiled
 from benchmarks.session_file import write_session
 from trace_store import Repo
 from trace_store.importers import import_paths
@@ -37,6 +38,9 @@ class _Reading:
     def sample(self) -> float:
         size = sum(path.stat().st_size for path in self._files)
         return self._read(self._ground, self._files) / size * MEGABYTE
+
+    def profile(self, file: Path) -> None:
+        profiled(file, self.sample)
 
     def close(self) -> None:
         pass

@@ -10,6 +10,7 @@ from benchmarks.ground import Ground, size_of
 from benchmarks.job import Contestant, Job, Row, Sampler
 from benchmarks.model import IDS, Unavailable, Work
 from benchmarks.peers import load
+from benchmarks.profiling import profiled
 from benchmarks.samplers import Single
 
 CARRIED = "Trace, what git carries"
@@ -68,6 +69,9 @@ class _Tidying:
             return time.perf_counter() - began
         finally:
             self._ground.discard(built.folder)
+
+    def profile(self, file: Path) -> None:
+        profiled(file, self.sample)
 
     def close(self) -> None:
         pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from benchmarks.ground import Ground
 from benchmarks.job import Contestant, Job, Row, Sampler
@@ -42,10 +43,17 @@ class _Writing:
         self.sample()  # the first append of a process opens files that the others find open
 
     def sample(self) -> float:
+        return self._round("")
+
+    def profile(self, file: Path) -> None:
+        self._round(str(file))
+
+    def _round(self, profile: str) -> float:
+        """Let all of them append their messages; the first writes a profile to that file if one is named."""
         began = time.perf_counter()
-        for writer in self._writers:
+        for number, writer in enumerate(self._writers):
             assert writer.stdin is not None
-            writer.stdin.write("go\n")
+            writer.stdin.write("\n" if number else f"{profile}\n")
             writer.stdin.flush()
         for writer in self._writers:
             self._wait(writer, "done")
