@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAXIMUM_WINDOW_LOG = 25  # 32 MiB
 MINIMUM_DICTIONARY_BYTES = 8
+BLOCK_BYTES = 128 * 1024
+"""What zstd decompresses at once, at most."""
 
 
 class Dictionary:
@@ -65,19 +67,63 @@ def inflate(data: bytes, size: int, *, dictionary: Dictionary | None = None) -> 
     Raises:
         CorruptObjectError: it holds another number of bytes, is damaged, or is followed by something.
     """
-    zstd = _library()
-    options = {zstd.ZSTD_d_windowLogMax: MAXIMUM_WINDOW_LOG}
-    loaded = None if dictionary is None else dictionary.for_reading
-    try:
-        if zstd.get_frame_info(data)[0] != size:
-            raise CorruptObjectError("compressed data declares another size")
-        machine = zstd.ZstdDecompressor(zstd_dict=loaded, options=options)
-        content: bytes = machine.decompress(data, max_length=size + 1)
-    except (zstd.ZstdError, ValueError, MemoryError) as error:
-        raise CorruptObjectError(f"compressed data is damaged: {error}") from error
-    if len(content) != size or not machine.eof or machine.unused_data:
-        raise CorruptObjectError("compressed data has another length than declared")
-    return content
+    return Inflation(data, size, dictionary=dictionary).until(size)
+
+
+class Inflation:
+    """A zstd frame that is decompressed as far as its content is wanted.
+
+    Attributes:
+        content: as much of it as there is so far.
+        size: how many bytes there are in all.
+    """
+
+    __slots__ = ("_data", "_machine", "content", "size")
+
+    def __init__(self, data: bytes, size: int, *, dictionary: Dictionary | None = None) -> None:
+        """Decompress nothing yet of a frame that holds `size` bytes.
+
+        Raises:
+            CorruptObjectError: it says that it holds another number, or is none.
+        """
+        zstd = _library()
+        options = {zstd.ZSTD_d_windowLogMax: MAXIMUM_WINDOW_LOG}
+        loaded = None if dictionary is None else dictionary.for_reading
+        try:
+            if zstd.get_frame_info(data)[0] != size:
+                raise CorruptObjectError("compressed data declares another size")
+            self._machine: Any = zstd.ZstdDecompressor(zstd_dict=loaded, options=options)
+        except (zstd.ZstdError, ValueError, MemoryError) as error:
+            raise CorruptObjectError(f"compressed data is damaged: {error}") from error
+        self._data = data
+        self.size = size
+        self.content = b""
+
+    def until(self, end: int) -> bytes:
+        """Return the content, up to this offset at least; what was not asked for may be damaged.
+
+        Raises:
+            CorruptObjectError: it is damaged, or has another length than it should.
+        """
+        done = len(self.content)
+        if self._machine is None or end <= done < self.size:
+            return self.content
+        # A block is decompressed as a whole, so it may as well be returned as a whole.
+        goal = min(-(-end // BLOCK_BYTES) * BLOCK_BYTES, self.size)
+        whole = goal == self.size
+        zstd, machine = _library(), self._machine
+        try:
+            # One byte more than there should be takes the decompressor to the end of the frame.
+            piece: bytes = machine.decompress(self._data, max_length=goal - done + whole)
+        except (zstd.ZstdError, EOFError, ValueError, MemoryError) as error:
+            raise CorruptObjectError(f"compressed data is damaged: {error}") from error
+        if len(piece) != goal - done or (whole and (not machine.eof or machine.unused_data)):
+            raise CorruptObjectError("compressed data has another length than declared")
+        self.content = self.content + piece if done else piece
+        self._data = b""
+        if whole:
+            self._machine = None
+        return self.content
 
 
 def _library() -> Any:

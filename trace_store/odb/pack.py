@@ -25,7 +25,7 @@ import struct
 
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.odb.deflate import Dictionary, inflate
+from trace_store.odb.deflate import Dictionary, Inflation
 from trace_store.oid import Digester
 
 TYPE_CHECKING = False
@@ -168,10 +168,18 @@ class Pack:
         Raises:
             CorruptObjectError: it is damaged.
         """
+        return self.inflation(place, dictionary).until(place.raw)
+
+    def inflation(self, place: FramePlace, dictionary: Dictionary | None = None) -> Inflation:
+        """Return a frame of which no more is decompressed than is asked for.
+
+        Raises:
+            CorruptObjectError: it is damaged.
+        """
         if place.raw > MAXIMUM_FRAME_BYTES:
             raise CorruptObjectError(f"a frame declares {place.raw} bytes", path=self.path)
         data = self._disk.read_at(self.fd, place.offset, place.compressed)
-        return inflate(data, place.raw, dictionary=dictionary)
+        return Inflation(data, place.raw, dictionary=dictionary)
 
     def digests(self) -> tuple[str, bool]:
         """Return the name that the file's bytes have, and whether the trailer is theirs; reads all of it."""

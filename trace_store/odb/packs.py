@@ -356,7 +356,7 @@ class Packs:
         """Return the bytes of an object, unchecked."""
         index = packed.index
         frame, offset, end = index.row(number)
-        raw, sort = self._cache.frame(packed.pack, index, frame)
+        raw, sort = self._cache.frame(packed.pack, index, frame, end)
         data = raw[offset : end or len(raw)]
         return lengthen(data, number, index.id_of) if sort & SHORT_LINKS else data
 
