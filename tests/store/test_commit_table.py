@@ -17,6 +17,7 @@ from trace_store.commit_table.records import HEADER_BYTES, ROW_BYTES
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import NotFoundError
 from trace_store.files import Disk
+from trace_store.history.entries import LogEntry, entry_of
 from trace_store.history.saying import summary
 from trace_store.history.walk import log
 from trace_store.history.writing import commit as write_commit
@@ -246,3 +247,35 @@ def test_lines_that_are_damaged_are_told_from_the_commits(tmp_path: Path) -> Non
                 Path(name).write_bytes(content)
                 assert [entry.summary() for entry in log(store)] == expected
                 assert [entry.summary() for entry in log(store)] == expected
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(shapes(), st.data())
+def test_entries_of_rows_are_those_of_commits(
+    tmp_path_factory: pytest.TempPathFactory, shape: Edges, data: st.DataObject
+) -> None:
+    """Of ordinary rows, and of those that have no room for an author, a time or a message."""
+    with Store.init(str(tmp_path_factory.mktemp("store")), durability="fast") as store:
+        authors = st.sampled_from(["ada", "bob", "é" * 22, "é" * 23, "x" * 45])
+        times = st.integers(-(2**63), 2**63)
+        oids: list[ObjectId] = []
+        for parents in shape:
+            author, time = data.draw(authors), data.draw(times)
+            message = data.draw(st.sampled_from(["", "", "", "said"]))
+            made = Commit([oids[p] for p in parents], author, time, [], message).encode()
+            oids.append(hash_object(made))
+            objects = [(oids[-1], made)]
+            store.transact(lambda refs, objects=objects: Transaction(objects, []))  # type: ignore[misc]
+        limit = data.draw(st.none() | st.integers(0, 30))
+        walked = Commits(store.objects).walked([oids[-1]])
+        expected = [entry_of(store, oid, read_commit(oid, store.objects.read)) for oid in walked]
+        for _ in range(2):
+            found = list(log(store, oids[-1], limit=limit))
+            assert list(map(told_by, found)) == list(map(told_by, expected[:limit]))
+
+
+def told_by(entry: LogEntry) -> tuple[object, ...]:
+    told = entry.oid, entry.author, entry.time, entry.message, entry.message_count
+    return *told, list(entry.parents), list(entry.operations), entry.summary(), entry.commit.time

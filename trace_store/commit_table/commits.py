@@ -86,13 +86,10 @@ class Commits:
                 rows, numbers[: len(starts)], numbers[len(starts) :], first_parent=first_parent
             )
             try:
-                for some in spans.rows():
-                    wanted = some if limit is None else some[: limit - given]
-                    given += len(wanted)
-                    for row in wanted:
-                        yield ObjectId(row[0])
-                    if given == limit:
-                        return
+                for high, low in spans.between(0, limit):
+                    for oid in rows.ids_newest_first(high, low):
+                        given += 1
+                        yield oid
                 return
             except CorruptIndexError:
                 self.distrust()

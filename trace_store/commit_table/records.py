@@ -50,12 +50,15 @@ _HEADER = struct.Struct(f"<4sHH{STORE_BYTES}s{GENERATION_BYTES}s20s")
 AUTHOR_BYTES = 44
 _ROW = struct.Struct(f"<32sIIIIqIBB2x{AUTHOR_BYTES}s")
 ROW = struct.Struct(f"<32sIIIIqIBB2x{AUTHOR_BYTES}s4x")
+TOLD = struct.Struct(f"<32s16xqI4x{AUTHOR_BYTES}s4x")
+"""What a log tells of a row: id, time, messages, author."""
 PARENTS = struct.Struct("<II")
 PARENTS_AT = 36
 CHECK_BYTES = 4
 HEADER_BYTES = _HEADER.size + CHECK_BYTES
 ROW_BYTES = ROW.size
 NUMBER_AT = 32
+FLAGS_AT = 61
 MAXIMUM_ROWS = 2**32 - 2
 
 MORE = 1

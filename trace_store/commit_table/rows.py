@@ -7,6 +7,7 @@ was read stays true. A parent has a smaller number than its child.
 from __future__ import annotations
 
 from trace_store.commit_table.records import (
+    FLAGS_AT,
     HEADER_BYTES,
     MANY,
     MORE,
@@ -31,7 +32,8 @@ CHUNK_ROWS = 512
 RECENT_ROWS = 2 * CHUNK_ROWS
 """How far back a commit's row is looked for at first."""
 _KEPT_CHUNKS = 64
-_FLAGS_AT = 61
+BLOCK_ROWS = 128
+"""So many are unpacked at once: more values at a time would set off the garbage collector more often."""
 _RUN = slice(44, 48)
 
 
@@ -93,18 +95,24 @@ class CommitRows:
         data = self.chunk(number // CHUNK_ROWS)
         return ROW.unpack_from(data, number % CHUNK_ROWS * ROW_BYTES)
 
-    def newest_first(self, high: int, low: int) -> Iterator[list[Row]]:
-        """Yield the rows from one down to another, both included, some at a time."""
+    def newest_first(self, high: int, low: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the rows from one down to another, both included, some at a time.
+
+        These are (number of the first, bytes), and in the bytes the oldest comes first, as in the file.
+        """
         while high >= low:
             number = high // CHUNK_ROWS
-            first = max(number * CHUNK_ROWS, low)
-            data = self.chunk(number)
+            first = max(number * CHUNK_ROWS, low, high + 1 - BLOCK_ROWS)
             start = first - number * CHUNK_ROWS
             end = high + 1 - number * CHUNK_ROWS
-            rows = list(ROW.iter_unpack(data[start * ROW_BYTES : end * ROW_BYTES]))
-            rows.reverse()
-            yield rows
+            yield first, self.chunk(number)[start * ROW_BYTES : end * ROW_BYTES]
             high = first - 1
+
+    def ids_newest_first(self, high: int, low: int) -> Iterator[ObjectId]:
+        """Yield the ids of the commits from one row down to another, both included."""
+        for _, data in self.newest_first(high, low):
+            for at in range(len(data) - ROW_BYTES, -1, -ROW_BYTES):
+                yield ObjectId(data[at : at + OID_BYTES])
 
     def oldest_first(self, first: int, end: int) -> Iterator[Row]:
         """Yield the rows from one up to, not including, another."""
@@ -135,7 +143,7 @@ class CommitRows:
             found = [first - 1] if first else []
         else:
             found = [first - 1, second - 1]
-            if data[at + _FLAGS_AT] & MANY:
+            if data[at + FLAGS_AT] & MANY:
                 found += self._further(number + 1)
         if found and max(found) >= number:
             raise CorruptIndexError("a row of the commit table comes before its parent's")

@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trace_store.commit_table.records import Row
     from trace_store.commit_table.rows import CommitRows
 
 _ONE = 1
@@ -132,8 +131,8 @@ class Spans:
             high = number = stack.pop()
             if not stack:
                 number = self._straight(number)
-            self._explore(number - 1)
             yield high, number
+            self._explore(number - 1)
             for parent in self._parents(number):
                 self._explore(parent)
                 if not self._is_shown(parent):
@@ -144,10 +143,17 @@ class Spans:
                     stack.append(parent)
             self._marks.pop(number, None)
 
-    def rows(self) -> Iterator[list[Row]]:
-        """Yield the rows of all spans in order, some at a time."""
+    def between(self, first: int, end: int | None) -> Iterator[tuple[int, int]]:
+        """Yield the spans without what comes before the row of this place in the order, and from another on."""
+        met = 0
         for high, low in self:
-            yield from self._rows.newest_first(high, low)
+            skipped = max(first - met, 0)
+            met += high - low + 1
+            beyond = 0 if end is None else max(met - end, 0)
+            if high - skipped >= low + beyond:
+                yield high - skipped, low + beyond
+            if end is not None and met >= end:
+                return
 
     def _straight(self, number: int) -> int:
         """Return how far down single parents lead from a row without meeting what else was reached."""

@@ -1,38 +1,76 @@
 """One commit of a log, told from the commit table where it is in there, and from the commit where not.
 
-Rule: an entry costs as little as a row; what it is not asked for is not looked for.
+Rule: an entry costs as little as a row. What every log tells is read from many rows at once, by columns; what few ask
+for is looked for when they do.
 """
 
 from __future__ import annotations
 
+from itertools import repeat
+
 from trace_store import history
-from trace_store.commit_table.records import MANY, ODD, SAYS, UNNAMED, facts_of, names_of
+from trace_store.commit_table.records import (
+    FLAGS_AT,
+    MANY,
+    ODD,
+    ROW_BYTES,
+    SAYS,
+    TOLD,
+    UNNAMED,
+    facts_of,
+    names_of,
+)
 from trace_store.history.lines import NEAR, Lines
-from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     from trace_store.commit_table import CommitRows
     from trace_store.commit_table.records import Row
     from trace_store.context.line import Line
+    from trace_store.objects.commit import Commit
     from trace_store.store import Store
+
+_TOLD = bytes({0, MANY})
+"""The flags of a row that tells all of its commit that an entry holds."""
 
 
 class LogSource:
-    """Where the entries of one log come from."""
+    """Where the entries of one log come from.
 
-    __slots__ = ("_lines", "_whole", "rows", "store")
+    Attributes:
+        store: has the commits.
+        rows: the commit table, if it is used.
+        authors: by their bytes in a row, so that an author is one text however many commits there are.
+    """
+
+    __slots__ = ("_commit", "_lines", "_whole", "authors", "rows", "store")
 
     def __init__(
-        self, store: Store, rows: CommitRows | None = None, *, whole: bool = False
+        self,
+        store: Store,
+        rows: CommitRows | None = None,
+        *,
+        whole: bool = False,
+        commit: tuple[bytes, Commit] | None = None,
     ) -> None:
-        """Say where from; `whole` when all of a history is told, which is worth a line for each commit."""
+        """Say where from.
+
+        Args:
+            store: has the commits.
+            rows: the commit table.
+            whole: whether all of a history is told, which is worth a line for each commit.
+            commit: the id of a commit that was read already, and the commit.
+        """
         self.store = store
         self.rows = rows
+        self.authors = _Authors()
         self._whole = whole
+        self._commit = commit
         self._lines: Lines | None = None
 
     @property
@@ -44,24 +82,43 @@ class LogSource:
                 lines.catch_up()
         return self._lines
 
+    def commit(self, oid: bytes) -> Commit:
+        """Return a commit; the last one is kept, since whoever asks for one asks for it again.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: it is not here any more.
+        """
+        if self._commit is None or self._commit[0] != oid:
+            self._commit = oid, read_commit(oid, self.store.objects.read)
+        return self._commit[1]
+
 
 class LogEntry:
-    """One commit of a log."""
+    """One commit of a log.
 
-    __slots__ = ("_commit", "_row", "_source")
+    Attributes:
+        oid: its id.
+        author: who made it.
+        time: when it was made, in milliseconds since the epoch, UTC.
+        message_count: messages that it creates.
+        message: what was said about it; empty when nothing was.
+    """
 
-    def __init__(self, source: LogSource, row: Row, commit: Commit | None = None) -> None:
+    __slots__ = ("_number", "_source", "author", "message", "message_count", "oid", "time")
+
+    def __init__(
+        self, oid: ObjectId, author: str, time: int, count: int, number: int, source: LogSource
+    ) -> None:
+        self.oid = oid
+        self.author = author
+        self.time = time
+        self.message_count = count
+        self.message = ""
+        self._number = number
         self._source = source
-        self._row = row
-        self._commit = commit
 
     def __repr__(self) -> str:
         return f"LogEntry({self.oid.short()!r})"
-
-    @property
-    def oid(self) -> ObjectId:
-        """Its id."""
-        return ObjectId(self._row[0])
 
     @property
     def commit(self) -> Commit:
@@ -70,60 +127,102 @@ class LogEntry:
         Raises:
             ObjectNotFoundError, CorruptObjectError: it is not here any more.
         """
-        if self._commit is None:
-            self._commit = read_commit(self._row[0], self._source.store.objects.read)
-        return self._commit
-
-    @property
-    def time(self) -> int:
-        """When it was made, in milliseconds since the epoch, UTC."""
-        return self.commit.time if self._row[8] & ODD else self._row[5]
-
-    @property
-    def message_count(self) -> int:
-        """Messages that it creates."""
-        return self._row[6]
+        return self._source.commit(self.oid)
 
     @property
     def parents(self) -> Sequence[ObjectId]:
         """The ids of its parents."""
         rows = self._source.rows
-        if self._commit is not None or rows is None or self._row[8] & MANY:
+        row = None if rows is None else rows.row(self._number)
+        if rows is None or row is None or row[8] & MANY:
             return self.commit.parents
-        return [rows.oid(parent - 1) for parent in self._row[2:4] if parent]
+        return [rows.oid(parent - 1) for parent in row[2:4] if parent]
 
     @property
     def operations(self) -> Sequence[str]:
         """The names of its operations."""
-        names = names_of(self._row[7])
+        rows = self._source.rows
+        names = None if rows is None else names_of(rows.row(self._number)[7])
         return [each.name for each in self.commit.operations] if names is None else names
-
-    @property
-    def author(self) -> str:
-        """Who made it."""
-        if self._row[8] & UNNAMED:
-            return self.commit.author
-        return self._row[9].rstrip(b"\0").decode()
-
-    @property
-    def message(self) -> str:
-        """What was said about it; empty when nothing was."""
-        if not self._row[8] & SAYS:
-            return ""
-        lines = self._source.lines if self._commit is None else None
-        found = None if lines is None else lines.message(self._row[1])
-        return self.commit.message if found is None else found
 
     def summary(self, width: int = 72) -> str:
         """Return it as one line, with the first `width` characters of a message's text, or of what happened."""
-        lines = self._source.lines if self._commit is None else None
-        found = None if lines is None else lines.summary(self._row[1], width)
+        lines = self._source.lines
+        found = None if lines is None else lines.summary(self._number, width)
         return history.summary(self._source.store, self.commit, width) if found is None else found
+
+
+class _LateEntry(LogEntry):
+    """A commit of which its row does not tell all; the rest is looked for when it is asked for."""
+
+    __slots__ = ()
+
+    def __init__(self, row: Row, source: LogSource) -> None:
+        oid, number, _, _, _, time, count, _, flags, author = row
+        self.oid = ObjectId(oid)
+        self.message_count = count
+        self._number = number
+        self._source = source
+        if not flags & ODD:
+            self.time = time
+        if not flags & UNNAMED:
+            self.author = source.authors[author]
+        if not flags & SAYS:
+            self.message = ""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return, once, what was not set."""
+        if name not in ("author", "message", "time"):
+            raise AttributeError(name)
+        lines = self._source.lines if name == "message" else None
+        found: Any = None if lines is None else lines.message(self._number)
+        if found is None:
+            found = getattr(self.commit, name)
+        setattr(self, name, found)
+        return found
+
+
+def entries_of(source: LogSource, first: int, data: bytes) -> Iterator[LogEntry]:
+    """Return the entries of rows that follow one another, the newest first.
+
+    Args:
+        source: where they come from; it has the rows.
+        first: the number of the first row, which is the oldest.
+        data: the bytes of the rows.
+    """
+    assert source.rows is not None
+    last = first + len(data) // ROW_BYTES - 1
+    if data[FLAGS_AT::ROW_BYTES].strip(_TOLD):  # strip leaves nothing of what holds no other flags
+        return map(_LateEntry, map(source.rows.row, range(last, first - 1, -1)), repeat(source))
+    oids, times, counts, authors = zip(*TOLD.iter_unpack(data), strict=True)
+    return map(
+        LogEntry,
+        map(ObjectId, reversed(oids)),
+        map(source.authors.__getitem__, reversed(authors)),
+        reversed(times),
+        reversed(counts),
+        range(last, first - 1, -1),
+        repeat(source),
+    )
 
 
 def entry_of(store: Store, oid: ObjectId, commit: Commit) -> LogEntry:
     """Return the entry of a commit that was read."""
-    return LogEntry(LogSource(store), (oid, 0, 0, 0, 0, *facts_of(commit)), commit)
+    count = facts_of(commit)[1]
+    source = LogSource(store, commit=(oid, commit))
+    entry = LogEntry(oid, commit.author, commit.time, count, -1, source)
+    entry.message = commit.message
+    return entry
+
+
+class _Authors(dict[bytes, str]):
+    """Texts by the bytes of a row's column; each is decoded once."""
+
+    __slots__ = ()
+
+    def __missing__(self, data: bytes) -> str:
+        author = self[data] = data.rstrip(b"\0").decode()
+        return author
 
 
 def _told(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:

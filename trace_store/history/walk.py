@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import islice, repeat
+from itertools import islice
 
 from trace_store.commit_table import Spans
 from trace_store.commit_table.commits import STEPS
+from trace_store.commit_table.records import ROW_BYTES
 from trace_store.errors import CorruptIndexError
-from trace_store.history.entries import LogEntry, LogSource, entry_of
+from trace_store.history.entries import LogSource, entries_of, entry_of
 from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of, resolve_range
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trace_store.commit_table import Commits
+    from trace_store.history.entries import LogEntry
     from trace_store.store import Store
 
 
@@ -57,14 +59,10 @@ def log(
         old = numbers[len(starts) :]
         spans = Spans(rows, numbers[: len(starts)], old, first_parent=first_parent)
         try:
-            met = 0
-            for some in spans.rows():
-                end = None if limit is None else limit - met
-                yield from map(LogEntry, repeat(source), some[max(given - met, 0) : end])
-                met += len(some)
-                given = max(given, met)
-                if end is not None and end <= len(some):
-                    return
+            for high, low in spans.between(given, limit):
+                for first, data in rows.newest_first(high, low):
+                    yield from entries_of(source, first, data)
+                    given += len(data) // ROW_BYTES
             return
         except CorruptIndexError:
             commits.distrust()
