@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ from trace_cli.failures import EXIT_OK, EXIT_USAGE, GIT_COMMANDS, usage_error
 from trace_cli.ordering import InOrder, option_order
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
+from trace_cli.subcommands import Group
 from trace_store import __version__
 
 if TYPE_CHECKING:
@@ -74,20 +76,16 @@ def load_command(command: Command) -> ClickCommand:
     """Return the Typer command of a row, its module imported."""
     module, _, attribute = command.target.partition(":")
     target = getattr(import_module(module), attribute)
-    help = _help(command, target)
-    items = arguments_of(target)
-    if items is not None:
-        target = _generated(items, target)
-    if isinstance(target, typer.Typer):
-        group = get_command(target)
+    if isinstance(target, Group):
+        group = get_command(_group(target))
         group.name = command.name
         return group
     info = CommandInfo(
         command.name,
         cls=InOrder,
-        callback=target,
+        callback=_generated(arguments_of(target) or (), target),
         context_settings=SETTINGS,
-        help=help,
+        help=_help(command, target),
         rich_help_panel=PANELS[command.category],
     )
     return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
@@ -164,10 +162,47 @@ def _stub(command: Command) -> TyperCommand:
 def _help(command: Command, target: Any) -> str:
     """The row's line, then what the docstring adds: of the module in plumbing, of the function elsewhere."""
     source = inspect.getmodule(target) if command.category == PLUMBING else target
-    paragraphs = (inspect.getdoc(source) or "").split("\n\n")[1:]
-    # Without the mark in front, indented lines would be filled like prose.
-    marked = [f"\b\n{each}" if each.startswith("    ") else each for each in paragraphs]
-    return "\n\n".join([f"{command.help}.", *marked])
+    return "\n\n".join([f"{command.help}.", *_paragraphs(source)[1:]])
+
+
+def _paragraphs(source: Any) -> list[str]:
+    """The paragraphs of a docstring; without the mark in front, indented lines would be filled like prose."""
+    paragraphs = (inspect.getdoc(source) or "").split("\n\n")
+    return [f"\b\n{each}" if each.startswith("    ") else each for each in paragraphs]
+
+
+def _group(group: Group) -> typer.Typer:
+    """Return a command of several as Typer knows it."""
+    app = typer.Typer(
+        help=group.help,
+        invoke_without_command=group.bare is not None,
+        no_args_is_help=False,
+        rich_markup_mode=None,
+        add_completion=False,
+    )
+    if group.bare is not None:
+        app.callback()(_alone(arguments_of(group.bare) or (), group.bare))
+    for name, function in group.commands.items():
+        made = _generated(arguments_of(function) or (), function)
+        app.command(name, help="\n\n".join(_paragraphs(function)))(made)
+    return app
+
+
+def _alone(items: Sequence[Option | Argument], run: Any) -> Any:
+    """Return what runs without a subcommand; before one, its options are a mistake."""
+    generated = _generated(items, run)
+
+    def call(ctx: typer.Context, **given: Any) -> int:
+        if ctx.invoked_subcommand is None:
+            return int(generated(ctx, **given))
+        for item in items:
+            if isinstance(item, Option) and given[item.name] not in (None, False):
+                raise usage_error(f"{item.flags[0]} stands behind {ctx.invoked_subcommand}")
+        return EXIT_OK
+
+    call.__signature__ = generated.__signature__  # type: ignore[attr-defined]
+    call.__annotations__ = generated.__annotations__
+    return call
 
 
 def _generated(items: Sequence[Option | Argument], run: Any) -> Any:
@@ -199,7 +234,9 @@ def _as_parsed(
     joined: dict[str, tuple[list[Any], Iterator[Any]]] = {}
     for item in items:
         value = given[item.name]
-        if isinstance(item, Option) and item.joins:
+        if item.choices:
+            values[item.name] = str(value)
+        elif isinstance(item, Option) and item.joins:
             together = values.setdefault(item.joins, [])
             joined[item.name] = together, iter(value or ())
         elif isinstance(item, Option) and not item.many:
@@ -220,7 +257,10 @@ def _completing(kind: str) -> Callable[[str], Any]:
 
     def complete(incomplete: str) -> Any:
         known = import_module("trace_cli.porcelain.completing").COMPLETED.get(kind)
-        return known(incomplete) if known is not None else []
+        if known is None:
+            return []
+        module, _, attribute = known.partition(":")
+        return getattr(import_module(module), attribute)(incomplete)
 
     return complete
 
@@ -229,6 +269,9 @@ def _option(item: Option) -> tuple[Any, Any]:
     if not item.metavar:
         flags = [f"{flag}/{item.off}" for flag in item.flags] if item.off else item.flags
         return Annotated[bool, typer.Option(*flags, help=f"{item.help}.")], bool(item.off)
+    if item.choices:
+        known = typer.Option(*item.flags, help=f"{item.help}.")
+        return Annotated[_choice(item.choices), known], item.default
     value: Any = int if item.number else str
     if item.many or item.joins:
         value = list[str]
@@ -240,7 +283,15 @@ def _option(item: Option) -> tuple[Any, Any]:
     return Annotated[value | None, declared], None
 
 
+def _choice(choices: Sequence[str]) -> Any:
+    """Return the type by which Typer knows the values that there are."""
+    return StrEnum("Choice", {name.upper(): name for name in choices})
+
+
 def _argument(item: Argument) -> tuple[Any, Any]:
+    if item.choices:
+        known = typer.Argument(metavar=item.metavar, help=f"{item.help}.")
+        return Annotated[_choice(item.choices), known], inspect.Parameter.empty
     settings = typer.Argument(
         metavar=item.metavar,
         help=f"{item.help}.",

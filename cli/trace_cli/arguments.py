@@ -38,9 +38,11 @@ class Option:
             which they were given; "" when the option has a parameter of its own.
         default: the value when it is not given.
         completes: what completes its value; `metavar` when it is not said.
+        choices: the values that there are; none when any text is one.
     """
 
     __slots__ = (
+        "choices",
         "completes",
         "default",
         "flags",
@@ -70,6 +72,7 @@ class Option:
         joins: str = "",
         default: str | int | None = None,
         completes: str = "",
+        choices: Sequence[str] = (),
     ) -> None:
         self.flags = tuple(flags.split())
         self.name = name
@@ -83,6 +86,7 @@ class Option:
         self.joins = joins
         self.default = default
         self.completes = completes or metavar
+        self.choices = choices
 
     def start(self) -> Any:
         """Return the value of its parameter while the option was not met."""
@@ -94,7 +98,7 @@ class Option:
 class Argument:
     """A positional argument; `count` is ONE, OPTIONAL, ANY or SOME, the rest is as for an option."""
 
-    __slots__ = ("completes", "count", "default", "help", "metavar", "name")
+    __slots__ = ("choices", "completes", "count", "default", "help", "metavar", "name")
 
     def __init__(
         self,
@@ -105,6 +109,7 @@ class Argument:
         *,
         default: str | None = None,
         completes: str = "",
+        choices: Sequence[str] = (),
     ) -> None:
         self.metavar = metavar
         self.name = name
@@ -112,6 +117,7 @@ class Argument:
         self.count = count
         self.default = default
         self.completes = completes or metavar
+        self.choices = choices
 
 
 def takes(*items: Option | Argument) -> Callable[[F], F]:
@@ -125,7 +131,7 @@ def takes(*items: Option | Argument) -> Callable[[F], F]:
 
 
 def arguments_of(function: object) -> tuple[Option | Argument, ...] | None:
-    """Return what a command's function takes; None when it says so to Typer alone."""
+    """Return what a command's function takes; None when it does not say."""
     return getattr(function, "arguments", None)
 
 
@@ -173,6 +179,8 @@ def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any
             position += 1
         if option.number and not _fits(option, value):
             return None
+        if option.choices and value not in option.choices:
+            return None
         if option.joins:
             values[option.joins].append((option.name, value))
         elif option.many:
@@ -199,6 +207,8 @@ def _place(items: Sequence[Option | Argument], rest: list[str], values: dict[str
                 return False
             values[item.name], rest = rest, []
         elif rest:
+            if item.choices and rest[0] not in item.choices:
+                return False
             values[item.name], rest = rest[0], rest[1:]
         elif item.count == OPTIONAL:
             values[item.name] = item.default

@@ -100,14 +100,14 @@ COMMANDS = (
         "Make a sound branch beside a broken one",
     ),
     _porcelain(
-        "tools", "tools:app", "repo.Repo.set_tools", "Set or show the tools a model is offered"
+        "tools", "tools:GROUP", "repo.Repo.set_tools", "Set or show the tools a model is offered"
     ),
     _porcelain(
-        "usage", "usage:app", "repo.Repo.record_usage", "Record or show what providers reported"
+        "usage", "usage:GROUP", "repo.Repo.record_usage", "Record or show what providers reported"
     ),
     _porcelain(
         "bundle",
-        "bundling:app",
+        "bundling:GROUP",
         "exchange.create_bundle",
         "Share branches, tags and sessions as one file",
     ),

@@ -99,9 +99,11 @@ def _run(words: list[str], invocation: Invocation) -> int:
             return 0
         command = BY_NAME.get(rest[0]) if rest else None
         if command is not None:
-            function = _load(command.target)
+            function, given = _load(command.target), rest[1:]
+            if not callable(function):
+                function, given = function.choose(given)
             items = arguments_of(function)
-            values = None if items is None else parse(items, rest[1:])
+            values = None if items is None else parse(items, given)
             if values is not None:
                 invocation.enter(folders, directory, color=color)
                 return function(invocation, **values) or 0

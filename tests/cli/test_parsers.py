@@ -13,16 +13,24 @@ from typer._click.exceptions import ClickException
 from trace_cli.app import load_command
 from trace_cli.arguments import Argument, Option, arguments_of, parse, takes
 from trace_cli.commands import COMMANDS, Command
+from trace_cli.subcommands import Group
 
 Items = tuple[Option | Argument, ...]
 
 
-def items_of(row: Command) -> Items | None:
+def target_of(row: Command) -> Any:
     module, _, attribute = row.target.partition(":")
-    return arguments_of(getattr(import_module(module), attribute))
+    return getattr(import_module(module), attribute)
 
 
-ROWS = [row for row in COMMANDS if items_of(row) is not None]
+def items_of(function: object) -> Items:
+    items = arguments_of(function)
+    assert items is not None, "a command says what it takes"
+    return items
+
+
+GROUPS = [row for row in COMMANDS if isinstance(target_of(row), Group)]
+ROWS = [row for row in COMMANDS if row not in GROUPS]
 VALUES = st.sampled_from(
     [
         "",
@@ -41,6 +49,10 @@ VALUES = st.sampled_from(
         "é",
         "\udc80",
         "007",
+        "kind",
+        "zsh",
+        "show",
+        "set",
         "１",
     ]
 )
@@ -67,21 +79,59 @@ def words_for(items: Items) -> st.SearchStrategy[list[str]]:
 def test_typer_takes_the_same_words_for_the_same(
     row: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    items = items_of(row) or ()
-    received: list[dict[str, Any]] = []
+    received: list[object] = []
+    function = stand_in(items_of(target_of(row)), row.name, received)
+    module, _, attribute = row.target.partition(":")
+    monkeypatch.setattr(f"{module}.{attribute}", function)
+    compare(load_command(row), words_for(function.arguments), function, received)
+
+
+@pytest.mark.parametrize("row", GROUPS, ids=[row.name for row in GROUPS])
+def test_typer_chooses_the_same_of_several_commands(
+    row: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = target_of(row)
+    received: list[object] = []
+    functions = {
+        name: stand_in(items_of(function), name, received)
+        for name, function in group.commands.items()
+    }
+    bare = stand_in(items_of(group.bare), "", received) if group.bare else None
+    made = Group(group.help, functions, bare)
+    module, _, attribute = row.target.partition(":")
+    monkeypatch.setattr(f"{module}.{attribute}", made)
+    several = [words_for(items_of(group.bare) if group.bare else ())]
+    for name, function in functions.items():
+        several.append(st.tuples(st.just([name]), words_for(function.arguments)).map(joined))
+    compare(load_command(row), st.one_of(several), made, received)
+
+
+def joined(parts: tuple[list[str], list[str]]) -> list[str]:
+    return parts[0] + parts[1]
+
+
+def stand_in(items: Items, name: str, received: list[object]) -> Any:
+    """Return a command that takes the same, and notes what it was given."""
 
     @takes(*items)
-    def stand_in(_: object, **values: Any) -> int:
-        received.append(values)
+    def function(_: object, **values: Any) -> int:
+        received.append((name, values))
         return 0
 
-    module, _, attribute = row.target.partition(":")
-    monkeypatch.setattr(f"{module}.{attribute}", stand_in)
-    command = load_command(row)
+    function.name = name  # type: ignore[attr-defined]
+    return function
 
-    @given(words_for(items))
-    def compare(words: list[str]) -> None:
-        quick = parse(items, words)
+
+def compare(
+    command: Any, lines: st.SearchStrategy[list[str]], target: Any, received: list[object]
+) -> None:
+    """Let Typer run what the small parser takes."""
+
+    @given(lines)
+    def run(words: list[str]) -> None:
+        function: Any
+        function, rest = target.choose(words) if isinstance(target, Group) else (target, words)
+        quick = None if function is None else parse(items_of(function), rest)
         if quick is None:
             return
         received.clear()
@@ -89,9 +139,9 @@ def test_typer_takes_the_same_words_for_the_same(
             command.main(list(words), prog_name="trace", standalone_mode=False, obj=None)
         except ClickException as error:
             raise AssertionError(f"Typer refuses {words}: {error.format_message()}") from error
-        assert received == [quick], words
+        assert received == [(function.name, quick)], words
 
-    compare()
+    run()
 
 
 def test_joined_options_keep_their_order() -> None:

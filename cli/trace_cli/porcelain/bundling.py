@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
 
-import typer
-
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.completing import revisions
-from trace_cli.porcelain.opening import finish, opened
-from trace_cli.porcelain.options import Json, Quiet
+from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint, size
-from trace_cli.runtime import Invocation
+from trace_cli.subcommands import Group
 from trace_store.errors import (
     AlreadyExistsError,
     ConflictError,
     ObjectNotFoundError,
     RepositoryNotFoundError,
 )
-from trace_store.exchange import (
-    BundledRef,
-    BundleReport,
-    ImportedBundle,
-    RefOutcome,
-    create_bundle,
-    import_bundle,
-    list_bundle,
-    verify_bundle,
-)
+from trace_store.exchange import create_bundle, import_bundle, list_bundle, verify_bundle
 from trace_store.exchange import importing as outcomes
-from trace_store.oid import ObjectId
 from trace_store.store import Store, find
 
-app = typer.Typer(
-    help="Share branches, tags and sessions as one file.",
-    no_args_is_help=False,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.exchange import BundledRef, BundleReport, ImportedBundle, RefOutcome
+    from trace_store.oid import ObjectId
 
 STREAM = "-"
 _SAYINGS = {
@@ -54,42 +41,42 @@ _SAYINGS = {
     outcomes.KEPT: ("kept: it stands elsewhere here", "yellow"),
 }
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="The bundle; - is standard input.")]
+FILE = Argument("FILE", "file", "The bundle; - is standard input")
 
 
-@app.command("create")
+@takes(
+    Argument("FILE", "file", "The bundle to write; - is standard output"),
+    Argument(
+        "REV...",
+        "words",
+        "Branches, tags, sessions by their id, or A..B; HEAD's branch if not given",
+        ANY,
+        completes="COMMIT",
+    ),
+    Option("--all", "everything", "Every ref, but for what is in the trash"),
+    Option("--trash", "trash", "With --all: the trash too"),
+    Option(
+        "--since", "since", "Leave out what this leads to; the receiver has it", "REV", many=True
+    ),
+    Option("--force", "force", "Overwrite FILE when it is there already"),
+    Option(
+        "--level", "level", "How hard to compress", "N", number=True, least=1, most=19, default=9
+    ),
+    JSON,
+    QUIET,
+)
 def create(
-    ctx: typer.Context,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The bundle to write; - is standard output.")
-    ],
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="REV...",
-            help="Branches, tags, sessions by their id, or A..B; HEAD's branch if not given.",
-            show_default=False,
-            autocompletion=revisions,
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every ref, but for what is in the trash.")
-    ] = False,
-    trash: Annotated[bool, typer.Option("--trash", help="With --all: the trash too.")] = False,
-    since: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--since", metavar="REV", help="Leave out what this leads to; the receiver has it."
-        ),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite FILE when it is there already.")
-    ] = False,
-    level: Annotated[
-        int, typer.Option("--level", metavar="N", min=1, max=19, help="How hard to compress.")
-    ] = 9,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation,
+    *,
+    file: str,
+    words: list[str],
+    everything: bool,
+    trash: bool,
+    since: list[str],
+    force: bool,
+    level: int,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Write refs and all they lead to into one file.
 
@@ -100,7 +87,6 @@ def create(
         trace bundle create - main | ssh host 'cd project && trace bundle import -'
         trace bundle create week.bundle --all --since 'main@{7 days ago}'
     """
-    invocation: Invocation = ctx.obj
     stream = file == STREAM
     if stream and invocation.terminal:
         raise usage_error("a bundle is not for a terminal", "send it to a file or a program")
@@ -109,15 +95,15 @@ def create(
     if trash and not everything:
         raise usage_error("--trash goes with --all")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(ctx.obj, quiet=quiet) as repo, _advised():
+    with opened_store(invocation, quiet=quiet) as store, _advised():
         try:
             report = create_bundle(
-                repo.store,
+                store,
                 invocation.write if stream else file,
-                words or (),
+                words,
                 everything=everything,
                 trash=trash,
-                since=since or (),
+                since=since,
                 overwrite=force,
                 level=level,
                 progress=lambda done, whole: progress.tell(file, done, whole),
@@ -136,14 +122,13 @@ def create(
         say(f"it builds upon {_named(report.prerequisites)}")
 
 
-@app.command("verify")
-def verify(ctx: typer.Context, file: File, as_json: Json = False, quiet: Quiet = False) -> None:
+@takes(FILE, JSON, QUIET)
+def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> None:
     """Read a bundle to its end and hash everything again.
 
     In a repository it is also looked whether what the bundle builds upon is there; if not, the exit code is 4. A bundle
     that is damaged gives 12.
     """
-    invocation: Invocation = ctx.obj
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     store = _store(invocation)
     try:
@@ -168,13 +153,12 @@ def verify(ctx: typer.Context, file: File, as_json: Json = False, quiet: Quiet =
         invocation.line(f"it builds upon {_named(report.prerequisites)}: {here}")
 
 
-@app.command("list")
-def list_(ctx: typer.Context, file: File, as_json: Json = False) -> None:
+@takes(FILE, JSON)
+def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
     """List the refs of a bundle: a line for each tip, its id and the ref's name.
 
     Only the beginning of the bundle is read.
     """
-    invocation: Invocation = ctx.obj
     header = list_bundle(_source(invocation, file))
     if as_json:
         record = {
@@ -190,39 +174,39 @@ def list_(ctx: typer.Context, file: File, as_json: Json = False) -> None:
             invocation.line(f"{tip} {safe(ref.name)}")
 
 
-@app.command("import")
-def import_(
-    ctx: typer.Context,
-    file: File,
-    prefix: Annotated[
-        str,
-        typer.Option(
-            "--as", metavar="PREFIX", help="Import main as PREFIX/main, and so every ref."
-        ),
-    ] = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@takes(
+    FILE,
+    Option(
+        "--as",
+        "prefix",
+        "Import main as PREFIX/main, and so every ref",
+        "PREFIX",
+        default="",
+        completes="none",
+    ),
+    JSON,
+    QUIET,
+)
+def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, quiet: bool) -> None:
     """Take the objects and refs of a bundle into this repository.
 
     Everything is checked before anything is stored, and nothing is ever moved back: refs are made, branches go forward,
     and a branch that went on here too has two tips afterwards. A tag that stands elsewhere here is kept, and the exit
     code is 3. Importing again adds nothing. When HEAD has no commit yet it goes to the bundle's branch.
     """
-    invocation: Invocation = ctx.obj
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(ctx.obj, quiet=quiet) as repo, _advised():
+    with opened_store(invocation, quiet=quiet) as store, _advised():
         try:
             report = import_bundle(
-                repo.store,
+                store,
                 _source(invocation, file),
                 prefix=prefix,
-                author=repo.author,
+                author=invocation.environment.author,
                 progress=lambda done, whole: progress.tell(file, done, whole),
             )
         finally:
             progress.clear()
-        finish(repo.store, quiet=quiet)
+        finish(store, quiet=quiet)
     if as_json:
         write_record(invocation, _imported_record(file, report))
     elif not quiet:
@@ -339,3 +323,9 @@ def _at(each: RefOutcome) -> str:
     if each.outcome in (outcomes.UNCHANGED, outcomes.BEHIND):
         return ""
     return ", " + ", ".join(tip.short() for tip in each.theirs)
+
+
+GROUP = Group(
+    "Share branches, tags and sessions as one file.",
+    {"create": create, "verify": verify, "list": list_, "import": import_},
+)

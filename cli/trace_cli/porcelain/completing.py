@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from shlex import quote
-from typing import Any
 
 from trace_cli.render.escape import one_line
 from trace_store.context.render import RENDERERS
@@ -105,15 +104,20 @@ def _opened() -> Store:
     return Store.open(find(os.getcwd(), Environment.read()))
 
 
-COMPLETED: dict[str, Callable[[str], Any]] = {
-    "ADDRESS": addresses,
-    "BRANCH": branches,
-    "COMMIT": revisions,
-    "OBJECT": revisions_and_addresses,
-    "PREFIX": refs,
-    "REF": refs,
-    "REF NEW OLD": refs,
-    "RENDERER": one_of(RENDERERS),
-    "REVISION": revisions_and_addresses,
+renderers = one_of(RENDERERS)
+_HERE = "trace_cli.porcelain.completing"
+COMPLETED: dict[str, str] = {
+    "ADDRESS": f"{_HERE}:addresses",
+    "BRANCH": f"{_HERE}:branches",
+    "COMMIT": f"{_HERE}:revisions",
+    "EXPORTED": "trace_cli.porcelain.exporting:forms",
+    "IMPORTED": "trace_cli.porcelain.importing:formats_of",
+    "OBJECT": f"{_HERE}:revisions_and_addresses",
+    "PREFIX": f"{_HERE}:refs",
+    "PROVIDER": "trace_cli.porcelain.repairing:providers",
+    "REF": f"{_HERE}:refs",
+    "REF NEW OLD": f"{_HERE}:refs",
+    "RENDERER": f"{_HERE}:renderers",
+    "REVISION": f"{_HERE}:revisions_and_addresses",
 }
-"""What completes arguments and options, by what their declarations say."""
+"""What completes arguments and options, by what their declarations say; imported when it does."""

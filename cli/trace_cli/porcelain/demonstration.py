@@ -10,21 +10,24 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from typing import Annotated
-
-import typer
 
 import trace_store
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.render.escape import safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import paint
-from trace_cli.runtime import Invocation
 from trace_store.errors import StorageError
 from trace_store.layout import DIRECTORY_NAME
-from trace_store.objects.parts import Part, ToolResult
+from trace_store.objects.parts import ToolResult
 from trace_store.repo import Repo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.objects.parts import Part
 
 SAMPLE = os.path.join(os.path.dirname(trace_store.__file__), "samples", "claude-code.jsonl")
 SESSION = "session.jsonl"
@@ -39,17 +42,11 @@ NEXT = (
 )
 
 
-def demo(
-    ctx: typer.Context,
-    folder: Annotated[
-        str | None,
-        typer.Argument(metavar="FOLDER", help="An empty folder; a temporary one if not given."),
-    ] = None,
-    sample: Annotated[
-        bool,
-        typer.Option("--sample", help="Print the transcript, and do nothing with it."),
-    ] = False,
-) -> None:
+@takes(
+    Argument("FOLDER", "folder", "An empty folder; a temporary one if not given", OPTIONAL),
+    Option("--sample", "sample", "Print the transcript, and do nothing with it"),
+)
+def demo(invocation: Invocation, *, folder: str | None, sample: bool) -> None:
     """See the main job done on a sample transcript.
 
     Imports a packaged transcript, looks at it, shortens it, and compiles the request. The folder stays, to try things
@@ -58,7 +55,6 @@ def demo(
         trace demo
         trace demo --sample > session.jsonl
     """
-    invocation: Invocation = ctx.obj
     if sample:
         if folder is not None:
             raise usage_error("--sample needs no folder: the transcript goes to standard output")

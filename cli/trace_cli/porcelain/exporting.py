@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
 
-import typer
-
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.completing import revisions
 from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
-from trace_cli.porcelain.opening import is_revision, opened
-from trace_cli.porcelain.options import Json
+from trace_cli.porcelain.opening import JSON, is_revision, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_data, write_record
 from trace_cli.render.tables import counted, size
-from trace_cli.runtime import Invocation
 from trace_store.errors import AlreadyExistsError, RenderError
-from trace_store.exporters import Exported, ExportSession, Loss, Writer, read_session
+from trace_store.exporters import Exported, Loss, read_session
 from trace_store.exporters.registry import WRITERS, writer_named, writer_names
 from trace_store.exporters.saving import save_file
 from trace_store.files import Disk
-from trace_store.repo import Repo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.exporters import ExportSession, Writer
+    from trace_store.store import Store
 
 
 def forms(incomplete: str) -> list[str]:
@@ -31,68 +33,52 @@ def forms(incomplete: str) -> list[str]:
     return [name for name in writer_names() if name.startswith(incomplete)]
 
 
+@takes(
+    Argument(
+        "SESSION",
+        "revision",
+        "A session's id or the beginning of it, a branch, or any revision",
+        OPTIONAL,
+        default="HEAD",
+        completes="COMMIT",
+    ),
+    Option(
+        "-f --format",
+        "form",
+        f"One of {', '.join(sorted(WRITERS))}; told from FILE if not given",
+        "FORMAT",
+        completes="EXPORTED",
+    ),
+    Option(
+        "--native", "native", "Give back the file that the session was imported from, byte for byte"
+    ),
+    Option("--all", "everything", "With --native: every file, into the folder of -o"),
+    Option("--file", "file", "With --native: which of several files", "ID", default=""),
+    Option("-o --output", "output", "Write to FILE; in a folder, under a name of its own", "FILE"),
+    Option("--at", "at", "A revision, or a time: the session as it was then", "WHEN", default=""),
+    Option(
+        "--hidden",
+        "hidden",
+        "Show too what the model is not shown: replaced, removed, skipped messages",
+    ),
+    Option("--strict", "strict", "Write nothing when anything would be lost"),
+    Option("--force", "force", "Overwrite FILE when it is there already"),
+    JSON,
+)
 def export(
-    ctx: typer.Context,
-    revision: Annotated[
-        str,
-        typer.Argument(
-            metavar="SESSION",
-            help="A session's id or the beginning of it, a branch, or any revision.",
-            autocompletion=revisions,
-        ),
-    ] = "HEAD",
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "-f",
-            "--format",
-            metavar="FORMAT",
-            help=f"One of {', '.join(sorted(WRITERS))}; told from FILE if not given.",
-            autocompletion=forms,
-        ),
-    ] = None,
-    native: Annotated[
-        bool,
-        typer.Option(
-            "--native", help="Give back the file that the session was imported from, byte for byte."
-        ),
-    ] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="With --native: every file, into the folder of -o.")
-    ] = False,
-    file: Annotated[
-        str,
-        typer.Option("--file", metavar="ID", help="With --native: which of several files."),
-    ] = "",
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write to FILE; in a folder, under a name of its own.",
-        ),
-    ] = None,
-    at: Annotated[
-        str,
-        typer.Option(
-            "--at", metavar="WHEN", help="A revision, or a time: the session as it was then."
-        ),
-    ] = "",
-    hidden: Annotated[
-        bool,
-        typer.Option(
-            "--hidden",
-            help="Show too what the model is not shown: replaced, removed, skipped messages.",
-        ),
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Write nothing when anything would be lost.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite FILE when it is there already.")
-    ] = False,
-    as_json: Json = False,
+    invocation: Invocation,
+    *,
+    revision: str,
+    form: str | None,
+    native: bool,
+    everything: bool,
+    file: str,
+    output: str | None,
+    at: str,
+    hidden: bool,
+    strict: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write a session to a file.
 
@@ -109,7 +95,6 @@ def export(
         trace export 062a8bdd --format markdown | less
         trace export --native 062a8bdd > session.jsonl
     """
-    invocation: Invocation = ctx.obj
     to_file = output not in (None, "-")
     if as_json and output == "-":
         raise usage_error("the report and the session cannot both go to standard output")
@@ -121,8 +106,7 @@ def export(
             raise usage_error(
                 "--native goes with --all or --file, and without --format, --at, --hidden"
             )
-        with opened(ctx.obj) as repo:
-            store = repo.store
+        with opened_store(invocation) as store:
             if everything:
                 give_back_all(invocation, store, output, force=force, as_json=as_json)
                 return
@@ -137,8 +121,8 @@ def export(
     writer = writer_named(name)
     if hidden and not getattr(writer, "SHOWS_HIDDEN", False):
         raise usage_error(f"{name} has no place for what the model is not shown")
-    with opened(ctx.obj) as repo:
-        session = _session(repo, revision, at, hidden=hidden)
+    with opened_store(invocation) as store:
+        session = _session(store, revision, at, hidden=hidden)
         if not session.turns and not getattr(writer, "SHOWS_HIDDEN", False):
             raise RenderError(
                 f"{one_line(session.id)} has no messages that {name} could hold",
@@ -176,12 +160,12 @@ def _form_of(output: str | None) -> str:
     return found[0]
 
 
-def _session(repo: Repo, revision: str, at: str, *, hidden: bool) -> ExportSession:
-    if at and is_revision(repo.store, at):
+def _session(store: Store, revision: str, at: str, *, hidden: bool) -> ExportSession:
+    if at and is_revision(store, at):
         if revision not in ("HEAD", "@"):
             raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
         revision, at = at, ""
-    return read_session(repo.store, revision, at=at, hidden=hidden, contexts=repo.contexts)
+    return read_session(store, revision, at=at, hidden=hidden)
 
 
 def _tell(

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated
-
-import typer
-
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.completing import branches
-from trace_cli.porcelain.opening import finish, opened
-from trace_cli.porcelain.options import Json, Quiet
+from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
-from trace_cli.runtime import Invocation
 from trace_store.errors import NotFoundError, TraceError
 from trace_store.files import Disk
-from trace_store.importers import FileReport, ImportReport, import_paths, project_histories
+from trace_store.importers import import_paths, project_histories
 from trace_store.importers.registry import OWN, format_named, formats
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_cli.runtime import Invocation
+    from trace_store.importers import FileReport, ImportReport
 
 
 def formats_of(incomplete: str) -> list[str]:
@@ -35,49 +35,40 @@ NAMED_SKIPS = 5
 """How many skipped records of a file are named for people; --json names more."""
 
 
+@takes(
+    Argument("PATH...", "paths", "Transcripts, or folders with them; - is standard input", ANY),
+    Option(
+        "--format",
+        "form",
+        f"{', '.join(sorted(own.NAME for own in OWN))}; told from each file if not given",
+        "FORMAT",
+        completes="IMPORTED",
+    ),
+    Option("--onto", "onto", "Append to this branch, and make none", "BRANCH"),
+    Option(
+        "--source",
+        "source",
+        "Keep what messages do not carry of each record",
+        off="--no-source",
+    ),
+    Option(
+        "--all",
+        "everything",
+        "Import this project's sessions from the usual place of each program, or of --format's",
+    ),
+    JSON,
+    QUIET,
+)
 def import_(
-    ctx: typer.Context,
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH...",
-            help="Transcripts, or folders with them; - is standard input.",
-            show_default=False,
-        ),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help=f"{', '.join(sorted(own.NAME for own in OWN))}; told from each file if not given.",
-            autocompletion=formats_of,
-        ),
-    ] = None,
-    onto: Annotated[
-        str | None,
-        typer.Option(
-            "--onto",
-            metavar="BRANCH",
-            help="Append to this branch, and make none.",
-            autocompletion=branches,
-        ),
-    ] = None,
-    source: Annotated[
-        bool,
-        typer.Option(
-            "--source/--no-source", help="Keep what messages do not carry of each record."
-        ),
-    ] = True,
-    everything: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help="Import this project's sessions from the usual place of each program, or of --format's.",
-        ),
-    ] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation,
+    *,
+    paths: list[str],
+    form: str | None,
+    onto: str | None,
+    source: bool,
+    everything: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Import transcripts of agent runs.
 
@@ -89,17 +80,15 @@ def import_(
         trace import session.jsonl
         trace import --all
     """
-    invocation: Invocation = ctx.obj
-    chosen = list(paths or ())
-    with opened(ctx.obj, quiet=quiet) as repo:
+    with opened_store(invocation, quiet=quiet) as store:
         found = _usual_places(invocation, form) if everything else []
-        if not chosen and not found:
+        if not paths and not found:
             raise usage_error("nothing to import", "name transcripts, or give --all")
         progress = Progress(invocation, shown=invocation.interactive and not quiet)
         try:
             report = import_paths(
-                repo.store,
-                chosen,
+                store,
+                paths,
                 format=form,
                 onto=onto,
                 source=source,
@@ -109,7 +98,7 @@ def import_(
             )
         finally:
             progress.clear()
-            finish(repo.store, quiet=quiet)
+            finish(store, quiet=quiet)
     if as_json and not quiet:
         write_record(invocation, report.as_map())
     elif not quiet:

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from typing import Annotated, Any
-
-import typer
-
-from trace_cli.porcelain.opening import opened
-from trace_cli.porcelain.options import Json
+from trace_cli.arguments import Option, takes
+from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
-from trace_cli.runtime import Invocation
-from trace_store.maintenance.measuring import Amount, Measure, Part, measure
+from trace_store.maintenance.measuring import measure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.maintenance.measuring import Amount, Measure, Part
+
+SESSION, BRANCH, KIND = "session", "branch", "kind"
 
 
-class By(StrEnum):
-    """What is listed."""
-
-    SESSION = "session"
-    BRANCH = "branch"
-    KIND = "kind"
-
-
-def du(
-    ctx: typer.Context,
-    by: Annotated[By, typer.Option("--by", help="What to list.")] = By.SESSION,
-    as_json: Json = False,
-) -> None:
+@takes(
+    Option("--by", "by", "What to list", "WHAT", default=SESSION, choices=(SESSION, BRANCH, KIND)),
+    JSON,
+)
+def du(invocation: Invocation, *, by: str, as_json: bool) -> None:
     """Show what takes how much space.
 
     First the whole: the files that sessions were imported from, the objects that they became, and what these take on
@@ -39,15 +34,14 @@ def du(
         trace du
         trace du --by branch
     """
-    invocation: Invocation = ctx.obj
-    with opened(ctx.obj) as repo:
-        found = measure(repo.store)
+    with opened_store(invocation) as store:
+        found = measure(store)
     if as_json:
         write_record(invocation, _record(found))
         return
     for line in _summary(found):
         invocation.line(line)
-    header, rows = _kinds(found) if by is By.KIND else _parts(found, by)
+    header, rows = _kinds(found) if by == KIND else _parts(found, by)
     if rows:
         invocation.line()
         for line in table(invocation, header, rows, RIGHT * (len(header) - 1) + LEFT):
@@ -76,8 +70,8 @@ def _summary(found: Measure) -> list[str]:
     return lines
 
 
-def _parts(found: Measure, by: By) -> tuple[list[str], list[list[str]]]:
-    parts = found.sessions if by is By.SESSION else found.branches
+def _parts(found: Measure, by: str) -> tuple[list[str], list[list[str]]]:
+    parts = found.sessions if by == SESSION else found.branches
     header = ["FILES", "OBJECTS", "DISK", "OWN", by.upper()]
     rows = []
     for part in sorted(parts, key=lambda part: (-part.whole.disk, part.name)):
@@ -90,7 +84,7 @@ def _parts(found: Measure, by: By) -> tuple[list[str], list[list[str]]]:
                 one_line(part.name, 120),
             ]
         )
-    if by is By.SESSION:
+    if by == SESSION:
         return header, rows
     return header[1:], [row[1:] for row in rows]
 

@@ -3,74 +3,82 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Annotated, Any
 
-import typer
-
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
-from trace_cli.porcelain.completing import one_of, revisions
-from trace_cli.porcelain.importing import formats_of, show_report
-from trace_cli.porcelain.opening import finish, opened
-from trace_cli.porcelain.options import Json, Quiet
+from trace_cli.porcelain.importing import show_report
+from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted, number, paint
-from trace_cli.runtime import Invocation
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.mending import PROVIDERS, Fault
+from trace_store.context.mending import PROVIDERS
 from trace_store.exporters.session import find_branch
-from trace_store.history.repairing import BROKEN, REPAIRED, SOUND, RepairReport
+from trace_store.history.repairing import BROKEN, REPAIRED, SOUND
 from trace_store.history.repairing import repair as repair_context
-from trace_store.importers import FileReport, import_paths
+from trace_store.importers import import_paths
 from trace_store.store import Store
 
-Found = tuple[RepairReport, FileReport | None]
-"""What became of a branch, and the file that it was imported from by the same command."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.context.mending import Fault
+    from trace_store.history.repairing import RepairReport
+    from trace_store.importers import FileReport
+
+    Found = tuple[RepairReport, FileReport | None]
+    """What became of a branch, and the file that it was imported from by the same command."""
 
 
+def providers(incomplete: str) -> list[str]:
+    """Complete the name of a provider."""
+    return [name for name in PROVIDERS if name.startswith(incomplete)]
+
+
+@takes(
+    Argument(
+        "SESSION",
+        "session",
+        "A branch, a session's id, or the beginning of one; HEAD if not given",
+        OPTIONAL,
+        completes="COMMIT",
+    ),
+    Option("--file", "file", "Import this transcript first, and repair it", "FILE"),
+    Option(
+        "--format",
+        "form",
+        "The format of FILE; told from its content if not given",
+        "FORMAT",
+        completes="IMPORTED",
+    ),
+    Option(
+        "--provider",
+        "provider",
+        f"Only what NAME would refuse: {', '.join(PROVIDERS)}",
+        "NAME",
+        many=True,
+        completes="PROVIDER",
+    ),
+    Option("-n --dry-run", "dry_run", "Write nothing; exit 7 when something is wrong"),
+    Option("--in-place", "in_place", "Put the commit on the branch itself"),
+    JSON,
+    QUIET,
+)
 def repair(
-    ctx: typer.Context,
-    session: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SESSION",
-            help="A branch, a session's id, or the beginning of one; HEAD if not given.",
-            show_default=False,
-            autocompletion=revisions,
-        ),
-    ] = None,
-    file: Annotated[
-        str | None,
-        typer.Option("--file", metavar="FILE", help="Import this transcript first, and repair it."),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="The format of FILE; told from its content if not given.",
-            autocompletion=formats_of,
-        ),
-    ] = None,
-    provider: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--provider",
-            metavar="NAME",
-            help=f"Only what NAME would refuse: {', '.join(PROVIDERS)}.",
-            autocompletion=one_of(PROVIDERS),
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="Write nothing; exit 7 when something is wrong.")
-    ] = False,
-    in_place: Annotated[
-        bool, typer.Option("--in-place", help="Put the commit on the branch itself.")
-    ] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation,
+    *,
+    session: str | None,
+    file: str | None,
+    form: str | None,
+    provider: list[str],
+    dry_run: bool,
+    in_place: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Find what a provider would refuse, and make a sound branch beside the broken one.
 
@@ -84,8 +92,7 @@ def repair(
         trace repair 5f0c2a54
         trace repair --dry-run --file session.jsonl
     """
-    invocation: Invocation = ctx.obj
-    chosen = tuple(provider or ())
+    chosen = tuple(provider)
     if file is not None and session is not None:
         raise usage_error("--file names what to repair; leave SESSION out")
     if form is not None and file is None:
@@ -97,21 +104,21 @@ def repair(
             files = _imported(invocation, store, file, form, silent=as_json or quiet)
             found = _each_branch(store, files, chosen, dry_run=True)
         return _tell(invocation, found, as_json=as_json, quiet=quiet)
-    with opened(ctx.obj, quiet=quiet) as repo:
+    with opened_store(invocation, quiet=quiet) as store:
         if file is not None:
-            files = _imported(invocation, repo.store, file, form, silent=as_json or quiet)
-            found = _each_branch(repo.store, files, chosen, in_place=in_place)
+            files = _imported(invocation, store, file, form, silent=as_json or quiet)
+            found = _each_branch(store, files, chosen, in_place=in_place)
         else:
             report = repair_context(
-                repo.contexts,
-                _revision(repo.store, session or "HEAD"),
+                ContextCompiler(store),
+                _revision(store, session or "HEAD"),
                 providers=chosen,
                 in_place=in_place,
                 dry_run=dry_run,
             )
             found = [(report, None)]
         if not dry_run:
-            finish(repo.store, quiet=quiet)
+            finish(store, quiet=quiet)
     return _tell(invocation, found, as_json=as_json, quiet=quiet)
 
 

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
-
-import typer
 from typer._completion_shared import get_completion_script
 
-from trace_cli.runtime import Invocation
+from trace_cli.arguments import Argument, takes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
 
 PROGRAM = "trace"
 
 
-class Shell(StrEnum):
-    """Shells that are known."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-def completion(
-    ctx: typer.Context,
-    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
-) -> None:
+@takes(Argument("SHELL", "shell", "bash, zsh or fish", choices=("bash", "zsh", "fish")))
+def completion(invocation: Invocation, *, shell: str) -> None:
     """Print the script by which a shell completes.
 
     Put one of these lines where your shell begins: `~/.bashrc`, `~/.zshrc` (behind `compinit`),
@@ -35,7 +25,6 @@ def completion(
         eval "$(trace completion zsh)"
         trace completion fish | source
     """
-    invocation: Invocation = ctx.obj
     variable = f"_{PROGRAM.upper()}_COMPLETE"
     script = get_completion_script(prog_name=PROGRAM, complete_var=variable, shell=shell)
     invocation.line(script.strip())

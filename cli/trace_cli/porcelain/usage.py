@@ -2,85 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
-
-import typer
-
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import opened, recorded
-from trace_cli.porcelain.options import Json, Message, Quiet
+from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, opened_store, recorded
 from trace_cli.porcelain.reading import parsed_json
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, number, table
-from trace_cli.runtime import Invocation
+from trace_cli.subcommands import Group
 from trace_store.errors import UnreadableInputError
-from trace_store.history.draft import Draft
+from trace_store.history.walk import log
 from trace_store.objects.operations import USAGE
 from trace_store.revision import resolve_commit
-from trace_store.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.history.draft import Draft
+    from trace_store.store import Store
 
 HELP = """Record or show what providers reported.
 
 Without a subcommand the latest reports are listed."""
 COUNTS = ("input_total", "cache_read", "cache_write", "output_total", "reasoning")
-
-app = typer.Typer(
-    help=HELP, invoke_without_command=True, rich_markup_mode=None, add_completion=False
+DEFAULT_LIMIT = 20
+LIMIT = Option(
+    "-n --max-count",
+    "limit",
+    f"At most so many reports, not {DEFAULT_LIMIT}",
+    "N",
+    number=True,
 )
 
 
-DEFAULT_LIMIT = 20
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        "-n",
-        "--max-count",
-        metavar="N",
-        min=0,
-        help=f"At most so many reports, not {DEFAULT_LIMIT}.",
-    ),
-]
-
-
-@app.callback()
-def usage(ctx: typer.Context, limit: Limit = None, as_json: Json = False) -> None:
+@takes(LIMIT, JSON)
+def usage(invocation: Invocation, *, limit: int | None, as_json: bool) -> None:
     """List the latest reports when no subcommand is given."""
-    if ctx.invoked_subcommand is None:
-        _show(ctx, "HEAD", limit, as_json=as_json)
-    elif as_json or limit is not None:
-        given = "--json" if as_json else "-n"
-        raise usage_error(f"{given} stands behind {ctx.invoked_subcommand}")
+    show(invocation, revision="HEAD", limit=limit, as_json=as_json)
 
 
-@app.command("record")
+@takes(
+    Argument("JSON", "report", "The report; - or nothing reads standard input", OPTIONAL),
+    Option("--model", "model", "The model that answered", "MODEL", default=""),
+    Option(
+        "--about",
+        "about",
+        "The commit whose context was sent; HEAD's if not given",
+        "REVISION",
+        default="",
+    ),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
 def record(
-    ctx: typer.Context,
-    report: Annotated[
-        str | None,
-        typer.Argument(metavar="JSON", help="The report; - or nothing reads standard input."),
-    ] = None,
-    model: Annotated[
-        str, typer.Option("--model", metavar="MODEL", help="The model that answered.")
-    ] = "",
-    about: Annotated[
-        str,
-        typer.Option(
-            "--about",
-            metavar="REVISION",
-            help="The commit whose context was sent; HEAD's if not given.",
-        ),
-    ] = "",
-    message: Message = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    invocation: Invocation,
+    *,
+    report: str | None,
+    model: str,
+    about: str,
+    message: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Record a report: the usage dictionary of a response, or the response itself.
 
     The shapes of OpenAI, Anthropic and Gemini are known, and brought to one normal form.
     """
-    invocation: Invocation = ctx.obj
     if report in (None, "-") and invocation.waits_for_keyboard:
         raise usage_error("there is no report to record", "give JSON, or pipe it in")
     name = "standard input" if report in (None, "-") else "the report"
@@ -97,29 +88,22 @@ def record(
         sent = resolve_commit(store, about) if about else None
         draft.record_usage(fields, model=model, about=sent)
 
-    recorded(ctx.obj, add, message=message, as_json=as_json, quiet=quiet)
+    recorded(invocation, add, message=message, as_json=as_json, quiet=quiet)
 
 
-@app.command("show")
-def show(
-    ctx: typer.Context,
-    revision: Annotated[
-        str, typer.Argument(metavar="REVISION", help="Start from this commit.")
-    ] = "HEAD",
-    limit: Limit = None,
-    as_json: Json = False,
-) -> None:
+@takes(
+    Argument("REVISION", "revision", "Start from this commit", OPTIONAL, default="HEAD"),
+    LIMIT,
+    JSON,
+)
+def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: bool) -> None:
     """List reports, newest first, in the normal form, in tokens."""
-    _show(ctx, revision, limit, as_json=as_json)
-
-
-def _show(ctx: typer.Context, revision: str, limit: int | None, *, as_json: bool) -> None:
-    invocation: Invocation = ctx.obj
     limit = DEFAULT_LIMIT if limit is None else limit
     rows: list[tuple[str, ...]] = []
-    with opened(ctx.obj) as repo:
-        for entry in repo.log(revision):
-            for operation in entry.commit.operations:
+    with opened_store(invocation) as store:
+        for entry in log(store, revision):
+            # What a commit does is in the table; few have to be read.
+            for operation in entry.commit.operations if USAGE in entry.operations else ():
                 if operation.name != USAGE or len(rows) >= limit:
                     continue
                 record = _record(entry.oid.hex(), entry.commit.parents, operation.fields)
@@ -152,3 +136,6 @@ def _row(record: Mapping[str, Any]) -> tuple[str, ...]:
     counts = (number(value) if isinstance(value := record.get(n), int) else "-" for n in COUNTS)
     model = one_line(str(record.get("model") or record.get("source") or ""), 40)
     return record["commit"][:12], (record["about"] or "-")[:12], model, *counts
+
+
+GROUP = Group(HELP, {"record": record, "show": show}, bare=usage)
