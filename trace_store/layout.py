@@ -24,6 +24,12 @@ IGNORED = (
 )
 ATTRIBUTES = "* -text -diff\n"
 
+CONFIG_NAME = "config"
+DIRECTORIES = frozenset(
+    ("objects", "refs", "journal", "logs", "index", "cache", "tmp", "locks", "local")
+)
+"""What may stand directly in a repository's directory, if anything of that name does, is a directory."""
+
 PACK_SUFFIX = ".pack"
 INDEX_SUFFIX = ".idx"
 _LONGEST_INDEX_NAME = 200
@@ -57,41 +63,29 @@ class Layout:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self.config_file = os.path.join(root, "config")
-        self.head_file = os.path.join(root, "HEAD")
-        self.ignore_file = os.path.join(root, ".gitignore")
-        self.attributes_file = os.path.join(root, ".gitattributes")
-        self.objects_dir = os.path.join(root, "objects")
-        self.pack_dir = os.path.join(self.objects_dir, "pack")
-        self.refs_dir = os.path.join(root, "refs")
-        self.journal_dir = os.path.join(root, "journal")
-        self.logs_dir = os.path.join(root, "logs")
-        self.index_dir = os.path.join(root, "index")
-        self.commit_table_file = os.path.join(self.index_dir, "commits.table")
-        self.commit_lines_file = os.path.join(self.index_dir, "commits.lines")
-        self.commit_text_file = os.path.join(self.index_dir, "commits.text")
-        self.cache_dir = os.path.join(root, "cache")
-        self.tmp_dir = os.path.join(root, "tmp")
-        self.locks_dir = os.path.join(root, "locks")
-        self.local_dir = os.path.join(root, "local")
-        self.published_file = os.path.join(self.local_dir, "published")
+        # Put together here, since a store is opened by every command and joins of paths take long.
+        here, sep = os.path.join(root, ""), os.sep
+        self.config_file = here + CONFIG_NAME
+        self.head_file = here + "HEAD"
+        self.ignore_file = here + ".gitignore"
+        self.attributes_file = here + ".gitattributes"
+        self.objects_dir = here + "objects"
+        self.pack_dir = self.objects_dir + sep + "pack"
+        self.refs_dir = here + "refs"
+        self.journal_dir = here + "journal"
+        self.logs_dir = here + "logs"
+        self.index_dir = here + "index"
+        self.commit_table_file = self.index_dir + sep + "commits.table"
+        self.commit_lines_file = self.index_dir + sep + "commits.lines"
+        self.commit_text_file = self.index_dir + sep + "commits.text"
+        self.cache_dir = here + "cache"
+        self.tmp_dir = here + "tmp"
+        self.locks_dir = here + "locks"
+        self.local_dir = here + "local"
+        self.published_file = self.local_dir + sep + "published"
 
     def __repr__(self) -> str:
         return f"Layout({self.root!r})"
-
-    def directories(self) -> tuple[str, ...]:
-        """Return the directories that may stand directly under the root; each is made when it is needed."""
-        return (
-            self.objects_dir,
-            self.refs_dir,
-            self.journal_dir,
-            self.logs_dir,
-            self.index_dir,
-            self.cache_dir,
-            self.tmp_dir,
-            self.locks_dir,
-            self.local_dir,
-        )
 
     def journal_file(self, number: int) -> str:
         """Return the path of journal `number`."""

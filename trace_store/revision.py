@@ -96,38 +96,37 @@ def resolve(store: Store, text: str) -> ObjectId:
     return oid
 
 
-def resolve_commit(store: Store, revision: str | bytes) -> ObjectId:
+def resolve_commit(
+    store: Store, revision: str | bytes, commits: commit_table.Commits | None = None
+) -> ObjectId:
     """Return the id of the commit that a revision names, through tags.
+
+    With `commits`, an id among the newest of their table is not read to see that it is a commit's.
 
     Raises:
         As `resolve`; and RevisionNotFoundError when it names an object of another kind.
     """
     if isinstance(revision, bytes):
-        return _peel(store, ObjectId(revision), ObjectId(revision).hex())
-    if (whole := _whole(store, revision)) is not None:
-        return _peel(store, whole, revision)
-    base, suffixes = _split(revision)
-    if not suffixes and is_prefix(base) and branch_of(store, base) is None:
-        return _peel(store, _id(store, base, commits=True), revision)
-    return _peel(store, resolve(store, revision), revision)
+        return _peel(store, ObjectId(revision), revision.hex(), commits)
+    if (oid := _whole(store, revision)) is None:
+        base, suffixes = _split(revision)
+        if not suffixes and is_prefix(base) and branch_of(store, base) is None:
+            oid = _id(store, base, commits=True)
+    return _peel(store, oid or resolve(store, revision), revision, commits)
 
 
-def resolve_range(store: Store, text: str) -> Range:
+def resolve_range(store: Store, text: str, commits: commit_table.Commits | None = None) -> Range:
     """Return what a range names; a plain revision is all of its history. An empty side is HEAD.
 
     Raises:
-        As `resolve_commit`.
+        As `resolve_commit`, which also says what `commits` is for.
     """
-    left, dots, right = text.partition("...")
-    if dots:
-        ends = [resolve_commit(store, left or "HEAD"), resolve_commit(store, right or "HEAD")]
-        return Range(ends, [], symmetric=True)
-    left, dots, right = text.partition("..")
-    if dots:
-        return Range(
-            [resolve_commit(store, right or "HEAD")], [resolve_commit(store, left or "HEAD")]
-        )
-    return Range([resolve_commit(store, text)], [])
+    symmetric = "..." in text
+    left, dots, right = text.partition("..." if symmetric else "..")
+    if not dots:
+        return Range([resolve_commit(store, text, commits)], [])
+    first, last = (resolve_commit(store, side or "HEAD", commits) for side in (left, right))
+    return Range([first, last], [], symmetric=True) if symmetric else Range([last], [first])
 
 
 def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
@@ -376,7 +375,11 @@ def _parent(store: Store, oid: ObjectId, number: int, text: str) -> ObjectId:
     return parents[number - 1]
 
 
-def _peel(store: Store, oid: ObjectId, text: str) -> ObjectId:
+def _peel(
+    store: Store, oid: ObjectId, text: str, commits: commit_table.Commits | None = None
+) -> ObjectId:
+    if commits is not None and commits.is_recent(oid):
+        return oid
     data = store.objects.read(oid)
     for _ in range(64):
         kind = kind_of(data)

@@ -52,6 +52,10 @@ class Commits:
             return None
         return self._table.reaching(starts, limit=limit)
 
+    def is_recent(self, oid: bytes) -> bool:
+        """Tell whether an id is known to be that of a commit, since it has one of the newest rows."""
+        return self._table is not None and self._table.is_recent(oid)
+
     def distrust(self) -> None:
         """Give the table up, since it is damaged."""
         if self._table is not None:

@@ -44,7 +44,7 @@ NEAR = 64
 class CommitTable:
     """The table of one repository."""
 
-    __slots__ = ("_column", "_disk", "_objects", "_path", "_store")
+    __slots__ = ("_column", "_disk", "_loaded", "_objects", "_path", "_store")
 
     def __init__(self, disk: Disk, path: str, store_id: str, objects: ObjectReader) -> None:
         """Say where the table is, whose it is, and where its commits come from."""
@@ -53,6 +53,7 @@ class CommitTable:
         self._store = tag_of(store_id)
         self._objects = objects
         self._column = DiskColumn(disk, path)
+        self._loaded: tuple[object, CommitRows] | None = None
 
     def load(self) -> CommitRows | None:
         """Return the rows that the file holds, or None when there is none, or another's, or a damaged one."""
@@ -60,17 +61,30 @@ class CommitTable:
             opened = self._column.current()
             if opened is None:
                 return None
+            known = opened.identity, opened.size()
+            if self._loaded is not None and self._loaded[0] == known:
+                return self._loaded[1]
             generation = decode_header(opened.read(0, HEADER_BYTES), self._store)
-            stored = (opened.size() - HEADER_BYTES) // ROW_BYTES
+            stored = (known[1] - HEADER_BYTES) // ROW_BYTES
             rows = CommitRows(opened, min(stored, MAXIMUM_ROWS), generation)
             if rows.count:
                 rows.row(rows.count - 1)
+            self._loaded = known, rows
             return rows
         except (CorruptIndexError, StorageError):
             return None
 
+    def is_recent(self, oid: bytes) -> bool:
+        """Tell whether a commit has one of the newest rows."""
+        rows = self.load()
+        try:
+            return rows is not None and rows.recent(oid) is not None
+        except CorruptIndexError:
+            return False  # whoever needs the rows finds it damaged, too
+
     def discard(self) -> None:
         """Remove a table that turned out to be damaged."""
+        self._loaded = None
         try:
             self._disk.remove(self._path)
         except StorageError:

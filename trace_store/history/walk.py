@@ -77,7 +77,7 @@ def _ends(
     """Return where a revision or a range starts, and what is left out with its past."""
     if isinstance(revision, ObjectId):
         return [revision], []
-    wanted = resolve_range(store, revision)
+    wanted = resolve_range(store, revision, commits)
     hidden = list(wanted.exclude)
     if wanted.symmetric:
         hidden += commits.merge_bases(*wanted.include)

@@ -12,7 +12,7 @@ import stat
 
 from trace_store.errors import NotFoundError, RepositoryNotFoundError, StateError
 from trace_store.files import Disk
-from trace_store.layout import DIRECTORY_NAME, Layout
+from trace_store.layout import CONFIG_NAME, DIRECTORY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +47,9 @@ def find(
         raise NotFoundError(f"there is no folder {start}", path=start)
     while True:
         path = os.path.join(folder, DIRECTORY_NAME)
-        if disk.stat(path) is not None and _is_repository(disk, path):
-            _check_owner(disk, path)
+        found = disk.stat(path)
+        if found is not None and _is_repository(disk, path):
+            _check_owner(path, found)
             return path
         parent = os.path.dirname(folder)
         if parent == folder or not environment.discovery:
@@ -59,12 +60,11 @@ def find(
 
 
 def _is_repository(disk: Disk, path: str) -> bool:
-    return disk.stat(Layout(path).config_file) is not None
+    return disk.stat(os.path.join(path, CONFIG_NAME)) is not None
 
 
-def _check_owner(disk: Disk, path: str) -> None:
-    found = disk.stat(path)
-    if found is None or not stat.S_ISDIR(found.st_mode):
+def _check_owner(path: str, found: os.stat_result) -> None:
+    if not stat.S_ISDIR(found.st_mode):
         raise StateError(f"{path} is a link; name the directory it leads to", path=path)
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
         raise StateError(f"{path} belongs to another user; name it to use it", path=path)

@@ -7,7 +7,6 @@ make them reachable become durable together.
 from __future__ import annotations
 
 import os
-import stat
 from _thread import RLock
 
 from trace_store import odb, refs
@@ -17,7 +16,7 @@ from trace_store.errors import ClosedError, InvalidInputError, StorageError
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
 from trace_store.journal import Journal
-from trace_store.layout import DIRECTORY_NAME, Layout
+from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, Layout
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.loose import LooseObjects
 from trace_store.odb.packs import Packs
@@ -141,10 +140,10 @@ class Store:
         """
         disk = disk or Disk()
         layout = Layout(os.path.abspath(path))
-        for directory in layout.directories():
-            found = disk.stat(directory)
-            if found is not None and not stat.S_ISDIR(found.st_mode):
-                raise StorageError(f"not a directory: {directory}", path=directory)
+        _, others = disk.scan(layout.root)
+        for name in DIRECTORIES.intersection(others):
+            directory = os.path.join(layout.root, name)
+            raise StorageError(f"not a directory: {directory}", path=directory)
         config = Config.load(disk, layout.config_file)
         return cls(config, clock or SystemClock(), durability, disk, layout, randomness)
 
