@@ -10,6 +10,10 @@ from blake3 import blake3
 
 from trace_store.errors import InvalidInputError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 OID_BYTES = 32
 HEX_CHARACTERS = 64
 MINIMUM_PREFIX = 4
@@ -51,6 +55,19 @@ def hash_object(data: bytes) -> ObjectId:
 def digest(data: bytes | memoryview) -> bytes:
     """Return the 32-byte hash of bytes that are not an object (a file, a prefix chain)."""
     return blake3(data).digest()
+
+
+def joined_digests(pieces: Iterable[bytes]) -> bytes:
+    """Return the 32-byte hashes of many pieces, one after the other."""
+    # One hasher begun anew costs two thirds of one made for each piece, where these are short.
+    hasher = blake3()
+    reset, update, digest_of = hasher.reset, hasher.update, hasher.digest
+    found: list[bytes] = []
+    for piece in pieces:
+        reset()
+        update(piece)
+        found.append(digest_of())
+    return b"".join(found)
 
 
 def keyed_digest(key: bytes, data: bytes) -> bytes:

@@ -198,7 +198,9 @@ COMMANDS = (
         "odb.examining.Examination",
         "Read packs to their end and hash everything again",
     ),
-    _plumbing("show-index", "odb.pack_index.IndexContent", "Print what the index of a pack holds"),
+    _plumbing(
+        "show-index", "odb.index_content.IndexContent", "Print what the index of a pack holds"
+    ),
     _plumbing("count-objects", "store.Store", "Count objects and the space they take"),
 )
 

@@ -72,16 +72,16 @@ def read_counting(repo: Repo, context: CompiledContext) -> list[int]:
     """Let a context read through a counter, and return the list of how many ids each call asked for."""
     asked: list[int] = []
     source = context.messages._source
-    read_many = source.read_many
+    read_data = source.read_data
 
     class Counting:
         def __getattr__(self, name: str) -> object:
             return getattr(source, name)
 
-        def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
+        def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]:
             listed = list(oids)
             asked.append(len(listed))
-            return read_many(listed)
+            return read_data(listed)
 
     context.messages._source = Counting()  # type: ignore[assignment]
     return asked
@@ -143,8 +143,8 @@ def test_content_that_is_missing_is_missed_by_those_who_ask_for_it() -> None:
                     raise ObjectNotFoundError("gone", oid=ObjectId(oid))
                 return source.read(oid)
 
-            def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
-                return ((ObjectId(oid), self.read(oid)) for oid in oids)
+            def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]:
+                return map(self.read, oids)
 
         context.messages._source = Losing()  # type: ignore[assignment]
         messages: Sequence[CompiledMessage] = list(context.messages)

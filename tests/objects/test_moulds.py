@@ -166,6 +166,9 @@ def test_text_that_is_no_utf8_is_left_to_the_decoder() -> None:
     data = encoded([Message("user", [ToolCall("call", "name", "")])])
     mould = make_mould(data)
     assert mould is not None
+    accented = data.replace(b"call", "cé!".encode(), 1)
+    assert mould.fits(accented)
+    agrees(mould, accented)
     broken = data.replace(b"call", b"ca\xffl", 2).replace(b"tool_ca\xffl", b"tool_call")
     assert not mould.fits(broken)
     try:

@@ -49,7 +49,9 @@ def test_many_are_what_each_is(store: Store, data: st.DataObject, size: int, cou
         patch.setattr(database, "BATCH_BYTES", size)
         patch.setattr(database, "BATCH_OBJECTS", count)
         read = list(store.objects.read_many(iter(asked)))
+        bare = list(store.objects.read_data(iter(asked)))
     assert read == [(oid, store.objects.read(oid)) for oid in asked]
+    assert bare == [found for _, found in read]
     assert all(hash_object(found) == oid for oid, found in read)
     assert {type(oid) for oid, _ in read} <= {ObjectId}
 

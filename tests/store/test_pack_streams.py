@@ -17,6 +17,7 @@ from trace_store.maintenance.packing import pack as fold_packs
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.odb.examining import Examination
+from trace_store.odb.index_content import IndexContent
 from trace_store.odb.pack import (
     FRAME,
     HEADER,
@@ -25,7 +26,7 @@ from trace_store.odb.pack import (
     TRAILER,
     VERSION,
 )
-from trace_store.odb.pack_index import IndexContent, build_index
+from trace_store.odb.pack_index import build_index
 from trace_store.odb.pack_stream import pack_of, read_exactly, read_packs
 from trace_store.odb.pack_writer import PackEncoder
 from trace_store.odb.receiving import PackReceiver

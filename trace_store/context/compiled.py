@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         """Where a message reads from: objects and commits."""
 
         def read(self, oid: bytes) -> bytes: ...
-        def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]: ...
+        def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]: ...
         def read_commit(self, oid: bytes) -> Commit: ...
         def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]: ...
 
@@ -55,14 +55,13 @@ class Reading:
     def __init__(self, source: MessageSource, tip: bytes | None) -> None:
         self.source = source
         self.tip = tip
-        self.loader = Loader(source.read_many)
+        self.loader = Loader(source.read_data)
 
 
 class CompiledMessage:
     """One message of a context. It has what `Message` has, and where it comes from."""
 
     __slots__ = ("_at", "_block", "_reading", "_said", "_stored")
-    _said: Said
     _stored: Mapping[str, Any]
 
     def __init__(self, reading: Reading, block: bytes, at: int) -> None:
@@ -70,6 +69,7 @@ class CompiledMessage:
         self._reading = reading
         self._block = block
         self._at = at
+        self._said: Said | None = None
 
     @classmethod
     def of(cls, source: MessageSource, tip: bytes | None, record: MessageRecord) -> CompiledMessage:
@@ -170,21 +170,21 @@ class CompiledMessage:
         return f"CompiledMessage({self.role!r}, address='{commit.short()}.{number}')"
 
     def _content(self) -> Said:
-        try:
-            return self._said
-        except AttributeError:
-            pass
-        said = self._reading.loader.load(self.position + 1, self._block, self._at)
+        said = self._said
         if said is None:
-            stored = self.stored
-            record = self.record
-            if record.flags & GHOST:
-                parts: tuple[Part, ...] = (Text(ghost_text((record.commit, record.number))),)
-            else:
-                parts = load_parts(stored["parts"], self._reading.source.read)
-            said = (stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts)
-        self._said = said
+            said = self._reading.loader.load(self._block, self._at) or self._slowly()
+            self._said = said
         return said
+
+    def _slowly(self) -> Said:
+        """Return what the message says, by reading each object for itself."""
+        stored = self.stored
+        record = self.record
+        if record.flags & GHOST:
+            parts: tuple[Part, ...] = (Text(ghost_text((record.commit, record.number))),)
+        else:
+            parts = load_parts(stored["parts"], self._reading.source.read)
+        return stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts
 
 
 def stored_message(record: MessageRecord, read_commit: ReadCommit) -> Mapping[str, Any]:
@@ -364,7 +364,7 @@ class CompiledContext(RenderableContext):
         Raises:
             ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
         """
-        return object_stream(self._view.blocks(), self._source.read_many)
+        return object_stream(self._view.blocks(), self._source.read_data)
 
     def plain(self, messages: Sequence[Message]) -> PlainContext:
         """Return a context of other messages, counted and rendered as this one."""

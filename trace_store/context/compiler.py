@@ -311,8 +311,8 @@ class _Source:
     def read(self, oid: bytes) -> bytes:
         return self._compiler.store.objects.read(oid)
 
-    def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
-        return self._compiler.store.objects.read_many(oids)
+    def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]:
+        return self._compiler.store.objects.read_data(oids)
 
     def read_commit(self, oid: bytes) -> Commit:
         return self._compiler.read_commit(oid)

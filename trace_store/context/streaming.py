@@ -13,29 +13,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from trace_store.context.index_records import EDITED, GHOST, MessageRecord
+from trace_store.context.index_records import (
+    EDITED,
+    GHOST,
+    MARKER,
+    MESSAGE_BYTES,
+    MessageRecord,
+    unpack_places,
+)
 from trace_store.context.wording import created_messages, wording_of
 from trace_store.errors import CorruptObjectError
 from trace_store.objects.codec import links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
-from trace_store.objects.moulds import Moulds
-from trace_store.oid import ObjectId
+from trace_store.objects.moulds import MessagePlan, Moulds
+from trace_store.oid import OID_BYTES, ObjectId
 
-ReadMany = Callable[[Iterable[bytes]], Iterator[tuple[ObjectId, bytes]]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+ReadData = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 PIECE_BYTES = 1024 * 1024
 _LIST_HEAD = b"\x92\xa4list"
 
 
 def object_stream(
-    blocks: Iterable[tuple[bytes, Sequence[int]]], read_many: ReadMany
+    blocks: Iterable[tuple[bytes, Sequence[int]]], read_data: ReadData
 ) -> Iterator[bytes]:
-    """Yield the stream in pieces of about 1 MiB, or as long as one object.
+    """Yield the stream in pieces of about 1 MiB, or as long as an object.
 
     Args:
         blocks: checked records of an index, with the offsets of the messages in them.
-        read_many: gives objects in the order asked for, hash-checked.
+        read_data: gives objects in the order asked for, hash-checked.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
@@ -45,78 +57,74 @@ def object_stream(
     size = 0
     before = b""
     for block, places in blocks:
-        records = [MessageRecord.unpack_from(block, at) for at in places]
-        for data in _objects(records, before, moulds, read_many):
-            held.append(data)
-            size += len(data)
+        for objects in _objects(block, before, moulds, read_data):
+            held += objects
+            size += sum(map(len, objects))
             if size >= PIECE_BYTES:
                 yield b"".join(held)
                 held, size = [], 0
-        before = records[-1].commit
+        before = block[places[-1] : places[-1] + OID_BYTES]
     if held:
         yield b"".join(held)
 
 
 def _objects(
-    records: list[MessageRecord], before: bytes, moulds: Moulds, read_many: ReadMany
-) -> Iterator[bytes]:
-    """Yield the objects of some messages, the first of which follows one of the commit `before`."""
-    commits = read_many(_commits_of(records))
+    block: bytes, before: bytes, moulds: Moulds, read_data: ReadData
+) -> Iterator[list[bytes]]:
+    """Yield the objects of a block's messages, some at a time; one of the commit `before` stands before them."""
+    commits = read_data(_commits_of(block))
     blobs: list[bytes] = []
     steps: list[tuple[list[bytes], int]] = []
-    reading: _Commit | None = None
-    for record in records:
+    current = data = b""
+    plans: Sequence[MessagePlan] = ()
+    created: Sequence[Mapping[str, Any]] = ()
+    for at, (commit, number, flags, _) in enumerate(unpack_places(block)):
+        if flags & MARKER:
+            continue
         written: list[bytes] = []
-        if reading is None or reading.oid != record.commit:
-            reading = _Commit(*next(commits), moulds)
-            if steps or record.commit != before:
-                written.append(reading.data)
-        if record.flags & EDITED:
-            _, edit = next(commits)
+        if commit != current:
+            current = commit
+            data = next(commits)
+            mould = moulds.find(data)
+            plans = mould.messages if mould else ()
+            created = () if mould else created_messages(Commit.decode(data))
+            if steps or commit != before:
+                written.append(data)
+        if flags & EDITED:
+            edit = next(commits)
             written.append(edit)
-            found = part_blobs(wording_of(Commit.decode(edit), record.place_number))
+            place = MessageRecord.unpack_from(block, at * MESSAGE_BYTES).place_number
+            found = part_blobs(wording_of(Commit.decode(edit), place))
+        elif number < len(plans):
+            found = [data[blob] for blob in plans[number].blobs]
+        elif number < len(created):
+            found = part_blobs(created[number]["parts"])
         else:
-            found = reading.blobs(record.number)
-        if record.flags & GHOST:
+            raise CorruptObjectError(f"commit {ObjectId(commit)} has no message {number}")
+        if flags & GHOST:
             found = []
         blobs += found
         steps.append((written, len(found)))
-    contents = read_many(blobs)
+    contents = read_data(blobs)
     for written, count in steps:
-        yield from written
-        for _, content in islice(contents, count):
-            yield content
-            if content.startswith(_LIST_HEAD):
-                for _, chunk in read_many(links(content)):
-                    yield chunk
+        for content in islice(contents, count):
+            written.append(content)
+            if len(content) >= PIECE_BYTES or content.startswith(_LIST_HEAD):
+                yield written
+                written = []
+                if content.startswith(_LIST_HEAD):
+                    yield from ([chunk] for chunk in read_data(links(content)))
+        yield written
 
 
-def _commits_of(records: list[MessageRecord]) -> Iterator[bytes]:
+def _commits_of(block: bytes) -> Iterator[bytes]:
     """Yield the commits to read, in the order in which they are wanted."""
-    made = b""
-    for record in records:
-        if record.commit != made:
-            made = record.commit
-            yield made
-        if record.flags & EDITED:
-            yield record.place_commit
-
-
-class _Commit:
-    """A commit that was read, and what the messages that it makes hold."""
-
-    __slots__ = ("_created", "_mould", "data", "oid")
-
-    def __init__(self, oid: ObjectId, data: bytes, moulds: Moulds) -> None:
-        self.oid = oid
-        self.data = data
-        self._mould = moulds.find(data)
-        self._created = [] if self._mould else created_messages(Commit.decode(data))
-
-    def blobs(self, number: int) -> list[bytes]:
-        """Return the ids of the content of a message."""
-        if self._mould is not None and number < len(self._mould.messages):
-            return [self.data[blob] for blob in self._mould.messages[number].blobs]
-        if self._mould is None and number < len(self._created):
-            return part_blobs(self._created[number]["parts"])
-        raise CorruptObjectError(f"commit {self.oid} has no message {number}")
+    current = b""
+    for at, (commit, _, flags, _) in enumerate(unpack_places(block)):
+        if flags & MARKER:
+            continue
+        if commit != current:
+            current = commit
+            yield commit
+        if flags & EDITED:
+            yield MessageRecord.unpack_from(block, at * MESSAGE_BYTES).place_commit

@@ -80,25 +80,40 @@ class Mould:
         parent: where the id of the first parent stands; None when there is none.
     """
 
-    __slots__ = ("_fixed", "_texts", "messages", "parent")
+    __slots__ = ("_fixed", "_mask", "_size", "_texts", "_value", "messages", "parent")
 
     def __init__(
         self,
-        fixed: tuple[tuple[bytes, int], ...],
+        data: bytes,
+        fixed: tuple[slice, ...],
         texts: tuple[slice, ...],
         messages: tuple[MessagePlan, ...],
         parent: slice | None,
     ) -> None:
-        self._fixed = fixed
+        # As numbers, since then one operation compares all that is fixed, and sees that texts are ASCII.
+        mask = bytearray(len(data))
+        for piece in fixed:
+            mask[piece] = b"\xff" * len(data[piece])
+        self._fixed = int.from_bytes(mask, "little")
+        for text in texts:
+            mask[text] = b"\x80" * len(data[text])
+        self._mask = int.from_bytes(mask, "little")
+        self._size = len(data)
+        self._value = int.from_bytes(data, "little") & self._fixed
         self._texts = texts
         self.messages = messages
         self.parent = parent
 
     def fits(self, data: bytes) -> bool:
-        """Tell whether bytes of this length have the form."""
-        for piece, start in self._fixed:
-            if not data.startswith(piece, start):
-                return False
+        """Tell whether bytes have the form."""
+        return len(data) == self._size and self.fits_number(int.from_bytes(data, "little"), data)
+
+    def fits_number(self, number: int, data: bytes) -> bool:
+        """Tell whether bytes of the right length, which are this number with the lowest first, have the form."""
+        if number & self._mask == self._value:
+            return True
+        if number & self._fixed != self._value:
+            return False
         try:
             for text in self._texts:
                 str(data[text], "utf-8")
@@ -120,8 +135,9 @@ class Moulds:
     def find(self, data: bytes) -> Mould | None:
         """Return the form of a commit's bytes; None leaves them to the decoder."""
         moulds = self._by_length.get(len(data), ())
+        number = int.from_bytes(data, "little") if moulds else 0
         for mould in moulds:
-            if mould.fits(data):
+            if mould.fits_number(number, data):
                 self._hits += 1
                 return mould
         if len(data) > LONGEST or self._attempts > FREE_ATTEMPTS + self._hits // HITS_PER_ATTEMPT:
@@ -155,7 +171,8 @@ def make_mould(data: bytes) -> Mould | None:
             elif operation != "usage":
                 return None
         parents = fields["parents"].items
-        return Mould(*walk.gaps(), tuple(messages), parents[0].place if parents else None)
+        parent = parents[0].place if parents else None
+        return Mould(data, *walk.gaps(), tuple(messages), parent)
     except (CorruptObjectError, InvalidInputError, _OtherFormError):
         return None
 
@@ -242,18 +259,18 @@ class _Walk:
             (fields["parts"].whole, None if name is None else name.whole),
         )
 
-    def gaps(self) -> tuple[tuple[tuple[bytes, int], ...], tuple[slice, ...]]:
-        """Return what stands between the holes, each with its offset, and the holes that have to be UTF-8."""
-        fixed: list[tuple[bytes, int]] = []
+    def gaps(self) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Return what stands between the holes, and the holes that have to be UTF-8."""
+        fixed: list[slice] = []
         texts: list[slice] = []
         at = 0
         for start, hole in sorted(self._holes.items()):
-            fixed.append((self._data[at:start], at))
+            fixed.append(slice(at, start))
             at = hole.place.stop
             if hole.kind == "text":
                 texts.append(hole.place)
-        fixed.append((self._data[at:], at))
-        return tuple(piece for piece in fixed if piece[0]), tuple(texts)
+        fixed.append(slice(at, len(self._data)))
+        return tuple(fixed), tuple(texts)
 
     def _parts(self, parts: Any, blobs: list[slice]) -> tuple[PartPlan, ...]:
         return tuple(self._part(part, blobs) for part in parts.items)

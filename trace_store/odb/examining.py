@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from trace_store.odb.index_content import IndexContent
     from trace_store.odb.pack import FramePlace, Pack
-    from trace_store.odb.pack_index import IndexContent
     from trace_store.oid import ObjectId
 
 

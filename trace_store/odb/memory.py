@@ -35,6 +35,10 @@ class MemoryObjects:
         """Yield (id, bytes) in the order asked for."""
         return ((ObjectId(oid), self.read(oid)) for oid in oids)
 
+    def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield bytes in the order asked for."""
+        return map(self.read, oids)
+
     def contains(self, oid: bytes) -> bool:
         """Tell whether the object is here."""
         return oid in self._objects

@@ -34,7 +34,7 @@ from trace_store.oid import OID_BYTES, ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 MAGIC = b"TRPI"
 VERSION = 2
@@ -47,17 +47,25 @@ MAXIMUM_INDEX_BYTES = 16 * 1024 * 1024
 FEW_LOOK_UPS = 16
 LOOK_UP_BYTES = 32 * 1024
 """Loading that much costs about what a look-up in pieces does."""
-_HEADER = struct.Struct("<4sBB2xIIQ32s")
+HEADER = struct.Struct("<4sBB2xIIQ32s")
 _BOUNDS = struct.Struct("<II")
 _ENTRY = struct.Struct("<I")
 _NUMBER = (1 << NUMBER_BITS) - 1
-_ROW = struct.Struct("<IH")
+ROW = struct.Struct("<IH")
 _ROWS = struct.Struct("<IHIH")
-_PLACE = struct.Struct("<IIIIII")
+PLACE = struct.Struct("<IIIIII")
 
 
 class PackIndex:
-    """An index, read through a function that returns the bytes at (offset, size)."""
+    """An index, read through a function that returns the bytes at (offset, size).
+
+    Attributes:
+        objects: how many objects the pack has.
+        frames: how many frames.
+        size: of the index, in bytes.
+        ids: of the objects in the order of the pack, joined; none before all of the index is held.
+        verified: whether the checksum was looked at.
+    """
 
     __slots__ = (
         "_bits",
@@ -72,6 +80,7 @@ class PackIndex:
         "_read",
         "_rows_at",
         "frames",
+        "ids",
         "objects",
         "size",
         "verified",
@@ -83,10 +92,10 @@ class PackIndex:
         Raises:
             CorruptIndexError: it does not.
         """
-        head = read(0, _HEADER.size)
-        if len(head) < _HEADER.size:
+        head = read(0, HEADER.size)
+        if len(head) < HEADER.size:
             raise CorruptIndexError("a pack index is too short", path=pack.path)
-        magic, version, bits, objects, frames, pack_size, check = _HEADER.unpack(head)
+        magic, version, bits, objects, frames, pack_size, check = HEADER.unpack(head)
         if magic != MAGIC or version != VERSION or bits > MAXIMUM_BITS:
             raise CorruptIndexError("a pack index does not begin like one", path=pack.path)
         if pack_size != pack.size or check != pack.check:
@@ -94,18 +103,19 @@ class PackIndex:
         self._read = read
         self._left = max(size // LOOK_UP_BYTES, FEW_LOOK_UPS)
         self._data: bytes | None = None
+        self.ids = b""
         self._next = self._other = 0
         self._pack_size: int = pack_size
         self._bits = bits
-        self._entries_at = _HEADER.size + 4 * ((1 << bits) + 1)
+        self._entries_at = HEADER.size + 4 * ((1 << bits) + 1)
         self._ids_at = self._entries_at + 4 * objects
         self._rows_at = self._ids_at + OID_BYTES * objects
-        self._frames_at = self._rows_at + _ROW.size * objects
+        self._frames_at = self._rows_at + ROW.size * objects
         self.size = size
         self.objects: int = objects
         self.frames: int = frames
         self.verified = False
-        if self._frames_at + _PLACE.size * frames + HASH_BYTES != size:
+        if self._frames_at + PLACE.size * frames + HASH_BYTES != size:
             raise CorruptIndexError("a pack index has another size than it says", path=pack.path)
 
     def find(self, oid: bytes) -> int | None:
@@ -122,11 +132,11 @@ class PackIndex:
         else:
             # Whoever reads on asks for the next one, of those with links or of the others.
             number = self._next
-            at = self._ids_at + OID_BYTES * number
-            if data[at : at + OID_BYTES] != oid:
+            at = OID_BYTES * number
+            if self.ids[at : at + OID_BYTES] != oid:
                 number, self._other = self._other, number
-                at = self._ids_at + OID_BYTES * number
-            if data[at : at + OID_BYTES] == oid and number < self.objects:
+                at = OID_BYTES * number
+            if self.ids[at : at + OID_BYTES] == oid:
                 self._next = number + 1
                 return number
         low, high = self._bucket(oid)
@@ -140,13 +150,34 @@ class PackIndex:
                     return number
         return None
 
+    def numbers(self, oids: Iterable[bytes]) -> list[int]:
+        """Return the numbers of objects, up to the first that the pack does not have.
+
+        Made for many that are asked for in the order in which they stand.
+
+        Raises:
+            CorruptIndexError: the index is damaged.
+        """
+        found: list[int] = []
+        at = OID_BYTES * self._next
+        for oid in oids:
+            if self.ids[at : at + OID_BYTES] != oid:
+                self._next = at // OID_BYTES
+                number = self.find(oid)
+                if number is None:
+                    break
+                at = OID_BYTES * number
+            found.append(at // OID_BYTES)
+            at += OID_BYTES
+        self._next = at // OID_BYTES
+        return found
+
     def id_of(self, number: int) -> bytes:
         """Return the id of an object, by its number in the pack; fewer bytes when there is none."""
         if number >= self.objects:
             return b""
         if self._data is not None:
-            at = self._ids_at + OID_BYTES * number
-            return self._data[at : at + OID_BYTES]
+            return self.ids[OID_BYTES * number : OID_BYTES * (number + 1)]
         return self._read(self._ids_at + OID_BYTES * number, OID_BYTES)
 
     def row(self, number: int) -> tuple[int, int, int]:
@@ -155,7 +186,7 @@ class PackIndex:
         Raises:
             CorruptIndexError: the index is too short.
         """
-        at = self._rows_at + _ROW.size * number
+        at = self._rows_at + ROW.size * number
         if self._data is not None and number + 1 < self.objects:
             offset, frame, end, following = _ROWS.unpack_from(self._data, at)
             return frame, offset, end if frame == following else 0
@@ -165,11 +196,24 @@ class PackIndex:
                 offset, frame, end, following = _ROWS.unpack(data)
                 return frame, offset, end if frame == following else 0
         else:
-            data = self._read(at, _ROW.size)
-            if len(data) == _ROW.size:
-                offset, frame = _ROW.unpack(data)
+            data = self._read(at, ROW.size)
+            if len(data) == ROW.size:
+                offset, frame = ROW.unpack(data)
                 return frame, offset, 0
         raise CorruptIndexError("a pack index is too short")
+
+    def rows(self, numbers: Iterable[int]) -> Iterable[tuple[int, int, int]]:
+        """Return what `row` does of each of some objects; errors likewise, when it is their turn."""
+        data = self._data
+        if data is None:
+            return map(self.row, numbers)
+        # Behind the last row stands the first frame, whose place is no row: so it has no following one.
+        last, rows_at, unpack = self.objects - 1, self._rows_at, _ROWS.unpack_from
+        found = []
+        for number in numbers:
+            offset, frame, end, following = unpack(data, rows_at + ROW.size * number)
+            found.append((frame, offset, end if frame == following and number != last else 0))
+        return found
 
     def place(self, frame: int) -> tuple[FramePlace, int]:
         """Return where a frame is, and the number of its dictionary's frame; -1 when it needs none.
@@ -179,10 +223,10 @@ class PackIndex:
         """
         if not 0 <= frame < self.frames:
             raise CorruptIndexError(f"a pack index names frame {frame} of {self.frames}")
-        data = self._read(self._frames_at + _PLACE.size * frame, _PLACE.size)
-        if len(data) < _PLACE.size:
+        data = self._read(self._frames_at + PLACE.size * frame, PLACE.size)
+        if len(data) < PLACE.size:
             raise CorruptIndexError("a pack index is too short")
-        offset, compressed, raw, objects, dictionary, sort = _PLACE.unpack(data)
+        offset, compressed, raw, objects, dictionary, sort = PLACE.unpack(data)
         if offset + compressed > self._pack_size or dictionary > frame or sort not in SORTS:
             raise CorruptIndexError("a pack index names a place outside of its pack")
         return FramePlace(offset, compressed, raw, objects, sort), dictionary - 1
@@ -224,85 +268,40 @@ class PackIndex:
         count = self.objects
         data = self._read(self._ids_at, OID_BYTES * count)
         ids = [data[at : at + OID_BYTES] for at in range(0, OID_BYTES * count, OID_BYTES)]
-        rows = self._read(self._rows_at, _ROW.size * count)
-        tables = self._read(_HEADER.size, self._ids_at - _HEADER.size)
-        if tables != _tables(ids, self._bits) or len(rows) != _ROW.size * count:
+        rows = self._read(self._rows_at, ROW.size * count)
+        tables = self._read(HEADER.size, self._ids_at - HEADER.size)
+        if tables != _tables(ids, self._bits) or len(rows) != ROW.size * count:
             return None
         found: dict[bytes, tuple[int, int]] = {}
-        for oid, (offset, frame) in zip(ids, _ROW.iter_unpack(rows), strict=True):
+        for oid, (offset, frame) in zip(ids, ROW.iter_unpack(rows), strict=True):
             found.setdefault(oid, (frame, offset))
         return found
 
     def verify(self) -> bool:
         """Tell whether the checksum holds; reads the whole index, once."""
         if not self.verified:
-            self.verified = _is_whole(self._read(0, self.size), self.size)
+            self.verified = is_whole(self._read(0, self.size), self.size)
         return self.verified
 
     def _load(self) -> None:
         """Hold all of it from now on, checked: what was read of it in pieces is about as much."""
         data = self._read(0, self.size)
-        if not _is_whole(data, self.size):
+        if not is_whole(data, self.size):
             raise CorruptIndexError("the checksum of a pack index is wrong")
         self.verified = True
         self._data = data
+        self.ids = data[self._ids_at : self._rows_at]
         self._read = lambda at, size: data[at : at + size]
 
     def _bucket(self, oid: bytes) -> tuple[int, int]:
         bucket = (oid[0] << 8 | oid[1]) >> (MAXIMUM_BITS - self._bits)
-        data = self._read(_HEADER.size + 4 * bucket, _BOUNDS.size)
+        data = self._read(HEADER.size + 4 * bucket, _BOUNDS.size)
         if len(data) < _BOUNDS.size:
             return 0, 0
         low, high = _BOUNDS.unpack(data)
         if not low <= high <= self.objects:
             return 0, 0
         return low, high
-
-
-class IndexContent:
-    """All that an index says.
-
-    Attributes:
-        rows: (id, frame, offset) of each object, sorted by id; an object that stands there twice comes twice.
-        places: where the frames are.
-        pack_size: the size of the pack in bytes.
-        check: the hash in the pack's trailer.
-    """
-
-    __slots__ = ("check", "pack_size", "places", "rows")
-
-    def __init__(self, data: bytes) -> None:
-        """Take the bytes of an index apart.
-
-        Raises:
-            CorruptIndexError: they are none, or damaged.
-        """
-        if len(data) < _HEADER.size + HASH_BYTES or not _is_whole(data, len(data)):
-            raise CorruptIndexError("a pack index is too short, or its checksum is wrong")
-        magic, version, bits, objects, frames, pack_size, check = _HEADER.unpack_from(data)
-        if magic != MAGIC or version != VERSION or bits > MAXIMUM_BITS:
-            raise CorruptIndexError("a pack index does not begin like one")
-        ids_at = _HEADER.size + 4 * ((1 << bits) + 1) + 4 * objects
-        rows_at = ids_at + OID_BYTES * objects
-        frames_at = rows_at + _ROW.size * objects
-        if frames_at + _PLACE.size * frames + HASH_BYTES != len(data):
-            raise CorruptIndexError("a pack index has another size than it says")
-        ids = [data[at : at + OID_BYTES] for at in range(ids_at, rows_at, OID_BYTES)]
-        stands = [(frame, offset) for offset, frame in _ROW.iter_unpack(data[rows_at:frames_at])]
-        self.places = [
-            FramePlace(offset, compressed, raw, held, sort)
-            for offset, compressed, raw, held, _, sort in _PLACE.iter_unpack(
-                data[frames_at:-HASH_BYTES]
-            )
-        ]
-        self.rows: list[tuple[ObjectId, int, int]] = sorted(
-            (ObjectId(oid), frame, offset) for oid, (frame, offset) in zip(ids, stands, strict=True)
-        )
-        self.pack_size: int = pack_size
-        self.check: bytes = check
-        again = encode_index(b"".join(ids), stands, self.places, pack_size, check, bits=bits)
-        if again != data:
-            raise CorruptIndexError("a pack index is not in order")
 
 
 def encode_index(
@@ -331,15 +330,15 @@ def encode_index(
             bits += 1
     listed = [ids[at : at + OID_BYTES] for at in range(0, len(ids), OID_BYTES)]
     pieces = [
-        _HEADER.pack(MAGIC, VERSION, bits, count, len(places), pack_size, check),
+        HEADER.pack(MAGIC, VERSION, bits, count, len(places), pack_size, check),
         _tables(listed, bits),
         ids,
     ]
-    pieces += [_ROW.pack(offset, frame) for frame, offset in rows]
+    pieces += [ROW.pack(offset, frame) for frame, offset in rows]
     dictionary = 0
     for number, p in enumerate(places, 1):
         needed = dictionary if p.sort & NEEDS_DICTIONARY else 0
-        pieces.append(_PLACE.pack(p.offset, p.compressed, p.raw, p.objects, needed, p.sort))
+        pieces.append(PLACE.pack(p.offset, p.compressed, p.raw, p.objects, needed, p.sort))
         if p.sort == DICTIONARY:
             dictionary = number
     data = b"".join(pieces)
@@ -383,5 +382,6 @@ def _check_of(oid: bytes) -> int:
     return oid[2] << 6 | oid[3] >> 2
 
 
-def _is_whole(data: bytes, size: int) -> bool:
+def is_whole(data: bytes, size: int) -> bool:
+    """Tell whether the bytes of an index are as many as they should be, and its checksum holds."""
     return len(data) == size and digest(memoryview(data)[:-HASH_BYTES]) == data[-HASH_BYTES:]

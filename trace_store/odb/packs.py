@@ -23,8 +23,8 @@ from trace_store.odb.frame_cache import FrameCache
 from trace_store.odb.open_files import NO_DESCRIPTORS, OpenFiles
 from trace_store.odb.pack import SHORT_LINKS, Pack
 from trace_store.odb.pack_index import PackIndex, build_index
-from trace_store.odb.short_links import lengthen
-from trace_store.oid import HEX_CHARACTERS, ObjectId, digest
+from trace_store.odb.short_links import lengthen, lengthen_by_ids
+from trace_store.oid import HEX_CHARACTERS, ObjectId, digest, joined_digests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 MAXIMUM_ATTEMPTS = 20
-MAXIMUM_HELD = 4
-"""How many frames are at hand while many objects are read; they are in the cache besides."""
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -108,37 +106,24 @@ class Packs:
         """
         self._list()
         found: list[bytes | None] = []
-        size = 0
-        recent = self._open.get(self._recent)
-        held: dict[int, tuple[bytes, int]] = {}
-        for oid in oids:
-            data: bytes | None = None
+        while len(found) < len(oids) and limit > 0:
+            left = oids[len(found) :]
+            pieces: list[bytes] = []
             try:
-                number = None if recent is None else recent.index.find(oid)
-                if number is None:
-                    recent, number = self._locate(oid)
-                    held.clear()
-                if recent is not None and number is not None:
-                    index = recent.index
-                    frame, offset, end = index.row(number)
-                    content = held.get(frame)
-                    if content is None:
-                        if len(held) >= MAXIMUM_HELD:
-                            held.clear()
-                        content = held[frame] = self._cache.frame(recent.pack, index, frame)
-                    raw, sort = content
-                    data = raw[offset : end or len(raw)]
-                    if sort & SHORT_LINKS:
-                        data = lengthen(data, number, index.id_of)
-                    if digest(data) == oid:
-                        size += len(data)
-                    else:
-                        data = None
+                packed, numbers = self._locate(left)
+                if packed is not None:
+                    pieces = self._cut(packed, numbers, limit)
             except (CorruptObjectError, CorruptIndexError, StorageError):
-                data = None
-            found.append(data)
-            if size >= limit:
-                break
+                pass
+            del left[len(pieces) :]
+            if joined_digests(pieces) == b"".join(left):
+                found += pieces
+            else:
+                checked = zip(pieces, left, strict=True)
+                found += [data if digest(data) == oid else None for data, oid in checked]
+            if not pieces:
+                found.append(None)
+            limit -= sum(map(len, pieces))
         return found
 
     def contains(self, oid: bytes) -> bool:
@@ -211,14 +196,14 @@ class Packs:
             self._drop(name)
         self._listed = False
 
-    def _locate(self, oid: bytes) -> tuple[IndexedPack | None, int | None]:
-        """Return the pack that has an object, and its number there."""
+    def _locate(self, oids: list[bytes]) -> tuple[IndexedPack | None, list[int]]:
+        """Return the pack that has the first of these objects, with the numbers of those that follow it there."""
         for packed in self._likely_first():
-            number = packed.index.find(oid)
-            if number is not None:
+            numbers = packed.index.numbers(oids)
+            if numbers:
                 self._recent = packed.pack.name
-                return packed, number
-        return self._open.get(self._recent), None
+                return packed, numbers
+        return None, []
 
     def _likely_first(self) -> Iterator[IndexedPack]:
         """Yield all packs, beginning with the one that had the last object: neighbours are read together."""
@@ -359,6 +344,33 @@ class Packs:
         raw, sort = self._cache.frame(packed.pack, index, frame, end)
         data = raw[offset : end or len(raw)]
         return lengthen(data, number, index.id_of) if sort & SHORT_LINKS else data
+
+    def _cut(self, packed: IndexedPack, numbers: list[int], limit: int) -> list[bytes]:
+        """Return the bytes of the first of some objects, unchecked, one at least and so many until `limit` bytes."""
+        index = packed.index
+        ids = index.ids
+        current, raw, sort = -1, b"", 0
+        pieces: list[bytes] = []
+        try:
+            for number, (frame, offset, end) in zip(numbers, index.rows(numbers), strict=True):
+                if frame != current:
+                    raw, sort = self._cache.frame(packed.pack, index, frame)
+                    current = frame
+                data = raw[offset : end or len(raw)]
+                if sort & SHORT_LINKS:
+                    data = (
+                        lengthen_by_ids(data, number, ids)
+                        if ids
+                        else lengthen(data, number, index.id_of)
+                    )
+                pieces.append(data)
+                limit -= len(data)
+                if limit <= 0:
+                    break
+        except (CorruptObjectError, CorruptIndexError, StorageError):
+            if not pieces:
+                raise
+        return pieces
 
 
 def _unless_exhausted(error: TraceError) -> TraceError:
