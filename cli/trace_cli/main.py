@@ -6,7 +6,6 @@ that a plumbing command does not need.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -28,10 +27,6 @@ from trace_store.errors import TraceError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-COLLECT_AFTER = 50_000
-"""How many objects are made, beyond those freed, before the first search for cycles; few commands make so many."""
 
 
 def main(arguments: Sequence[str] | None = None, invocation: Invocation | None = None) -> int:
@@ -61,23 +56,6 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
         return EXIT_OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last line of defence
         return _defect(here, error)
-
-
-def run() -> int:
-    """Be the process's command: as `main`, but the process ends at once instead of taking itself apart.
-
-    Everything is written and closed by then; freeing each object of a process that ends takes a tenth of its time, and
-    so does looking for cycles among what is being imported.
-    """
-    gc.set_threshold(COLLECT_AFTER)
-    code = main()
-    try:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
-    except (OSError, ValueError):
-        return code  # the interpreter tells of it in its own way
-    os._exit(code)
 
 
 def complain(invocation: Invocation, message: str, advice: str = "") -> None:

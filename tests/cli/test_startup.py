@@ -149,7 +149,7 @@ def test_a_process_that_ends_at_once_has_written_everything(folder: Path) -> Non
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
 
     def run(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        call = "import sys; from trace_cli.main import run; sys.exit(run())"
+        call = "import sys; from trace_cli.console import run; sys.exit(run())"
         command = [sys.executable, "-c", call, *words]
         return subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, check=False, input=stdin
@@ -165,7 +165,7 @@ def test_a_process_that_ends_at_once_has_written_everything(folder: Path) -> Non
 def test_start_up_in_proportion(folder: Path) -> None:
     """The shortest of some runs, taken in turn with a bare interpreter; targets are in docs/startup.md."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
-    call = "import sys; from trace_cli.main import run; sys.exit(run())"
+    call = "import sys; from trace_cli.console import run; sys.exit(run())"
     targets = {"--version": 1.3, "rev-parse HEAD": 1.8, "log": 3, "status": 3, "commit -q": 3}
     commands = {"": ["-c", "pass"], **{name: ["-c", call, *name.split()] for name in targets}}
     best = dict.fromkeys(commands, float("inf"))
