@@ -35,19 +35,19 @@ _NAME_TAIL = 32
 """How many characters of a pack's name are looked for: git's index may leave out what names share in front."""
 
 
-def choose_packs(store: Store, raw_bytes: int) -> list[str]:
-    """Return the packs to fold together with `raw_bytes` of new content, oldest first.
+def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
+    """Return the packs to fold together with `raw_bytes` of new content, oldest first, and the content of all that.
 
     Those go along that hold no more than what they are folded with, so a byte is written again at most as often as
     the content of the repository doubles.
     """
-    total = max(raw_bytes, ALWAYS_FOLD_BYTES)
+    limit = max(raw_bytes, ALWAYS_FOLD_BYTES)
     chosen: list[tuple[int, str]] = []
     size = 0
     tracked: bytes | None = None
     for raw, packed, changed, name in sorted(_sizes(store)):
         size += packed
-        if raw > total or size > MAXIMUM_FOLD_BYTES:
+        if raw > limit or size > MAXIMUM_FOLD_BYTES:
             break
         if tracked is None:
             tracked = git_index(store.disk, store.layout.root)
@@ -55,9 +55,10 @@ def choose_packs(store: Store, raw_bytes: int) -> list[str]:
                 break
         if (name[-_NAME_TAIL:] + PACK_SUFFIX).encode() in tracked or not _is_sound(store, name):
             continue
-        total += raw
+        limit += raw
+        raw_bytes += raw
         chosen.append((changed, name))
-    return [name for _, name in sorted(chosen)]
+    return [name for _, name in sorted(chosen)], raw_bytes
 
 
 def _sizes(store: Store) -> Iterator[tuple[int, int, int, str]]:

@@ -20,6 +20,7 @@ from trace_store.errors import (
 from trace_store.journal import Fold
 from trace_store.journal.published import save, stamp_of
 from trace_store.maintenance.folding import (
+    ALWAYS_FOLD_BYTES,
     choose_packs,
     objects_of,
     remove_if_possible,
@@ -44,9 +45,11 @@ if TYPE_CHECKING:
 
 MOVED_BY_GIT = "moved by git"
 QUICK_LEVEL = 3
-THOROUGH_LEVEL = 9
-THOROUGH_BYTES = 1024 * 1024
-"""Up to so much content is compressed harder: that still takes a few hundredths of a second."""
+LEVELS = ((ALWAYS_FOLD_BYTES, 9), (256 * 1024, 16), (1024 * 1024, 9))
+"""How hard to compress, by the most content that this is for; it takes a few hundredths of a second at most.
+
+A pack that will stay as it is, and be tracked so, is compressed hardest; the smallest are soon folded into others.
+"""
 FRAME_BYTES = 1024 * 1024
 """Larger than in packing, since no dictionary finds what frames have in common."""
 MAXIMUM_ATTEMPTS = 100
@@ -214,8 +217,8 @@ class _Sealing:
         if not fresh:
             return [], []
         size = sum(entry[3] for entry in fresh)
-        fold = choose_packs(self._store, size)
-        level = self._level or (THOROUGH_LEVEL if size <= THOROUGH_BYTES else QUICK_LEVEL)
+        fold, size = choose_packs(self._store, size)
+        level = self._level or next((to for most, to in LEVELS if size <= most), QUICK_LEVEL)
         writer = PackWriter(
             self._store.disk, self._store.layout, level=level, frame_bytes=FRAME_BYTES
         )
