@@ -12,7 +12,8 @@ from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import bytes_of
-from trace_store.objects.message import Message, store_message, store_parts
+from trace_store.objects.direct import encode_commit, encode_message, encode_text
+from trace_store.objects.message import KINDS, ROLES, Message, store_message, store_parts
 from trace_store.objects.parts import Part
 from trace_store.oid import ObjectId
 from trace_store.transcripts.sources import SOURCE_KEY, encode_source
@@ -27,6 +28,50 @@ Put = Callable[[bytes], ObjectId]
 Address = tuple[bytes, int]
 StoredMessage = dict[str, Any]
 StoredParts = Callable[[Address], Sequence[Mapping[str, Any]]]
+
+
+def encode_plain(
+    planned: PlannedCommit, parent: ObjectId | None, put: Put, *, source: bool
+) -> bytes | None:
+    """Return the canonical bytes of a planned commit that adds messages and tells the usage, as most do.
+
+    None of any other: it is made of its operations. What is put by then is what those put again.
+
+    Args:
+        planned: the commit.
+        parent: its parent.
+        put: stores a content and returns its id.
+        source: whether raw records are kept.
+
+    Raises:
+        InvalidInputError: it holds what cannot be stored.
+    """
+    more = (planned.removes, planned.edits, planned.clears, planned.meta, planned.links)
+    if any(more) or planned.replaces is not None or planned.after is not None:
+        return None
+    if planned.tools is not None or type(planned.key) is not str:
+        return None
+    messages: list[bytes] = []
+    for role, parts, kind, model, id_, labels, skipped, name, priority in planned.messages:
+        if labels or skipped or priority or role not in ROLES or (kind and kind not in KINDS):
+            return None
+        try:
+            message = encode_message(role, parts, put, kind=kind, name=name, model=model, id=id_)
+        except (AttributeError, TypeError):
+            return (
+                None  # an importer of another package gave what is no text; the slow way tells what
+            )
+        if message is None:
+            return None
+        messages.append(message)
+    kept = put_source(planned, put) if source else None
+    if not messages and not planned.usage and kept is None:
+        return None
+    key = encode_text(planned.key)
+    meta = b"\x81\xa6record" + key
+    if kept is not None:
+        meta = b"\x82\xa6record%b\xa6source\xc4\x20%b" % (key, kept)
+    return encode_commit(parent, planned.author, planned.time, messages, planned.usage, meta)
 
 
 def own_operations(

@@ -24,7 +24,8 @@ from trace_store.importers.reading import Input
 from trace_store.importers.remembering import Memory, edges, memory_key, recall, remember
 from trace_store.importers.report import MAXIMUM_NAMED_SKIPS, BranchReport, FileReport, counted
 from trace_store.importers.together import make_durable
-from trace_store.importers.writing import PlanWriter, Written
+from trace_store.importers.writing import PlanWriter
+from trace_store.importers.written import Written
 from trace_store.revision import SESSIONS
 from trace_store.store import Store
 from trace_store.transcripts.pages import Pages

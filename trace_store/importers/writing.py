@@ -8,7 +8,6 @@ stays under `refs/trash/`. A branch that somebody else continued is continued at
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from trace_store.context.folding import fold
 from trace_store.contracts import ANY, RefEdit, Transaction
@@ -20,6 +19,7 @@ from trace_store.importers.making import (
     Address,
     differs_in_source_only,
     earlier_operations,
+    encode_plain,
     make_commit,
     messages_of,
     own_operations,
@@ -29,6 +29,7 @@ from trace_store.importers.making import (
 from trace_store.importers.placing import Placing
 from trace_store.importers.together import together
 from trace_store.importers.versions import is_made_anew, is_older
+from trace_store.importers.written import Written
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering
 from trace_store.objects.parts import ToolCall, ToolResult
@@ -40,30 +41,6 @@ from trace_store.transcripts.sources import SOURCE_KEY, record_count, source_rec
 BATCH_COMMITS = 256
 BATCH_BYTES = 4 * 1024 * 1024
 REFLOG_MESSAGE = "import"
-
-
-@dataclass(slots=True)
-class Written:
-    """What a writer did.
-
-    Attributes:
-        commits: how many are new.
-        messages: how many messages those create.
-        calls, results: how many calls of tools are in these, and how many results.
-        present: how many commits of the plan were here already.
-        shared: how many of these are another session's, which this one was copied from.
-        branches: the refs of the session, with their values.
-        trashed: refs that keep what a branch was moved over.
-    """
-
-    commits: int = 0
-    messages: int = 0
-    calls: int = 0
-    results: int = 0
-    present: int = 0
-    shared: int = 0
-    branches: dict[str, ObjectId] = field(default_factory=dict)
-    trashed: list[str] = field(default_factory=list)
 
 
 class PlanWriter:
@@ -195,27 +172,27 @@ class PlanWriter:
 
     def _write(self, planned: PlannedCommit) -> None:
         parent = self._base if planned.parent is None else self._oids[planned.parent]
-        gathering, commit = self._build(planned, parent)
-        if commit is None:
+        gathering, data = self._encode(planned, parent)
+        if data is None:
             self._note(planned, parent)
             return
         if self._beginnings is not None and self._first_key is None:
             self._first_key = planned.key
             for tip in self._beginnings.others_with(self._ref, planned.key):
                 self._others.add(self._store, tip)
-        data = commit.encode()
         oid = hash_object(data)
         if oid not in self._known.oids:
-            same = self._same(planned, commit)
+            same = self._same(planned, parent, data)
             if same is None:
                 if self._carried:
                     planned = planned._replace(records=(*self._carried, *planned.records))
                     self._carried = []
-                    gathering, commit = self._build(planned, parent)
-                    data = b"" if commit is None else commit.encode()
-                oid = gathering.put_object(data)
+                    gathering, data = self._encode(planned, parent)
+                    assert data is not None, "there was something in it without the records"
+                    oid = hash_object(data)
+                gathering.add(oid, data)
                 self._note(planned, oid)
-                self._hold(gathering, commit)
+                self._hold(gathering, [[p.type for p in m.parts] for m in planned.messages])
                 if self._source:
                     self._placing.made(planned.records, oid)
                 return
@@ -226,11 +203,21 @@ class PlanWriter:
         self.written.present += 1
         self._note(planned, oid)
 
-    def _build(
+    def _encode(
         self, planned: PlannedCommit, parent: ObjectId | None
-    ) -> tuple[Gathering, Commit | None]:
-        """Return the commit with the contents it names; None when there would be nothing in it."""
+    ) -> tuple[Gathering, bytes | None]:
+        """Return the bytes of the commit with the contents it names; None when there would be nothing in it."""
         gathering = Gathering()
+        if planned.parent is not None or parent is None:
+            data = encode_plain(planned, parent, gathering.put, source=self._source)
+            if data is not None:
+                return gathering, data
+        commit = self._build(planned, parent, gathering)
+        return gathering, None if commit is None else commit.encode()
+
+    def _build(
+        self, planned: PlannedCommit, parent: ObjectId | None, gathering: Gathering
+    ) -> Commit | None:
         operations = [
             *earlier_operations(planned, gathering.put, self._address, self._stored_parts),
             *own_operations(planned, gathering.put, self._address),
@@ -239,9 +226,9 @@ class PlanWriter:
             operations = [*self._removal_of_all(parent), *operations]
         source = put_source(planned, gathering.put) if self._source else None
         if not operations and source is None and not (planned.meta or planned.links):
-            return gathering, None
+            return None
         parents = () if parent is None else (parent,)
-        return gathering, make_commit(planned, operations, parents, source)
+        return make_commit(planned, operations, parents, source)
 
     def _continue(self, planned: PlannedCommit, continuation: Continuation) -> None:
         gathering = Gathering()
@@ -251,7 +238,8 @@ class PlanWriter:
         if made is None:
             self.written.present += 1
         else:
-            self._hold(gathering, Commit.decode(made.data))
+            stored = messages_of(Commit.decode(made.data))
+            self._hold(gathering, [[part["type"] for part in m["parts"]] for m in stored])
             self._passed.add(made.oid)
         if self._source:
             holding = [*continuation.commits_of(planned), *([made.oid] if made is not None else ())]
@@ -293,43 +281,50 @@ class PlanWriter:
             self._tips[planned.thread] = oid
             self._moved.add(planned.thread)
 
-    def _hold(self, gathering: Gathering, commit: Commit | None) -> None:
+    def _hold(self, gathering: Gathering, messages: Sequence[Sequence[str]]) -> None:
+        """Take the objects of a new commit for the next batch, given the types of the parts of each of its messages."""
+        objects = self._objects
         for oid, data in gathering.objects:
-            if oid not in self._objects:
-                self._objects[oid] = data
+            if oid not in objects:
+                objects[oid] = data
                 self._bytes += len(data)
         self._batch += 1
-        self.written.commits += 1
         written = self.written
-        for message in [] if commit is None else messages_of(commit):
+        written.commits += 1
+        for types in messages:
             written.messages += 1
-            for part in message["parts"]:
-                if part["type"] == ToolCall.type:
-                    written.calls += 1
-                elif part["type"] == ToolResult.type:
-                    written.results += 1
+            written.calls += types.count(ToolCall.type)
+            written.results += types.count(ToolResult.type)
 
-    def _same(self, planned: PlannedCommit, commit: Commit) -> ObjectId | None:
+    def _same(
+        self, planned: PlannedCommit, parent: ObjectId | None, data: bytes
+    ) -> ObjectId | None:
         """Return a commit that is here and differs in nothing but its source, when it may stand for this one.
 
         It may when one of the two has no source, or as many records: then something beside what was said was noted
         anew, as in a document that is written again. And it may when it is of the session that this one was copied
         from: so a copy goes on from the session's own commits.
         """
-        parent = commit.parents[0] if commit.parents else b""
-        for known in (self._known, self._others):
-            for oid in known.by_key.get((parent, planned.key), ()):
-                other = read_commit(self._store, oid)
-                if not differs_in_source_only(commit, other):
-                    continue
-                if oid in self._others.oids:
-                    self._carry(planned, other)
-                    self.written.shared += 1
-                    return oid
-                if SOURCE_KEY not in other.meta or SOURCE_KEY not in commit.meta:
-                    return oid
-                if record_count(other, self._read) == len(planned.records):
-                    return oid
+        key = (parent or b"", planned.key)
+        candidates: list[ObjectId] = [
+            *self._known.by_key.get(key, ()),
+            *self._others.by_key.get(key, ()),
+        ]
+        if not candidates:
+            return None
+        commit = Commit.decode(data)
+        for oid in candidates:
+            other = read_commit(self._store, oid)
+            if not differs_in_source_only(commit, other):
+                continue
+            if oid in self._others.oids:
+                self._carry(planned, other)
+                self.written.shared += 1
+                return oid
+            if SOURCE_KEY not in other.meta or SOURCE_KEY not in commit.meta:
+                return oid
+            if record_count(other, self._read) == len(planned.records):
+                return oid
         return None
 
     def _carry(self, planned: PlannedCommit, other: Commit) -> None:

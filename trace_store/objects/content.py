@@ -38,7 +38,10 @@ class Gathering:
 
     def put_object(self, data: bytes) -> ObjectId:
         """Add canonical object bytes and return their id."""
-        oid = hash_object(data)
+        return self.add(hash_object(data), data)
+
+    def add(self, oid: ObjectId, data: bytes) -> ObjectId:
+        """Add canonical object bytes whose id is known already, and return it."""
         if oid not in self._seen:
             self._seen.add(oid)
             self.objects.append((oid, data))

@@ -133,12 +133,12 @@ def store_message(message: Message, put: Put) -> dict[str, Any]:
     """
     stored: dict[str, Any] = {}
     if message.id:
-        stored["id"] = _name(message.id, "id")
+        stored["id"] = check_name(message.id, "id")
     stored["kind"] = message.kind
     if message.model:
-        stored["model"] = _name(message.model, "model")
+        stored["model"] = check_name(message.model, "model")
     if message.name:
-        stored["name"] = _name(message.name, "name")
+        stored["name"] = check_name(message.name, "name")
     stored["parts"] = store_parts(message.parts, put)
     stored["role"] = message.role
     return stored
@@ -193,14 +193,14 @@ def _store_part(part: Part, put: Put) -> dict[str, Any]:
     if isinstance(part, ToolCall):
         stored: dict[str, Any] = {"blob": put(bytes_of(part.arguments))}
         if part.format != "json":
-            stored["format"] = _name(part.format, "format")
-        stored["id"] = _name(part.id, "id")
-        stored["name"] = _name(part.name, "name")
+            stored["format"] = check_name(part.format, "format")
+        stored["id"] = check_name(part.id, "id")
+        stored["name"] = check_name(part.name, "name")
         stored["type"] = part.type
         return stored
     if isinstance(part, ToolResult):
         stored = {"error": True} if part.is_error else {}
-        stored["id"] = _name(part.call_id, "id")
+        stored["id"] = check_name(part.call_id, "id")
         stored["parts"] = store_parts(part.content, put)
         stored["type"] = part.type
         return stored
@@ -213,10 +213,10 @@ def _store_part(part: Part, put: Put) -> dict[str, Any]:
     if isinstance(part, Image):
         if part.url is not None:
             return {"type": part.type, "url": put(bytes_of(part.url))}
-        media = _name(part.media_type, "media")
+        media = check_name(part.media_type, "media")
         return {"blob": put(part.data or b""), "media": media, "type": part.type}
     if isinstance(part, Opaque):
-        provider = _name(part.provider, "provider")
+        provider = check_name(part.provider, "provider")
         return {"blob": put(part.data), "provider": provider, "type": part.type}
     raise InvalidMessageError(f"not a part of a message: {type(part).__name__}")
 
@@ -253,7 +253,12 @@ def _load_part(stored: Mapping[str, Any], read: Read) -> Part:
     )
 
 
-def _name(value: object, field: str) -> str:
+def check_name(value: object, field: str) -> str:
+    """Return an id or a name as a commit may hold it.
+
+    Raises:
+        InvalidMessageError: it is no text, not valid UTF-8, or too long.
+    """
     if not isinstance(value, str):
         raise InvalidMessageError(f"the {field} of a message must be text")
     try:

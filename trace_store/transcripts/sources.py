@@ -37,6 +37,7 @@ _SPELLINGS = {"j": "ja", "b": "b", "r": "rja"}
 # How JavaScript escapes what is common in texts; the backslash first.
 _ESCAPES = ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\t", b"\\t"), (b"\r", b"\\r"))
 _HEAD_BYTES = 48
+_MAXIMUM_MISSES = 16
 
 _HOLE = b"\x00"
 _NEWLINE = b"\x00\x00"
@@ -162,16 +163,30 @@ def _spelled_quickly(content: Content) -> bytes | None:
 def _replace(raw: bytes, spelled: bytes, hole: bytes) -> bytes:
     """Return `raw.replace(spelled, hole)`, and the very same object when nothing is found.
 
-    It is looked for by its beginning: the long comparison is made once.
+    It is looked for by its beginning, and compared where that is: a record often holds a long content twice, and
+    `replace` searches for a long one several times as long.
     """
     head = spelled[:_HEAD_BYTES]
     at = raw.find(head)
     if at < 0:
         return raw
-    end = at + len(spelled)
-    if not raw.startswith(spelled, at) or raw.find(head, end) >= 0:
-        return raw.replace(spelled, hole) if spelled in raw else raw
-    return b"%s%s%s" % (raw[:at], hole, raw[end:])
+    pieces: list[bytes] = []
+    done = misses = 0
+    while at >= 0:
+        if raw.startswith(spelled, at):
+            pieces.append(raw[done:at])
+            done = at + len(spelled)
+            at = raw.find(head, done)
+        elif misses == _MAXIMUM_MISSES:
+            # What begins alike again and again is compared in vain each time.
+            return raw.replace(spelled, hole) if spelled in raw else raw
+        else:
+            misses += 1
+            at = raw.find(head, at + 1)
+    if not pieces:
+        return raw
+    pieces.append(raw[done:])
+    return hole.join(pieces)
 
 
 def _with_contents(line: bytes, contents: Sequence[bytes], read: Read) -> bytes:

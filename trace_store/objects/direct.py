@@ -1,0 +1,246 @@
+"""The canonical bytes of commits that append messages, put together from those of their pieces.
+
+Most commits of an import append a message or two, with what the provider reported: the same few maps again and again,
+around other ids and names. Here each map is its constant bytes and what stands between them, so that no map has to be
+made, looked through for the order of its keys, and encoded.
+
+Rule: what comes out equals `Commit.encode` of the same commit, byte for byte. What has no form here is `None`, and is
+left to that.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from trace_store.errors import InvalidInputError
+from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode_ordered
+from trace_store.objects.content import bytes_of
+from trace_store.objects.message import check_name, default_kind, store_parts
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from trace_store.oid import ObjectId
+
+    Put = Callable[[bytes], ObjectId]
+
+_ID = b"\xc4\x20"
+_TEXT = b"\x82\xa4blob" + _ID, b"\xa4type\xa4text"
+_FIX_TEXT = tuple(bytes((0xA0 | size,)) for size in range(32))
+_TEXT_8 = tuple(bytes((0xD9, size)) for size in range(256))
+_SMALL = tuple(bytes((number,)) for number in range(128))
+_FEW = 16
+"""Maps and arrays of fewer have their count in their first byte."""
+
+
+def encode_text(value: str) -> bytes:
+    """Return the canonical bytes of a text.
+
+    Raises:
+        InvalidInputError: it holds a lone surrogate.
+    """
+    try:
+        data = value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"cannot be stored: {error}") from error
+    size = len(data)
+    if size < 32:
+        return _FIX_TEXT[size] + data
+    if size < 256:
+        return _TEXT_8[size] + data
+    return encode_ordered(value)
+
+
+known_text = lru_cache(maxsize=512)(encode_text)
+"""The same of texts that come again and again: authors, models, names of tools."""
+
+
+def encode_message(
+    role: str,
+    parts: Sequence[Part],
+    put: Put,
+    *,
+    kind: str = "",
+    name: str = "",
+    model: str = "",
+    id: str = "",
+) -> bytes | None:
+    """Return the canonical bytes of the stored form of a message, whose role and kind are known ones.
+
+    Args:
+        role: as in `message.Message`, like the other arguments that are not told here.
+        parts: likewise.
+        put: is given each content and returns its id, in the order of `store_message`.
+        kind: likewise; when not given it follows from role and parts.
+        name: likewise.
+        model: likewise.
+        id: likewise.
+
+    Raises:
+        InvalidMessageError: an id or a name is not storable text.
+        InvalidInputError: as in `encode_text`.
+    """
+    stored = _parts(parts, put)
+    if stored is None:
+        return None
+    count = 3
+    head = b"\xa4kind" + known_text(kind or default_kind(role, parts))
+    if id:
+        count += 1
+        head = b"\xa2id" + _named(id, "id") + head
+    if model:
+        count += 1
+        head += b"\xa5model" + known_text(check_name(model, "model"))
+    if name:
+        count += 1
+        head += b"\xa4name" + known_text(check_name(name, "name"))
+    return b"%c%b\xa5parts%b\xa4role%b" % (0x80 | count, head, stored, known_text(role))
+
+
+def encode_commit(
+    parent: bytes | None,
+    author: str,
+    time: int,
+    messages: Sequence[bytes],
+    usage: Mapping[str, int | str],
+    meta: bytes,
+) -> bytes | None:
+    """Return the canonical bytes of a commit that appends messages and tells the usage, or does one of the two.
+
+    Args:
+        parent: the commit it follows; None begins a history.
+        author: as in `Commit`.
+        time: likewise.
+        messages: as `encode_message` returns them.
+        usage: the fields of the operation; none when there is none.
+        meta: the canonical bytes of what `Commit.meta` is, which is not empty.
+
+    Raises:
+        InvalidInputError: as in `encode_text`.
+    """
+    if len(messages) >= _FEW or type(time) is not int or type(author) is not str:
+        return None
+    operations = b""
+    if messages:
+        operations = b"\x92\xa6append\x81\xa8messages%c%b" % (
+            0x90 | len(messages),
+            b"".join(messages),
+        )
+    if usage:
+        reported = _usage(usage)
+        if reported is None:
+            return None
+        operations += b"\x92\xa5usage" + reported
+    data = b"\x92\xa6commit\x85\xa6author%b\xa4meta%b\xa3ops%c%b\xa7parents%b\xa4time%b" % (
+        known_text(author),
+        meta,
+        0x90 | (len(messages) > 0) + (len(usage) > 0),
+        operations,
+        b"\x90" if parent is None else b"\x91" + _ID + parent,
+        _integer(time),
+    )
+    return data if len(data) <= MAXIMUM_ELEMENTS else None
+
+
+def _parts(parts: Sequence[Part], put: Put) -> bytes | None:
+    if len(parts) >= _FEW:
+        return None
+    found = [_SMALL_ARRAYS[len(parts)]]
+    for part in parts:
+        kind = type(part)
+        if kind is Text:
+            blob = put(bytes_of(part.text))  # type: ignore[attr-defined]
+            found += (_TEXT[0], blob, _TEXT[1])
+            continue
+        encode = _PARTS.get(kind)
+        data = None if encode is None else encode(part, put)
+        if data is None:
+            return None
+        found.append(data)
+    return b"".join(found)
+
+
+def _named(value: str, field: str) -> bytes:
+    """Return the canonical bytes of an id, which comes once or twice."""
+    if type(value) is str and value.isascii():
+        size = len(value)
+        if size < 256:
+            return (_FIX_TEXT if size < 32 else _TEXT_8)[size] + value.encode()
+    return encode_text(check_name(value, field))
+
+
+def _call(part: ToolCall, put: Put) -> bytes | None:
+    if part.format != "json":
+        return None
+    return b"\x84\xa4blob\xc4\x20%b\xa2id%b\xa4name%b\xa4type\xa9tool_call" % (
+        put(bytes_of(part.arguments)),
+        _named(part.id, "id"),
+        known_text(check_name(part.name, "name")),
+    )
+
+
+def _result(part: ToolResult, put: Put) -> bytes | None:
+    if any(type(inner) is ToolResult for inner in part.content):
+        return None
+    name = _named(part.call_id, "id")
+    inner = _parts(part.content, put)
+    if inner is None:
+        return None
+    head = b"\x84\xa5error\xc3\xa2id" if part.is_error else b"\x83\xa2id"
+    return b"%b%b\xa5parts%b\xa4type\xabtool_result" % (head, name, inner)
+
+
+def _reasoning(part: Reasoning, put: Put) -> bytes:
+    blob = put(bytes_of(part.text))
+    if part.signature is None:
+        return b"\x82\xa4blob\xc4\x20%b\xa4type\xa9reasoning" % blob
+    return b"\x83\xa4blob\xc4\x20%b\xa9signature\xc4\x20%b\xa4type\xa9reasoning" % (
+        blob,
+        put(bytes_of(part.signature)),
+    )
+
+
+def _rare(part: Part, put: Put) -> bytes:
+    return encode_ordered(store_parts([part], put)[0])
+
+
+_PARTS: dict[type, Callable[..., bytes | None]] = {
+    ToolCall: _call,
+    ToolResult: _result,
+    Reasoning: _reasoning,
+    Image: _rare,
+    Opaque: _rare,
+}
+_SMALL_ARRAYS = tuple(bytes((0x90 | count,)) for count in range(_FEW))
+
+
+@lru_cache(maxsize=64)
+def _keys(keys: tuple[str, ...]) -> tuple[bytes, ...] | None:
+    """Return the bytes before each value of a small map with these keys; None when they are not in order."""
+    if len(keys) >= _FEW or list(keys) != sorted(keys) or any(type(key) is not str for key in keys):
+        return None
+    first, *others = [encode_text(key) for key in keys]
+    return (bytes((0x80 | len(keys),)) + first, *others)
+
+
+def _usage(usage: Mapping[str, int | str]) -> bytes | None:
+    keys = _keys(tuple(usage))
+    if keys is None:
+        return None
+    found: list[bytes] = []
+    for key, value in zip(keys, usage.values(), strict=True):
+        if type(value) is int:
+            found += (key, _SMALL[value] if 0 <= value < 128 else _integer(value))
+        elif type(value) is str:
+            found += (key, known_text(value))
+        else:
+            return None
+    return b"".join(found)
+
+
+def _integer(value: int) -> bytes:
+    if 0xFFFF_FFFF < value <= 0xFFFF_FFFF_FFFF_FFFF:
+        return b"\xcf" + value.to_bytes(8, "big")
+    return encode_ordered(value)
