@@ -88,8 +88,8 @@ def _known_by_keys(keys: tuple[Any, ...]) -> Callable[[Raw], Usage] | None:
     """Return what converts the shapes with these keys, when it is told before anything else of them is looked at."""
     shape = dict.fromkeys(keys)
     for recognises, convert in _SHAPES:
-        if recognises is _is_openai_responses:
-            return None
+        if recognises is _is_openai_responses and "output_tokens_details" in shape:
+            return None  # it looks into these
         if recognises(shape):
             return convert
     return None
@@ -135,7 +135,11 @@ def _number(shape: Raw, *keys: str) -> int:
 
 def _inner(shape: Raw, *keys: str) -> Raw:
     """Return the first of the keys that holds fields, or no fields."""
-    return next((inner for key in keys if (inner := as_mapping(shape.get(key))) is not None), {})
+    for key in keys:
+        inner = as_mapping(shape.get(key))
+        if inner is not None:
+            return inner
+    return {}
 
 
 def _output_total(output: int, reasoning: int, input_total: int, total: int) -> int:

@@ -7,7 +7,7 @@ same commits. `writing` puts a plan into a store; whoever reads a new format wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -172,8 +172,8 @@ class Plan(Protocol):
         """The id of the subagent whose own file this is; empty for the session's file."""
         ...
 
-    def feed(self, line: Line) -> Iterator[Planned]:
-        """Take the next line and yield what became final."""
+    def feed(self, line: Line) -> Iterable[Planned]:
+        """Take the next line and return what became final."""
         ...
 
     def finish(self) -> Iterator[Planned]:

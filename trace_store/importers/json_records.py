@@ -7,7 +7,7 @@ passed the filter.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from trace_store.importers.contract import Record, Skip
@@ -59,8 +59,11 @@ def compact(value: Any) -> str:
     return text
 
 
-def records_of(line: Line) -> Iterable[Record | Skip]:
-    """Return what a line holds. A writer that loses a newline puts two records on one line."""
+def records_of(line: Line) -> tuple[Record] | Iterator[Record | Skip]:
+    """Return what a line holds: a tuple where that is one record, else as it is read.
+
+    A writer that loses a newline puts two records on one line.
+    """
     record = _record_alone(line)
     return _each_record(line) if record is None else (record,)
 

@@ -8,7 +8,7 @@ file is read on from where its last round began.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,9 +120,17 @@ class TurnPlan:
     def skips(self) -> Sequence[Skip]:
         return self._skips
 
-    def feed(self, line: Line) -> Iterator[Planned]:
-        begun: _Begun | None = (dict(self._reader.state), (line.offset, line.number))
-        for record in self._reader.records(line):
+    def feed(self, line: Line) -> Iterable[Planned]:
+        begun = (dict(self._reader.state), (line.offset, line.number))
+        records = self._reader.records(line)
+        if isinstance(records, tuple) and len(records) == 1 and isinstance(records[0], Record):
+            return self._take(records[0], begun)
+        return self._take_each(records, begun)
+
+    def _take_each(
+        self, records: Iterable[Record | Skip], begun: _Begun | None
+    ) -> Iterator[Planned]:
+        for record in records:
             if isinstance(record, Skip):
                 self._skips.append(record)
                 self._counts[UNREADABLE, record.reason] += 1

@@ -283,11 +283,8 @@ class PlanWriter:
 
     def _hold(self, gathering: Gathering, messages: Sequence[Sequence[str]]) -> None:
         """Take the objects of a new commit for the next batch, given the types of the parts of each of its messages."""
-        objects = self._objects
-        for oid, data in gathering.objects:
-            if oid not in objects:
-                objects[oid] = data
-                self._bytes += len(data)
+        self._objects.update(gathering.objects)
+        self._bytes += sum([len(data) for _, data in gathering.objects])
         self._batch += 1
         written = self.written
         written.commits += 1

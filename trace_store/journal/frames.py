@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from itertools import accumulate
 from zlib import crc32
 
 from trace_store.errors import CorruptJournalError, InvalidInputError
@@ -110,9 +111,11 @@ class Frame:
         self.start = start
         self.end = start + size
         offset = start + HEADER_BYTES + _COUNT.size + _ENTRY.size * len(objects)
-        for oid, data in objects:
-            self.objects.append((oid, offset, len(data)))
-            offset += len(data)
+        sizes = [len(data) for _, data in objects]
+        offsets = accumulate(sizes, initial=offset)
+        self.objects = [
+            (oid, at, size) for (oid, _), at, size in zip(objects, offsets, sizes, strict=False)
+        ]
 
     @classmethod
     def of_transaction(
@@ -207,10 +210,9 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
 
 def _frame(kind: int, objects: Sequence[tuple[ObjectId, bytes]], section: dict[str, Any]) -> bytes:
     pieces = [_COUNT.pack(len(objects))]
-    for oid, data in objects:
-        pieces.append(_ENTRY.pack(oid, len(data)))
-    for _, data in objects:
-        pieces.append(data)
+    entry = _ENTRY.pack
+    pieces += [entry(oid, len(data)) for oid, data in objects]
+    pieces += [data for _, data in objects]
     pieces.append(encode_ordered(section))
     payload = b"".join(pieces)
     if len(payload) > MAXIMUM_FRAME_BYTES:

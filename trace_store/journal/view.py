@@ -17,10 +17,13 @@ from trace_store.journal.published import Published, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from trace_store.files import Disk
     from trace_store.layout import Layout
+    from trace_store.oid import ObjectId
+
+    Objects = Sequence[tuple[ObjectId, bytes]]
 
 MAXIMUM_ATTEMPTS = 100
 NUMBERS_END = 1 << 63
@@ -113,6 +116,15 @@ class JournalView:
             if oid in file.objects:
                 return True
         return bool(self.lost) and any(oid in file.objects for file in self.lost)
+
+    def lacking(self, objects: Objects) -> Objects:
+        """Return those of some objects that no journal of this view has; errors as in `contains`."""
+        self._check_open()
+        for file in (*self.files, *self.lost):
+            held = file.objects
+            if held:
+                objects = [pair for pair in objects if pair[0] not in held]
+        return objects
 
     def oids(self) -> Iterator[bytes]:
         """Yield the id of every object in this view; one in two journals comes twice."""

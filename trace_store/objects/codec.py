@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _BLOB_HEAD = b"\x92\xa4blob"
+_SHORT_BLOB_HEADS = tuple(b"%b\xc4%c" % (_BLOB_HEAD, size) for size in range(0x100))
 _SALTED_HEAD = b"\x93\xa4blob"
 _LENGTHS = {0xC4: (1, 0), 0xC5: (2, 0x100), 0xC6: (4, 0x10000)}
 """By the byte before it: the bytes of a content's length, and from which length on they are so many."""
@@ -182,6 +183,8 @@ def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
         InvalidInputError: content or salt has the wrong length.
     """
     size = len(content)
+    if size < 0x100 and salt is None:
+        return _SHORT_BLOB_HEADS[size] + content
     if size > MAXIMUM_BLOB_BYTES:
         raise InvalidInputError(f"a blob holds at most {MAXIMUM_BLOB_BYTES} bytes, not {size}")
     head = _BLOB_HEAD if salt is None else _SALTED_HEAD

@@ -49,9 +49,14 @@ class Gathering:
 
     def put(self, content: bytes) -> ObjectId:
         """Add content of any length and return the id of its blob or list."""
-        if len(content) <= MAXIMUM_BLOB_BYTES:
-            return self.put_object(encode_blob(content))
-        return write_content(content, self.put_object)
+        if len(content) > MAXIMUM_BLOB_BYTES:
+            return write_content(content, self.put_object)
+        data = encode_blob(content)
+        oid = hash_object(data)
+        if oid not in self._seen:
+            self._seen.add(oid)
+            self.objects.append((oid, data))
+        return oid
 
 
 def write_content(content: bytes, put_object: Put) -> ObjectId:

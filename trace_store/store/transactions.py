@@ -161,21 +161,21 @@ class Transactions:
 
     def _new(self, objects: Objects) -> Objects:
         """Return the objects that are not in the journal; large ones are looked for in packs, too."""
-        journal = self._journal
-        found: list[tuple[ObjectId, bytes]] = []
-        for pair in objects:
-            size = len(pair[1])
-            if size > MAXIMUM_OBJECT_BYTES:
-                raise InvalidInputError(
-                    f"an object has at most {MAXIMUM_OBJECT_BYTES} bytes, not {size}"
-                )
-            if not journal.contains(pair[0]) and (
-                size < WORTH_LOOKING_UP_BYTES
-                # A loose file may have been written without a sync, and a damaged copy does not count.
-                or not self._objects.is_packed(pair[0])
-            ):
-                found.append(pair)
-        return found
+        longest = max([len(data) for _, data in objects], default=0)
+        if longest > MAXIMUM_OBJECT_BYTES:
+            raise InvalidInputError(
+                f"an object has at most {MAXIMUM_OBJECT_BYTES} bytes, not {longest}"
+            )
+        found = self._journal.lacking(objects)
+        if longest < WORTH_LOOKING_UP_BYTES:
+            return found
+        # A loose file may have been written without a sync, and a damaged copy does not count.
+        is_packed = self._objects.is_packed
+        return [
+            pair
+            for pair in found
+            if len(pair[1]) < WORTH_LOOKING_UP_BYTES or not is_packed(pair[0])
+        ]
 
 
 class MemoryTransactions:

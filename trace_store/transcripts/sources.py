@@ -34,8 +34,6 @@ Content = str | bytes
 # How a content may be spelled whose usual spelling is the first: arguments are JSON in some formats, text in others.
 _SPELLINGS = {"j": "ja", "b": "b", "r": "rja"}
 
-# How JavaScript escapes what is common in texts; the backslash first.
-_ESCAPES = ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\t", b"\\t"), (b"\r", b"\\r"))
 _HEAD_BYTES = 48
 _MAXIMUM_MISSES = 16
 
@@ -62,7 +60,7 @@ def content_numbers(parts: Sequence[Part]) -> dict[int, int]:
     count = 0
     for part in parts:
         numbers[id(part)] = count
-        count += _content_count(part)
+        count += 1 if type(part) is Text else _content_count(part)
     return numbers
 
 
@@ -119,7 +117,8 @@ def without_contents(record: Record, numbers: Mapping[int, int]) -> bytes:
         number = numbers.get(id(part))
         if number is None:
             continue
-        for letter, content in _contents(part):
+        contents = (("j", part.text),) if type(part) is Text else _contents(part)
+        for letter, content in contents:
             if len(content) + 2 >= MINIMUM_BYTES:
                 raw = _without(raw, number, letter, content)
             number += 1
@@ -129,7 +128,7 @@ def without_contents(record: Record, numbers: Mapping[int, int]) -> bytes:
 def _without(raw: bytes, number: int, letter: str, content: Content) -> bytes:
     """Return a record's bytes with what stands for a content in the first of its spellings that is there."""
     for other in _SPELLINGS[letter]:
-        hole = b"\x00%d%s\x00" % (number, other.encode())
+        hole = b"\x00%d%c\x00" % (number, ord(other))
         quick = _spelled_quickly(content) if other == "j" else None
         if quick is not None:
             found = _replace(raw, quick, hole)
@@ -155,9 +154,18 @@ def _spelled_quickly(content: Content) -> bytes | None:
         return None
     if _HOLE in data:
         return None
-    for plain, escape in _ESCAPES:
-        data = data.replace(plain, escape)
-    return b'"%s"' % data
+    # As JavaScript escapes what is common in texts; the backslash first. Where there is none, a look is quick.
+    if b"\\" in data:
+        data = data.replace(b"\\", b"\\\\")
+    if b'"' in data:
+        data = data.replace(b'"', b'\\"')
+    if b"\n" in data:
+        data = data.replace(b"\n", b"\\n")
+    if b"\t" in data:
+        data = data.replace(b"\t", b"\\t")
+    if b"\r" in data:
+        data = data.replace(b"\r", b"\\r")
+    return b'"%b"' % data
 
 
 def _replace(raw: bytes, spelled: bytes, hole: bytes) -> bytes:

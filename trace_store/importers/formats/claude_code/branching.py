@@ -6,7 +6,7 @@ goes back behind what was said since, and a root at which the context began anew
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trace_store.importers.contract import PlannedThread, Record
 from trace_store.importers.formats.claude_code.finding import Spoken
@@ -18,9 +18,8 @@ from trace_store.importers.naming import ref_component, short_id
 BEGINNING = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Belonging:
-    """Where a record goes.
+class Belonging(NamedTuple):
+    """Where a record goes; a tuple, since there are as many as records.
 
     Attributes:
         thread: which thread.

@@ -5,10 +5,9 @@ Rule: here a group gets its parent, and what it does to the messages before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from trace_store.importers.contract import AGENTS_KEY, Place, PlannedCommit, Record
+from trace_store.importers.contract import AGENTS_KEY, NOTHING, Place, PlannedCommit, Record
 from trace_store.importers.formats.claude_code.groups import (
     LATE,
     MICROCOMPACTION,
@@ -35,8 +34,8 @@ def record_key(record: Record) -> str:
     return uuid or digest(record.raw).hex()[:16]
 
 
-def close_round(session: Session, thread: Thread) -> Iterator[PlannedCommit]:
-    """Yield the commits of a thread's round, and those of subagents that it called, and begin a new round.
+def close_round(session: Session, thread: Thread) -> list[PlannedCommit]:
+    """Return the commits of a thread's round, and those of subagents that it called, and begin a new round.
 
     The round of a subagent whose call has not left its own round waits for it.
     """
@@ -45,14 +44,12 @@ def close_round(session: Session, thread: Thread) -> Iterator[PlannedCommit]:
     if thread.held or (thread.fresh and thread.tip not in session.table.rows):
         thread.held += groups
         session.holding.add(thread.index)
-        return
-    yield from _leave(session, thread, groups)
+        return []
+    return _leave(session, thread, groups)
 
 
-def compaction(
-    session: Session, thread: Thread, record: Record, key: str
-) -> Iterator[PlannedCommit]:
-    """Yield the commit in which a summary stands in for all before it; the thread's round is over."""
+def compaction(session: Session, thread: Thread, record: Record, key: str) -> PlannedCommit:
+    """Return the commit in which a summary stands in for all before it; the thread's round is over."""
     commit = PlannedCommit(
         number=session.number(),
         key=session.unique_key(key),
@@ -67,13 +64,13 @@ def compaction(
     )
     session.table.add(commit, resets=True)
     thread.tip = commit.number
-    yield commit
+    return commit
 
 
-def remainder(session: Session, thread: Thread) -> Iterator[PlannedCommit]:
-    """Yield a commit that only carries records without a place, when the file ends with such."""
+def remainder(session: Session, thread: Thread) -> list[PlannedCommit]:
+    """Return a commit that only carries records without a place, when the file ends with such."""
     if not thread.waiting or thread.tip is None or thread.fresh:
-        return
+        return []
     records = take_waiting(thread)
     commit = PlannedCommit(
         number=session.number(),
@@ -86,7 +83,7 @@ def remainder(session: Session, thread: Thread) -> Iterator[PlannedCommit]:
     )
     session.table.add(commit, resets=False)
     thread.tip = commit.number
-    yield commit
+    return [commit]
 
 
 def advance(thread: Thread, time: int | None) -> int:
@@ -108,36 +105,38 @@ def _planned(session: Session, thread: Thread, group: Group) -> PlannedCommit:
     removes: tuple[Place, ...] = ()
     if group.restart or thread.fresh:
         removes = table.context(thread.tip)
-    clears: list[tuple[Place, tuple[str, ...]]] = []
+    clears: tuple[tuple[Place, tuple[str, ...]], ...] = ()
     if group.kind == MICROCOMPACTION:
         metadata = group.records[-1].data.get("microcompactMetadata")
         calls = metadata.get("compactedToolIds") if isinstance(metadata, dict) else None
-        clears = table.clearing(
-            thread.tip, group.number, [c for c in calls or () if isinstance(c, str)]
-        )
-    usage = {} if group.message_id in session.message_ids else group.usage()
+        named = [call for call in calls or () if isinstance(call, str)]
+        clears = tuple(table.clearing(thread.tip, group.number, named))
+    # By position: names for as many values as there are commits take longer than the values.
     return PlannedCommit(
-        number=group.number,
-        key=group.key,
-        thread=thread.index,
-        parent=thread.tip,
-        author=group.author(),
-        time=advance(thread, group.time),
-        removes=removes,
-        clears=tuple(clears),
-        placeholder=CLEARED_TEXT if clears else "",
-        messages=() if group.kind == MICROCOMPACTION else group.messages(),
-        after=_neighbour(session, thread, group),
-        usage=usage,
-        meta={AGENTS_KEY: list(group.agents)} if group.agents else {},
-        records=tuple(group.records),
+        group.number,
+        group.key,
+        thread.index,
+        thread.tip,
+        group.author(),
+        advance(thread, group.time),
+        removes,
+        None,  # replaces nothing
+        "",
+        (),  # edits nothing
+        clears,
+        CLEARED_TEXT if clears else "",
+        () if group.kind == MICROCOMPACTION else group.messages(),
+        _neighbour(session, thread, group) if group.kind == LATE else None,
+        None,  # sets no tools
+        NOTHING if group.message_id in session.message_ids else group.usage(),
+        {AGENTS_KEY: list(group.agents)} if group.agents else NOTHING,
+        (),  # links nothing
+        tuple(group.records),
     )
 
 
-def _neighbour(session: Session, thread: Thread, group: Group) -> Place | None:
+def _neighbour(session: Session, thread: Thread, group: Group) -> Place:
     """Return behind which message a result belongs that came when its call was long past."""
-    if group.kind != LATE:
-        return None
     call = next(group.call_ids())
     table = session.table
     holder = table.answers.get(call, table.calls[call])
@@ -147,20 +146,23 @@ def _neighbour(session: Session, thread: Thread, group: Group) -> Place | None:
     return (holder, 0)
 
 
-def _leave(session: Session, thread: Thread, groups: list[Group]) -> Iterator[PlannedCommit]:
+def _leave(session: Session, thread: Thread, groups: list[Group]) -> list[PlannedCommit]:
+    commits: list[PlannedCommit] = []
     for group in groups:
         commit = _planned(session, thread, group)
         session.table.add(commit, resets=group.restart or thread.fresh)
         note_group(session.table, group)
-        session.open_count -= sum(len(record.parts) for record in group.said)
+        for record in group.said:
+            session.open_count -= len(record.parts)
         if group.message_id:
             session.message_ids.add(group.message_id)
         thread.fresh = False
         thread.tip = group.number
-        yield commit
-        for index in sorted(session.holding):
+        commits.append(commit)
+        for index in sorted(session.holding) if session.holding else ():
             other = session.threads[index]
             if other.tip == group.number:
                 released, other.held = other.held, []
                 session.holding.discard(index)
-                yield from _leave(session, other, released)
+                commits += _leave(session, other, released)
+    return commits

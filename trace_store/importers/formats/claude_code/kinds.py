@@ -58,6 +58,8 @@ def classify(record: Record) -> str:
 def label(data: dict[str, Any]) -> str:
     """Return a record's type as reports name it: `user`, `system:turn_duration`, `progress:bash_progress`."""
     kind = data.get("type")
+    if (kind == "assistant" or kind == "user") and "data" not in data:
+        return str(kind)  # as most are
     if not isinstance(kind, str):
         return "untyped"
     if kind == "system":

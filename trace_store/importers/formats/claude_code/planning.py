@@ -8,7 +8,7 @@ anew. A round leaves when the next API message begins, so what is planned never 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trace_store.importers.contract import (
@@ -107,8 +107,13 @@ class ClaudeCodePlan:
     def skips(self) -> Sequence[Skip]:
         return self._skips
 
-    def feed(self, line: Line) -> Iterator[Planned]:
-        for record in records_of(line):
+    def feed(self, line: Line) -> Iterable[Planned]:
+        records = records_of(line)
+        # One record, as on nearly every line; of many on one line each is written before the next is read.
+        return self._take(records[0]) if isinstance(records, tuple) else self._take_each(records)
+
+    def _take_each(self, records: Iterable[Record | Skip]) -> Iterator[Planned]:
+        for record in records:
             if isinstance(record, Skip):
                 self._skips.append(record)
                 self._counts[UNREADABLE, record.reason] += 1
@@ -129,19 +134,20 @@ class ClaudeCodePlan:
                 self._skips.append(Skip(record.line, NO_MESSAGES, name))
         self._counts = +self._counts
 
-    def _take(self, record: Record) -> Iterator[Planned]:
+    def _take(self, record: Record) -> Sequence[Planned]:
         data = record.data
         uuid = data.get("uuid")
         name = label(data)
         uuid = uuid if isinstance(uuid, str) else ""
-        first = self._first_with(uuid) if uuid else None
+        first = self._first_with(uuid) if uuid in self._state.finder.spans else None
         if first is not None and first.raw == record.raw:
             self._counts[name, DUPLICATE] += 1
             self._skips.append(Skip(record.line, DUPLICATE, uuid[:100]))
-            return
+            return ()
         if uuid:
             self._state.finder.spans.setdefault(uuid, (record.offset, record.length))
-        self._learn(data)
+        if not self._session_id:
+            self._learn(data)
         purpose = classify(record)
         if first is not None and purpose not in (METADATA, MICRO) and classify(first) == purpose:
             # Copied into the file again with other surroundings, which are kept; it is not said twice.
@@ -151,12 +157,13 @@ class ClaudeCodePlan:
             record.parts = ()
             self._counts[name, SOURCE] += 1
             self._take_silent(record, uuid, origin, purpose)
-            return
+            return ()
         self._counts[name, MESSAGE] += 1
-        yield from self._take_spoken(record, uuid, origin, purpose)
+        final = self._take_spoken(record, uuid, origin, purpose)
         if self._state.open_count > MAXIMUM_OPEN_PARTS:
             for thread in sorted(self._state.threads, key=lambda t: (t.side, t.index)):
-                yield from close_round(self._state, thread)
+                final += close_round(self._state, thread)
+        return final
 
     def _take_silent(
         self, record: Record, uuid: str, origin: Spoken | str | None, purpose: str
@@ -177,40 +184,43 @@ class ClaudeCodePlan:
 
     def _take_spoken(
         self, record: Record, uuid: str, origin: Spoken | str | None, purpose: str
-    ) -> Iterator[Planned]:
+    ) -> list[Planned]:
         state = self._state
-        goes = belonging(state, record, origin, own_agent=bool(self._agent_id))
-        thread = goes.thread
-        if goes.begun is not None:
-            yield goes.begun
-        if goes.rewind is not None:
-            yield from close_round(state, thread)
-            rewound = self._rewind(thread, goes.rewind)
+        final: list[Planned] = []
+        thread, rewind, restart, begun = belonging(
+            state, record, origin, own_agent=bool(self._agent_id)
+        )
+        if begun is not None:
+            final.append(begun)
+        if rewind is not None:
+            final += close_round(state, thread)
+            rewound = self._rewind(thread, rewind)
             if rewound is not None:
                 abandoned, thread = rewound
-                yield abandoned
-                yield PlannedThread(thread.index, "")
+                final += (abandoned, PlannedThread(thread.index, ""))
         if purpose == COMPACTION:
-            yield from close_round(state, thread)
+            final += close_round(state, thread)
             if not (thread.held or thread.fresh):
-                for commit in compaction(state, thread, record, record_key(record)):
-                    thread.last = commit.number
-                    if uuid:
-                        state.finder.note_spoken(uuid, thread.index, commit.number)
-                    yield commit
-                return
+                commit = compaction(state, thread, record, record_key(record))
+                thread.last = commit.number
+                if uuid:
+                    state.finder.note_spoken(uuid, thread.index, commit.number)
+                final.append(commit)
+                return final
         if purpose == API_LINE and self._begins_round(thread, record):
-            yield from close_round(state, thread)
+            final += close_round(state, thread)
         group = self._group(thread, record, uuid, purpose)
-        group.restart = group.restart or goes.restart
+        group.restart = group.restart or restart
         group.said.append(record)
-        group.records += thread.waiting
+        if thread.waiting:
+            group.records += thread.waiting
+            thread.waiting.clear()
         group.records.append(record)
-        thread.waiting.clear()
         thread.last = group.number
         state.open_count += len(record.parts)
         if uuid:
             state.finder.note_spoken(uuid, thread.index, group.number)
+        return final
 
     def _rewind(self, thread: Thread, target: int) -> tuple[PlannedThread, Thread] | None:
         """Leave a thread behind and go on from an earlier commit of it; None when nothing lies between."""
@@ -280,22 +290,19 @@ class ClaudeCodePlan:
 
     def _first_with(self, uuid: str) -> Record | None:
         """Return the record with this id that the file holds already. An id alone proves no equality."""
-        span = self._state.finder.spans.get(uuid)
-        if span is None:
-            return None
+        span = self._state.finder.spans[uuid]
         line = Line(0, span[0], self._read_at(*span), span[1], True)
         first = next(iter(records_of(line)), None)
         return first if isinstance(first, Record) else None
 
     def _learn(self, data: dict[str, Any]) -> None:
         """Learn whose file it is from the first record that tells."""
-        if not self._session_id:
-            session = data.get("sessionId")
-            if isinstance(session, str) and session:
-                self._session_id = ref_component(session)
-                agent = data.get("agentId")
-                if data.get("isSidechain") is True and isinstance(agent, str) and agent:
-                    self._agent_id = ref_component(agent)
+        session = data.get("sessionId")
+        if isinstance(session, str) and session:
+            self._session_id = ref_component(session)
+            agent = data.get("agentId")
+            if data.get("isSidechain") is True and isinstance(agent, str) and agent:
+                self._agent_id = ref_component(agent)
 
 
 def _answers(thread: Thread, record: Record) -> bool:
