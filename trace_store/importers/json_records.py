@@ -81,16 +81,13 @@ def _record_alone(line: Line) -> Record | None:
     if type(value) is not dict or end != len(text):
         return None
     if filter_text is take_nothing:
-        if not _may_be_deep(data) or not _is_deep(value):
+        # Only where JSON has so many brackets may it nest deeper than the bound.
+        brackets = data.count(b"{") + data.count(b"[")
+        if brackets <= MAXIMUM_NESTING + 1 or not _is_deep(value):
             return Record(number, offset, length, data, value)
         return None
     kept = filtered(value)
     return Record(number, offset, length, data, value) if kept is value else None
-
-
-def _may_be_deep(data: bytes) -> bool:
-    """Tell whether JSON has so many brackets that it may nest deeper than the bound."""
-    return data.count(b"{") + data.count(b"[") > MAXIMUM_NESTING + 1
 
 
 def _is_deep(value: Any) -> bool:

@@ -111,10 +111,13 @@ class Run:
             return file.size, 1
         progress = self._progress
         for line in read_lines(pages.read, file.size, offset=offset, number=number):
-            skipped = 0 if line.ended else len(plan.skips())
-            self._take(plan, plan.feed(line))
+            ended = line.ended
+            skipped = 0 if ended else len(plan.skips())
+            pieces = plan.feed(line)
+            if pieces:
+                self._take(plan, pieces)
             end = line.offset + line.length
-            if line.ended:
+            if ended:
                 offset, number = end + 1, line.number + 1
             else:
                 last = plan.skips()[skipped:][-1:]

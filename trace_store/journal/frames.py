@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import struct
 import sys
-from itertools import accumulate
 from zlib import crc32
 
 from trace_store.errors import CorruptJournalError, InvalidInputError
@@ -111,11 +110,14 @@ class Frame:
         self.start = start
         self.end = start + size
         offset = start + HEADER_BYTES + _COUNT.size + _ENTRY.size * len(objects)
-        sizes = [len(data) for _, data in objects]
-        offsets = accumulate(sizes, initial=offset)
-        self.objects = [
-            (oid, at, size) for (oid, _), at, size in zip(objects, offsets, sizes, strict=False)
-        ]
+        if objects:
+            oids, contents = zip(*objects, strict=True)
+            sizes = list(map(len, contents))
+            offsets: list[int] = []
+            for size in sizes:
+                offsets.append(offset)
+                offset += size
+            self.objects = list(zip(oids, offsets, sizes, strict=True))
 
     @classmethod
     def of_transaction(
@@ -210,9 +212,10 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
 
 def _frame(kind: int, objects: Sequence[tuple[ObjectId, bytes]], section: dict[str, Any]) -> bytes:
     pieces = [_COUNT.pack(len(objects))]
-    entry = _ENTRY.pack
-    pieces += [entry(oid, len(data)) for oid, data in objects]
-    pieces += [data for _, data in objects]
+    if objects:
+        oids, contents = zip(*objects, strict=True)
+        pieces += map(_ENTRY.pack, oids, map(len, contents))
+        pieces += contents
     pieces.append(encode_ordered(section))
     payload = b"".join(pieces)
     if len(payload) > MAXIMUM_FRAME_BYTES:

@@ -120,9 +120,10 @@ class JournalView:
     def lacking(self, objects: Objects) -> Objects:
         """Return those of some objects that no journal of this view has; errors as in `contains`."""
         self._check_open()
+        oids = dict(objects).keys()
         for file in (*self.files, *self.lost):
             held = file.objects
-            if held:
+            if not held.keys().isdisjoint(oids):
                 objects = [pair for pair in objects if pair[0] not in held]
         return objects
 

@@ -183,8 +183,11 @@ def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
         InvalidInputError: content or salt has the wrong length.
     """
     size = len(content)
-    if size < 0x100 and salt is None:
-        return _SHORT_BLOB_HEADS[size] + content
+    if salt is None:
+        if size < 0x100:
+            return _SHORT_BLOB_HEADS[size] + content
+        if size < 0x10000:
+            return b"%b\xc5%b%b" % (_BLOB_HEAD, size.to_bytes(2, "big"), content)
     if size > MAXIMUM_BLOB_BYTES:
         raise InvalidInputError(f"a blob holds at most {MAXIMUM_BLOB_BYTES} bytes, not {size}")
     head = _BLOB_HEAD if salt is None else _SALTED_HEAD

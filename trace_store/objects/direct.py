@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     Put = Callable[[bytes], ObjectId]
 
 _ID = b"\xc4\x20"
-_TEXT = b"\x82\xa4blob" + _ID, b"\xa4type\xa4text"
 _FIX_TEXT = tuple(bytes((0xA0 | size,)) for size in range(32))
 _TEXT_8 = tuple(bytes((0xD9, size)) for size in range(256))
 _SMALL = tuple(bytes((number,)) for number in range(128))
@@ -149,12 +148,11 @@ def _parts(parts: Sequence[Part], put: Put) -> bytes | None:
         return None
     found = [_SMALL_ARRAYS[len(parts)]]
     for part in parts:
-        kind = type(part)
-        if kind is Text:
-            blob = put(bytes_of(part.text))  # type: ignore[attr-defined]
-            found += (_TEXT[0], blob, _TEXT[1])
+        if type(part) is Text:
+            blob = put(part.text.encode("utf-8", "surrogatepass"))
+            found.append(b"\x82\xa4blob\xc4\x20%b\xa4type\xa4text" % blob)
             continue
-        encode = _PARTS.get(kind)
+        encode = _PARTS.get(type(part))
         data = None if encode is None else encode(part, put)
         if data is None:
             return None

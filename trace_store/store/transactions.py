@@ -161,7 +161,7 @@ class Transactions:
 
     def _new(self, objects: Objects) -> Objects:
         """Return the objects that are not in the journal; large ones are looked for in packs, too."""
-        longest = max([len(data) for _, data in objects], default=0)
+        longest = max(map(len, dict(objects).values()), default=0)
         if longest > MAXIMUM_OBJECT_BYTES:
             raise InvalidInputError(
                 f"an object has at most {MAXIMUM_OBJECT_BYTES} bytes, not {longest}"

@@ -117,8 +117,11 @@ def without_contents(record: Record, numbers: Mapping[int, int]) -> bytes:
         number = numbers.get(id(part))
         if number is None:
             continue
-        contents = (("j", part.text),) if type(part) is Text else _contents(part)
-        for letter, content in contents:
+        if type(part) is Text:
+            if len(part.text) + 2 >= MINIMUM_BYTES:
+                raw = _without(raw, number, "j", part.text)
+            continue
+        for letter, content in _contents(part):
             if len(content) + 2 >= MINIMUM_BYTES:
                 raw = _without(raw, number, letter, content)
             number += 1
@@ -178,6 +181,10 @@ def _replace(raw: bytes, spelled: bytes, hole: bytes) -> bytes:
     at = raw.find(head)
     if at < 0:
         return raw
+    if raw.startswith(spelled, at):
+        end = at + len(spelled)
+        if raw.find(head, end) < 0:
+            return b"%b%b%b" % (raw[:at], hole, raw[end:])
     pieces: list[bytes] = []
     done = misses = 0
     while at >= 0:

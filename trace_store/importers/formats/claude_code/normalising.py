@@ -43,7 +43,7 @@ def content_parts(content: Any) -> tuple[Part, ...]:
     if isinstance(content, list):
         if len(content) > MAXIMUM_BLOCKS:
             return (opaque(PROVIDER, content),)
-        return tuple(_part(block) for block in content)
+        return tuple([_part(block) for block in content])
     return ()
 
 
@@ -102,10 +102,10 @@ def is_harness_text(parts: tuple[Part, ...]) -> bool:
 
 
 def _part(block: Any) -> Part:
-    if isinstance(block, str):
-        return Text(block)
-    part = _known_part(block) if isinstance(block, dict) else None
-    return opaque(PROVIDER, block) if part is None else part
+    if isinstance(block, dict):
+        part = _known_part(block)
+        return opaque(PROVIDER, block) if part is None else part
+    return Text(block) if isinstance(block, str) else opaque(PROVIDER, block)
 
 
 def _known_part(block: dict[str, Any]) -> Part | None:
