@@ -46,10 +46,12 @@ def encode_plain(
     Raises:
         InvalidInputError: it holds what cannot be stored.
     """
-    more = (planned.removes, planned.edits, planned.clears, planned.meta, planned.links)
-    if any(more) or planned.replaces is not None or planned.after is not None:
+    if planned.removes or planned.edits or planned.clears or planned.meta or planned.links:
         return None
-    if planned.tools is not None or type(planned.key) is not str:
+    if planned.replaces is not None or planned.after is not None or planned.tools is not None:
+        return None
+    key, usage = planned.key, planned.usage
+    if type(key) is not str:
         return None
     messages: list[bytes] = []
     for role, parts, kind, model, id_, labels, skipped, name, priority in planned.messages:
@@ -65,13 +67,12 @@ def encode_plain(
             return None
         messages.append(message)
     kept = put_source(planned, put) if source else None
-    if not messages and not planned.usage and kept is None:
+    if not messages and not usage and kept is None:
         return None
-    key = encode_text(planned.key)
-    meta = b"\x81\xa6record" + key
+    facts = b"\x81\xa6record" + encode_text(key)
     if kept is not None:
-        meta = b"\x82\xa6record%b\xa6source\xc4\x20%b" % (key, kept)
-    return encode_commit(parent, planned.author, planned.time, messages, planned.usage, meta)
+        facts = b"\x82" + facts[1:] + b"\xa6source\xc4\x20" + kept
+    return encode_commit(parent, planned.author, planned.time, messages, usage, facts)
 
 
 def own_operations(

@@ -85,9 +85,9 @@ def time_of_text(text: str) -> int | None:
     try:
         # As JavaScript writes it; of the records of an hour only the first is taken apart.
         if len(text) == 24 and text[13:20:3] == "::." and text[23] == "Z" and text.isascii():
-            minute, second, rest = text[14:16], text[17:19], text[20:23]
-            if minute < "60" and second < "60" and (minute + second + rest).isdecimal():
-                return _hour(text[:13]) + 60_000 * int(minute) + 1000 * int(second) + int(rest)
+            minute, rest = text[14:16], text[17:19] + text[20:23]
+            if minute < "60" and rest < "60" and minute.isdecimal() and rest.isdecimal():
+                return _hour(text[:13]) + 60_000 * int(minute) + int(rest)
         return parse_time(text)
     except InvalidInputError:
         return None

@@ -49,7 +49,6 @@ from trace_store.oid import digest
 MAXIMUM_OPEN_PARTS = 4096
 """Parts that may wait for the end of their round; past it the round ends, so that memory and commits stay bounded."""
 
-
 _SAYING = (Turn, Compaction, Rewording)
 _Begun = tuple[dict[str, Any], tuple[int, int]]
 """What the reader knew before a line, and the line's offset and number."""
@@ -76,7 +75,7 @@ class TurnPlan:
         self._begun: int | None = None  # the line that began when the talk went back last
         self._counts: Counter[Count] = Counter()
         self._skips: list[Skip] = []
-        # The last line that began between two rounds: what the reader and the table knew there, and where it is.
+        # The last line that began between two rounds: what reader and table knew there, and where it is.
         self._quiet: tuple[dict[str, Any], Mark, tuple[int, int]] | None = None
 
     @classmethod
@@ -123,14 +122,12 @@ class TurnPlan:
     def feed(self, line: Line) -> Iterable[Planned]:
         begun = (dict(self._reader.state), (line.offset, line.number))
         records = self._reader.records(line)
-        if isinstance(records, tuple) and len(records) == 1 and isinstance(records[0], Record):
+        if isinstance(records, tuple) and [*map(type, records)] == [Record]:
             return self._take(records[0], begun)
         return self._take_each(records, begun)
 
-    def _take_each(
-        self, records: Iterable[Record | Skip], begun: _Begun | None
-    ) -> Iterator[Planned]:
-        for record in records:
+    def _take_each(self, found: Iterable[Record | Skip], begun: _Begun | None) -> Iterator[Planned]:
+        for record in found:
             if isinstance(record, Skip):
                 self._skips.append(record)
                 self._counts[UNREADABLE, record.reason] += 1
@@ -348,10 +345,7 @@ class TurnPlan:
     def _close(self) -> list[Planned]:
         """Return the commits of the round, and begin a new one."""
         closing, self._open = self._open, {}
-        return [
-            self._commit(found.turn, tuple(found.records), {}, key=found.key)
-            for found in closing.values()
-        ]
+        return [self._commit(o.turn, tuple(o.records), {}, key=o.key) for o in closing.values()]
 
     def _commit(
         self,

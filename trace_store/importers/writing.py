@@ -283,8 +283,9 @@ class PlanWriter:
 
     def _hold(self, gathering: Gathering, messages: Sequence[Sequence[str]]) -> None:
         """Take the objects of a new commit for the next batch, given the types of the parts of each of its messages."""
-        self._objects.update(gathering.objects)
-        self._bytes += sum([len(data) for _, data in gathering.objects])
+        new = dict(gathering.objects)
+        self._objects.update(new)
+        self._bytes += sum(map(len, new.values()))
         self._batch += 1
         written = self.written
         written.commits += 1
