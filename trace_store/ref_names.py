@@ -15,7 +15,8 @@ MAXIMUM_COMPONENT_BYTES = 100
 MAXIMUM_NAME_BYTES = 400
 _FORBIDDEN = frozenset('<>:"|?*\\~^ ')
 _HEX = frozenset("0123456789abcdef")
-_ACCEPTED_NAMES = 1024
+_ACCEPTED_NAMES = 16 * 1024
+"""Names that were found to be allowed are remembered: a command meets each several times."""
 _accepted: set[str] = set()
 _DEVICES = frozenset(
     ["con", "prn", "aux", "nul", "conin$", "conout$"]

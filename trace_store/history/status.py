@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trace_store.oid import ObjectId
+from trace_store.refs.names import BRANCHES
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -25,6 +26,7 @@ class Status:
         budget: tokens allowed by the configuration, or None.
         diverged: refs with several tips, and those tips.
         incomplete: refs whose commit is not here.
+        branch_count: how many branches there are.
         unsealed_transactions: transactions in the journal, which git does not see before they are sealed.
         unsealed_bytes: bytes of their objects.
     """
@@ -39,6 +41,7 @@ class Status:
     budget: int | None
     diverged: dict[str, tuple[ObjectId, ...]]
     incomplete: tuple[str, ...]
+    branch_count: int
     unsealed_transactions: int
     unsealed_bytes: int
 
@@ -80,6 +83,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         budget=store.config.budget,
         diverged={name: tips for name, tips in refs if len(tips) > 1},
         incomplete=tuple(name for name, tips in refs if not all(map(contains, tips))),
+        branch_count=sum(name.startswith(BRANCHES) for name, _ in refs),
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
     )

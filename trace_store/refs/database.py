@@ -116,11 +116,10 @@ class RefDatabase:
             moved: list[tuple[str, ObjectId | None, ObjectId | None]] = []
             known = published.tips.all()
             for name in sorted({*files, *known}):
-                before = known.get(name, ())
-                fold = self._journal.fold.refs.get(name)
-                if unexplained(files.get(name, ()), before, fold) and set(
-                    files.get(name, ())
-                ) != set(before):
+                here, before = files.get(name, ()), known.get(name, ())
+                if here == before or set(here) == set(before):
+                    continue
+                if unexplained(here, before, self._journal.fold.refs.get(name)):
                     tips = self._tips(name)
                     moved.append((name, before[0] if before else None, tips[0] if tips else None))
             return moved
@@ -286,6 +285,11 @@ class RefDatabase:
             for name in sorted(names):
                 here, before = files.get(name, ()), published.tips.get(name, ())
                 fold = folds.get(name)
+                if fold is None and here == before and len(here) == 1:
+                    found.append(
+                        (name, here)
+                    )  # nobody moved it, as is the rule where there are many
+                    continue
                 explained = explained and not unexplained(here, before, fold)
                 tips = resolve(name, here, before, fold, self._lineage)
                 if tips:

@@ -52,7 +52,7 @@ class TipFiles:
     def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, tuple[ObjectId, ...]]]:
         """Yield (name, tips) of the refs that have a file and whose name begins with the prefix."""
         for name, files in self._walk(prefix):
-            tips = tuple(ObjectId.parse(n) for n in files if _is_tip(n))
+            tips = tuple([ObjectId(bytes.fromhex(n)) for n in files if _is_tip(n)])
             if tips and name.startswith(prefix) and is_ref_name(name):
                 yield name, tips
 
@@ -94,11 +94,11 @@ class TipFiles:
 
     def _walk(self, prefix: str) -> Iterator[tuple[str, list[str]]]:
         start = prefix.rpartition("/")[0] or "refs"
-        stack = [start]
+        stack = [(start, self._layout.ref_dir(start))]
         while stack:
-            name = stack.pop()
-            folders, files = self._disk.scan(self._layout.ref_dir(name))
-            stack.extend(f"{name}/{folder}" for folder in reversed(folders))
+            name, path = stack.pop()
+            folders, files = self._disk.scan(path)
+            stack += [(f"{name}/{each}", f"{path}{os.sep}{each}") for each in reversed(folders)]
             if files:
                 yield name, files
 

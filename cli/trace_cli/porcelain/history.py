@@ -46,16 +46,17 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
     """Show where things stand: branch, size of the context, budget, and what needs attention."""
     with opened_store(invocation) as store:
         found = standing(context.ContextCompiler(store), model=model)
-        names = [name for name, _ in store.refs.iterate("refs/heads/")]
         if as_json:
-            write_record(invocation, {**_status_record(found), "branch_count": len(names)})
+            write_record(invocation, _status_record(found))
             return
         for line in _status_lines(invocation, store, found):
             invocation.line(line)
-        if found.oid is None and len(names) == 1:
-            invocation.line(f"1 branch; `trace symbolic-ref HEAD {safe(names[0])}` goes to it")
-        elif len(names) > (found.oid is not None):
-            invocation.line(f"{number(len(names))} branches; `trace for-each-ref` lists them")
+        count = found.branch_count
+        if found.oid is None and count == 1:
+            [(name, _)] = store.refs.iterate("refs/heads/")
+            invocation.line(f"1 branch; `trace symbolic-ref HEAD {safe(name)}` goes to it")
+        elif count > (found.oid is not None):
+            invocation.line(f"{number(count)} branches; `trace for-each-ref` lists them")
 
 
 @takes(
@@ -235,6 +236,7 @@ def _status_record(found: Status) -> dict[str, Any]:
         "incomplete": list(found.incomplete),
         "unsealed_transactions": found.unsealed_transactions,
         "unsealed_bytes": found.unsealed_bytes,
+        "branch_count": found.branch_count,
     }
 
 
