@@ -21,7 +21,9 @@ from trace_store.objects.likeness import Likenesses
 from trace_store.oid import ObjectId, hash_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    Walk = Callable[[], Iterable[tuple[bytes, bytes]]]
 
 
 class ObjectChecks:
@@ -29,15 +31,35 @@ class ObjectChecks:
 
     Attributes:
         present: the ids of the objects that are sound somewhere.
+        links: what they name, by their ids; without those that were taken over.
+        likenesses: of commits that were checked.
     """
 
     def __init__(self) -> None:
-        self.present: set[ObjectId] = set()
-        self._commits: set[ObjectId] = set()
-        self._links: dict[ObjectId, tuple[bytes, ...]] = {}
-        self._likenesses = Likenesses()
+        self.present: set[bytes] = set()
+        self.links: dict[bytes, tuple[bytes, ...]] = {}
+        self.likenesses = Likenesses()
+        self._commits: set[bytes] = set()
+        self._named: set[bytes] = set()
+        self._again: list[Walk] = []
 
-    def is_commit(self, oid: ObjectId) -> bool:
+    def take_over(
+        self, oids: Iterable[bytes], commits: Iterable[bytes], named: Iterable[bytes], again: Walk
+    ) -> None:
+        """Take over many objects that were found sound.
+
+        Args:
+            oids: all of them.
+            commits: those that are commits.
+            named: what they name and may not be among them.
+            again: yields them, with their ids, for when something is missing and it is asked who names it.
+        """
+        self.present.update(oids)
+        self._commits.update(commits)
+        self._named.update(named)
+        self._again.append(again)
+
+    def is_commit(self, oid: bytes) -> bool:
         """Tell whether a checked object is a commit."""
         return oid in self._commits
 
@@ -55,10 +77,10 @@ class ObjectChecks:
         if oid in self.present:
             return True
         if not is_plain_blob(data):
-            found = self._likenesses.links(data)
+            found = self.likenesses.links(data)
             if found is None:
                 return False
-            self._links[oid] = found
+            self.links[oid] = found
             self._commits.add(oid)
         self.present.add(oid)
         return True
@@ -77,33 +99,36 @@ class ObjectChecks:
                 Commit.decode(data)
                 self._commits.add(oid)
                 if canonical:
-                    self._likenesses.learn(data)
+                    self.likenesses.learn(data)
             elif kind == TAG:
                 Tag.decode(data)
             elif kind not in (BLOB, LIST):
                 yield Finding("object-unknown-kind", INFO, str(oid), f"kind {kind[:40]!r}")
             if kind != BLOB:
-                self._links[oid] = tuple(dict.fromkeys(links(data)))
+                self.links[oid] = tuple(dict.fromkeys(links(data)))
         except (FormatError, CorruptObjectError, InvalidInputError) as error:
             yield Finding("object-unreadable", ERROR, str(oid), f"in {where}: {error}")
 
     def missing(self, roots: Iterable[ObjectId]) -> Iterator[Finding]:
         """Yield what sound objects name and is not here: an error where a ref leads there."""
-        if set().union(*self._links.values()) <= self.present:
+        if self._named.union(*self.links.values()) <= self.present:
             return
+        for again in self._again:
+            for namer, data in again():
+                self.links.setdefault(namer, tuple(dict.fromkeys(links(data))))
         reachable: set[bytes] = set()
         stack: list[bytes] = [root for root in roots if root in self.present]
         while stack:
             oid = stack.pop()
             if oid not in reachable:
                 reachable.add(oid)
-                stack.extend(self._links.get(oid, ()))  # type: ignore[call-overload]
-        for namer, names in self._links.items():
+                stack.extend(self.links.get(oid, ()))
+        for namer, names in sorted(self.links.items()):
             for name in dict.fromkeys(names):
                 if name in self.present:
                     continue
                 if namer in reachable:
-                    yield Finding("object-missing", ERROR, name.hex(), f"named by {namer}")
+                    yield Finding("object-missing", ERROR, name.hex(), f"named by {namer.hex()}")
                 else:
-                    detail = f"named by {namer}, which no ref leads to"
+                    detail = f"named by {namer.hex()}, which no ref leads to"
                     yield Finding("unreachable-object-missing", INFO, name.hex(), detail)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trace_store.errors import CorruptIndexError, CorruptObjectError, FormatError, StorageError
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
+from trace_store.maintenance.proving_together import prove
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import PackIndex
 from trace_store.odb.pack_walk import walk_objects
@@ -31,6 +33,7 @@ def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -
         if dot + suffix != PACK_SUFFIX or stem not in names:
             severity = INFO if dot + suffix == INDEX_SUFFIX else WARNING
             yield Finding("pack-stray-file", severity, f"objects/pack/{file}", "belongs to no pack")
+    proofs = prove(store.disk, store.layout, sorted(names))
     for name in sorted(names):
         what = f"objects/pack/{name}{PACK_SUFFIX}"
         try:
@@ -42,16 +45,20 @@ def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -
             yield Finding("pack-damaged", ERROR, what, str(error))
             continue
         try:
-            yield from _check_pack(store, pack, what, objects)
+            if not pack.check_name():
+                detail = "its bytes have another hash than its name or trailer"
+                yield Finding("pack-damaged", ERROR, what, detail)
+            proof = proofs.pop(name, None)
+            if proof is None:
+                yield from _check_pack(store, pack, what, objects)
+            else:
+                again = partial(_named_objects, store, name)
+                objects.take_over(proof.oids, proof.commits, proof.named, again)
         finally:
             pack.close()
 
 
 def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> Iterator[Finding]:
-    if not pack.check_name():
-        yield Finding(
-            "pack-damaged", ERROR, what, "its bytes have another hash than its name or trailer"
-        )
     places: dict[ObjectId, tuple[int, int]] = {}
     count = frames = 0
     try:
@@ -71,6 +78,21 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
         detail = f"{count} readable objects in {frames} frames, not {pack.object_count} in {pack.frame_count}"
         yield Finding("pack-damaged", ERROR, what, detail)
     yield from _check_index(store, pack, places)
+
+
+def _named_objects(store: Store, name: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield (id, bytes) of the objects of a pack that was found to be in order."""
+    path = store.layout.pack_file(name)
+    fd = store.disk.open(path)
+    if fd is None:
+        return
+    pack = Pack(store.disk, path, name, fd)
+    try:
+        for _, _, found in walk_objects(pack):
+            if not isinstance(found, CorruptObjectError):
+                yield from ((oid, data) for oid, _, data in found)
+    finally:
+        pack.close()
 
 
 def _check_index(

@@ -213,6 +213,18 @@ def is_plain_blob(data: bytes) -> bool:
     return width > 0 and size >= least and 7 + width + size == len(data)
 
 
+def plain_blob_head(size: int) -> bytes:
+    """Return what a blob without a salt begins with when its canonical form has `size` bytes.
+
+    What has this size and this beginning is one, and nothing else is. Where there is none, it is longer than `size`.
+    """
+    for mark, (width, least) in _LENGTHS.items():
+        content = size - len(_BLOB_HEAD) - 1 - width
+        if least <= content < 1 << 8 * width:
+            return _BLOB_HEAD + bytes((mark,)) + content.to_bytes(width, "big")
+    return bytes(size + 1)
+
+
 def blob_content(data: bytes) -> bytes:
     """Return the content of a blob.
 

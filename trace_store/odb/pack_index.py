@@ -128,7 +128,7 @@ class PackIndex:
         if data is None:
             self._left -= 1
             if self._left < 0:
-                self._load()
+                self.hold()
         else:
             # Whoever reads on asks for the next one, of those with links or of the others.
             number = self._next
@@ -283,8 +283,12 @@ class PackIndex:
             self.verified = is_whole(self._read(0, self.size), self.size)
         return self.verified
 
-    def _load(self) -> None:
-        """Hold all of it from now on, checked: what was read of it in pieces is about as much."""
+    def hold(self) -> None:
+        """Hold all of it from now on, checked: what was read of it in pieces may be about as much.
+
+        Raises:
+            CorruptIndexError: its checksum is wrong.
+        """
         data = self._read(0, self.size)
         if not is_whole(data, self.size):
             raise CorruptIndexError("the checksum of a pack index is wrong")

@@ -127,6 +127,11 @@ def lengthen_by_ids(data: bytes, ordinal: int, ids: bytes) -> bytes:
     return MARK.join(pieces)
 
 
+def may_name_others(data: bytes) -> bool:
+    """Tell whether a short form may have an id written out, such as of an object that is not in the pack."""
+    return _LITERAL in data
+
+
 def _check_length(data: bytes, pieces: list[bytes]) -> None:
     links = sum(1 for piece in pieces[1:] if piece[:DIGITS] != bytes(DIGITS))
     literals = len(pieces) - 1 - links
