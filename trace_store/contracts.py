@@ -51,6 +51,13 @@ if TYPE_CHECKING:
             ...
 
 
+DURABLE = "durable"
+BATCH = "batch"
+FAST = "fast"
+DURABILITIES = (DURABLE, BATCH, FAST)
+"""What an acknowledged transaction survives: loss of power; the same after a `sync`; the end of the process."""
+
+
 class _Any:
     """The type of ANY."""
 

@@ -15,7 +15,7 @@ over ids of sessions.
 
 from __future__ import annotations
 
-from trace_store import commit_table
+from trace_store import commit_table, objects
 from trace_store.errors import (
     AmbiguousRevisionError,
     ErrorCode,
@@ -26,12 +26,11 @@ from trace_store.errors import (
 )
 from trace_store.ident import format_time, parse_time
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
-from trace_store.objects.commit import Commit, Tag, parents_of, read_commit
-from trace_store.objects.operations import message_count
 from trace_store.oid import HEX_CHARACTERS, ObjectId, is_full_id, is_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.objects.commit import Commit
     from trace_store.store import Store
 
 HEADS = "refs/heads/"
@@ -146,7 +145,7 @@ def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
         )
     commit = resolve_commit(store, revision)
     number = int(digits)
-    count = created_by(read_commit(commit, store.objects.read))
+    count = created_by(objects.read_commit(commit, store.objects.read))
     if number >= count:
         raise MessageNotFoundError(
             f"commit {commit.short()} creates {count} message{'' if count == 1 else 's'}, "
@@ -158,7 +157,7 @@ def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
 
 def created_by(commit: Commit) -> int:
     """Return how many messages a commit creates."""
-    return sum(message_count(operation) for operation in commit.operations)
+    return sum(objects.message_count(operation) for operation in commit.operations)
 
 
 def ref_of(store: Store, name: str) -> str | None:
@@ -226,7 +225,7 @@ def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | N
     """Return the newest commit along first parents that is not younger than a time, or None."""
     oid: ObjectId | None = start
     while oid is not None:
-        commit = read_commit(oid, store.objects.read)
+        commit = objects.read_commit(oid, store.objects.read)
         if commit.time <= moment:
             return oid
         oid = commit.parents[0] if commit.parents else None
@@ -365,7 +364,7 @@ def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
 
 
 def _parent(store: Store, oid: ObjectId, number: int, text: str) -> ObjectId:
-    parents = parents_of(store.objects.read(oid))
+    parents = objects.parents_of(store.objects.read(oid))
     if number > len(parents):
         raise RevisionNotFoundError(
             f"{text[:120]}: commit {oid.short()} has "
@@ -387,7 +386,7 @@ def _peel(
             return oid
         if kind != TAG:
             break
-        oid = Tag.decode(data).target
+        oid = objects.Tag.decode(data).target
         data = store.objects.read(oid)
     article = "content" if kind_of(data) == BLOB else f"a {kind_of(data)}"
     raise RevisionNotFoundError(f"{text[:120]} is {article}, not a commit", revision=text)

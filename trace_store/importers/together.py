@@ -6,9 +6,8 @@ durable before anything is remembered of the file, and before the import returns
 
 from __future__ import annotations
 
-from trace_store.contracts import Transaction
+from trace_store.contracts import BATCH, DURABLE, Transaction
 from trace_store.store import Store
-from trace_store.store.transactions import BATCH, DURABLE
 
 AUTHOR = "import"
 """Of the reflogs."""

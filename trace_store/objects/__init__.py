@@ -1,1 +1,26 @@
-"""Objects: the immutable values of a repository and their canonical bytes. Import from the modules themselves."""
+"""Objects: the immutable values of a repository and their canonical bytes.
+
+Import from the modules themselves; by way of this package only what few commands come to, and is imported then.
+"""
+
+from trace_store.doors import door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.objects.commit import Tag, parents_of, read_commit
+    from trace_store.objects.content import read_content, text_of
+    from trace_store.objects.operations import message_count
+
+__all__ = ["Tag", "message_count", "parents_of", "read_commit", "read_content", "text_of"]
+
+__getattr__ = door(
+    __name__,
+    {
+        "Tag": "commit",
+        "message_count": "operations",
+        "parents_of": "commit",
+        "read_commit": "commit",
+        "read_content": "content",
+        "text_of": "content",
+    },
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
+from trace_store import odb
 from trace_store.errors import (
     CorruptObjectError,
     CorruptPackError,
@@ -18,8 +19,6 @@ from trace_store.errors import (
     TraceError,
 )
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_prefix
-from trace_store.odb.loose import LooseObjects
-from trace_store.odb.packs import Packs
 from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
@@ -27,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
+    from trace_store.files import Disk
     from trace_store.journal import Journal
+    from trace_store.layout import Layout
 
 
 BATCH_OBJECTS = 512
@@ -38,19 +39,43 @@ BATCH_BYTES = 4 * 1024 * 1024
 class ObjectDatabase:
     """Objects in journals, packs and loose files."""
 
-    __slots__ = ("_journal", "_mutex", "loose", "packs")
+    __slots__ = ("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs")
 
     def __init__(
         self,
+        disk: Disk,
+        layout: Layout,
         journal: Journal,
-        packs: Packs,
-        loose: LooseObjects,
         mutex: AbstractContextManager[object],
+        *,
+        durable: bool = True,
     ) -> None:
+        self._disk = disk
+        self._layout = layout
         self._journal = journal
         self._mutex = mutex
-        self.packs = packs
-        self.loose = loose
+        self._durable = durable
+        self._packs: odb.Packs | None = None
+        self._loose: odb.LooseObjects | None = None
+
+    @property
+    def packs(self) -> odb.Packs:
+        """Those in packs, which a process that finds all it asks for in a journal does not come to."""
+        if self._packs is None:
+            self._packs = odb.Packs(self._disk, self._layout)
+        return self._packs
+
+    @property
+    def loose(self) -> odb.LooseObjects:
+        """Those in files of their own."""
+        if self._loose is None:
+            self._loose = odb.LooseObjects(self._disk, self._layout, durable=self._durable)
+        return self._loose
+
+    def close(self) -> None:
+        """Close all files of packs."""
+        if self._packs is not None:
+            self._packs.close()
 
     def read(self, oid: bytes) -> bytes:
         """Return an object's canonical bytes, hash-checked.
@@ -187,7 +212,7 @@ class ObjectDatabase:
     def _look(self, oid: bytes) -> tuple[bytes | None, TraceError | None]:
         """Return a sound copy, or what is wrong with the last of those there are."""
         failure: TraceError | None = None
-        for place in (self._in_journal, self.packs.read, self.loose.read):
+        for place in (self._in_journal, self._in_packs, self._in_files):
             try:
                 data = place(oid)
                 if data is not None:
@@ -195,6 +220,12 @@ class ObjectDatabase:
             except (CorruptObjectError, StorageError) as error:
                 failure = error
         return None, failure
+
+    def _in_packs(self, oid: bytes) -> bytes | None:
+        return self.packs.read(oid)
+
+    def _in_files(self, oid: bytes) -> bytes | None:
+        return self.loose.read(oid)
 
     def _in_journal(self, oid: bytes) -> bytes | None:
         data = self._journal.read(oid)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from trace_store.refs.head import Head
     from trace_store.refs.memory import MemoryRefs
     from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, TRASH, check_ref_name
-    from trace_store.refs.reflog import ReflogEntry
+    from trace_store.refs.reflog import ReflogEntry, append_log, join_logs, read_log
 
 __all__ = [
     "BRANCHES",
@@ -20,8 +20,11 @@ __all__ = [
     "MemoryRefs",
     "RefDatabase",
     "ReflogEntry",
+    "append_log",
     "check_ref_name",
     "is_ref_name",
+    "join_logs",
+    "read_log",
 ]
 
 __getattr__ = door(
@@ -35,7 +38,10 @@ __getattr__ = door(
         "ReflogEntry": "reflog",
         "TAGS": "names",
         "TRASH": "names",
+        "append_log": "reflog",
         "check_ref_name": "names",
         "is_ref_name": "names",
+        "join_logs": "reflog",
+        "read_log": "reflog",
     },
 )

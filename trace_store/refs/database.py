@@ -6,18 +6,14 @@ have been at work meanwhile. Nothing here moves a ref: moves go through the jour
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-from trace_store import graph
+from trace_store import graph, objects, refs
 from trace_store.contracts import ANY
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError, RefChangedError
 from trace_store.files import read_file, replace_file, stamp, unchanged
 from trace_store.journal import Frame, Move
-from trace_store.objects.commit import parents_of
 from trace_store.oid import ObjectId
 from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head
 from trace_store.refs.names import BRANCHES, check_ref_name
-from trace_store.refs.reflog import ReflogEntry, append_log, join_logs, read_log
 from trace_store.refs.resolving import Lineage, resolve, unexplained
 from trace_store.refs.tips import TipFiles
 
@@ -165,18 +161,18 @@ class RefDatabase:
             new = self.head().oid
             # What the journals say of HEAD came before, so it is written first; a seal will find it there.
             entries = entries_of(self._journal.fold.frames).get(NAME, [])
-            entries.append(ReflogEntry(old, new, self._clock.now(), author, message))
-            append_log(self._disk, self._layout.log_file(NAME), entries)
+            entries.append(refs.ReflogEntry(old, new, self._clock.now(), author, message))
+            refs.append_log(self._disk, self._layout.log_file(NAME), entries)
 
-    def reflog(self, name: str) -> list[ReflogEntry]:
+    def reflog(self, name: str) -> list[refs.ReflogEntry]:
         """Return the movements of a ref, or of HEAD, newest first."""
         if name != NAME:
             check_ref_name(name)
         with self._mutex:
             self._journal.refresh()
-            logged = read_log(self._disk, self._layout.log_file(name))
+            logged = refs.read_log(self._disk, self._layout.log_file(name))
             recent = entries_of(self._journal.fold.frames).get(name, [])
-        entries = join_logs(logged, recent)
+        entries = refs.join_logs(logged, recent)
         entries.reverse()
         return entries
 
@@ -238,7 +234,13 @@ class RefDatabase:
         settles = edit.new is None or not edit.name.startswith(BRANCHES)
         steps += tips[1:] if settles else []
         steps += [tips[0] if tips else None, edit.new]
-        return [Move(edit.name, a, b) for a, b in pairwise(steps) if a != b]
+        moves: list[Move] = []
+        old = steps[0]
+        for new in steps[1:]:
+            if new != old:
+                moves.append(Move(edit.name, old, new))
+            old = new
+        return moves
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
         if self._journal.locked:
@@ -303,7 +305,7 @@ class RefDatabase:
 
     def _parents(self, oid: ObjectId) -> list[ObjectId]:
         try:
-            return parents_of(self._objects.read(oid))
+            return objects.parents_of(self._objects.read(oid))
         except (NotFoundError, FormatError):
             self._met_absent = True
             return []  # an incomplete history ends here
@@ -365,12 +367,12 @@ def check_expected(edit: RefEdit, actual: ObjectId | None) -> None:
         )
 
 
-def entries_of(frames: Sequence[Frame]) -> dict[str, list[ReflogEntry]]:
+def entries_of(frames: Sequence[Frame]) -> dict[str, list[refs.ReflogEntry]]:
     """Return the reflog entries that effective frames stand for, by ref and for HEAD, oldest first."""
-    logs: dict[str, list[ReflogEntry]] = {}
+    logs: dict[str, list[refs.ReflogEntry]] = {}
     for frame in frames:
         for move in frame.moves:
-            entry = ReflogEntry(move.old, move.new, frame.time, frame.author, frame.message)
+            entry = refs.ReflogEntry(move.old, move.new, frame.time, frame.author, frame.message)
             logs.setdefault(move.name, []).append(entry)
             if move.name == frame.head:
                 logs.setdefault(NAME, []).append(entry)

@@ -8,18 +8,32 @@ if TYPE_CHECKING:
     from trace_store.store.discovery import find
     from trace_store.store.handle import Store
     from trace_store.store.recovery import bring_back, recover
-    from trace_store.store.unsealed import Unsealed
+    from trace_store.store.transactions import MemoryTransactions, Transactions
+    from trace_store.store.unsealed import Unsealed, unsealed_of
 
-__all__ = ["Store", "Unsealed", "bring_back", "create", "find", "recover"]
+__all__ = [
+    "MemoryTransactions",
+    "Store",
+    "Transactions",
+    "Unsealed",
+    "bring_back",
+    "create",
+    "find",
+    "recover",
+    "unsealed_of",
+]
 
 __getattr__ = door(
     __name__,
     {
+        "MemoryTransactions": "transactions",
         "Store": "handle",
+        "Transactions": "transactions",
         "Unsealed": "unsealed",
         "bring_back": "recovery",
         "create": "creation",
         "find": "discovery",
         "recover": "recovery",
+        "unsealed_of": "unsealed",
     },
 )

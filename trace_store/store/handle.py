@@ -12,25 +12,16 @@ from _thread import RLock
 from trace_store import odb, refs
 from trace_store import store as stores
 from trace_store.config import DEFAULT_BRANCH, Config, new_config
+from trace_store.contracts import DURABILITIES, DURABLE, FAST
 from trace_store.errors import ClosedError, InvalidInputError, StorageError
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
 from trace_store.journal import Journal
 from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, Layout
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.loose import LooseObjects
-from trace_store.odb.packs import Packs
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
-from trace_store.store.transactions import (
-    DURABILITIES,
-    DURABLE,
-    FAST,
-    MemoryTransactions,
-    Transactions,
-)
-from trace_store.store.unsealed import Unsealed, unsealed_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +66,7 @@ class Store:
         self._mutex = RLock()
         self._closed = False
         self._journal: Journal | None = None
-        self._transactions: Transactions | MemoryTransactions
+        self._transactions: stores.Transactions | stores.MemoryTransactions | None = None
         self.objects: ObjectDatabase | odb.MemoryObjects
         self.refs: RefDatabase | refs.MemoryRefs
         branch = config.default_branch
@@ -84,15 +75,14 @@ class Store:
         if disk is None or layout is None:
             self.objects = odb.MemoryObjects()
             self.refs = refs.MemoryRefs(self.objects, clock, default_branch=branch)
-            self._transactions = MemoryTransactions(self.refs, self.objects, clock)
             return
         self._journal = Journal(disk, layout, randomness)
-        loose = LooseObjects(disk, layout, durable=durability != FAST)
-        self.objects = ObjectDatabase(self._journal, Packs(disk, layout), loose, self._mutex)
+        self.objects = ObjectDatabase(
+            disk, layout, self._journal, self._mutex, durable=durability != FAST
+        )
         self.refs = RefDatabase(
             disk, layout, self._journal, self.objects, clock, self._mutex, default_branch=branch
         )
-        self._transactions = Transactions(self._journal, self.refs, self.objects, clock)
 
     @classmethod
     def init(
@@ -232,7 +222,7 @@ class Store:
         """
         with self._mutex:
             self._check_open()
-            return self._transactions.transact(build, author, durability or self.durability)
+            return self._writing().transact(build, author, durability or self.durability)
 
     def advance(
         self,
@@ -260,9 +250,7 @@ class Store:
         """
         with self._mutex:
             self._check_open()
-            self._transactions.advance(
-                ref, make, author, message, head, durability or self.durability
-            )
+            self._writing().advance(ref, make, author, message, head, durability or self.durability)
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.
@@ -272,10 +260,11 @@ class Store:
         Raises:
             InvalidInputError: it is in memory and has none.
         """
-        if not isinstance(self._transactions, Transactions):
-            raise InvalidInputError("a repository in memory has no journal")
         with self._mutex:
-            return self._transactions.rotate()
+            transactions = self._writing()
+            if not isinstance(transactions, stores.Transactions):
+                raise InvalidInputError("a repository in memory has no journal")
+            return transactions.rotate()
 
     def sync(self) -> None:
         """Make everything durable that `batch` has only written so far, and write a lost journal anew.
@@ -287,16 +276,18 @@ class Store:
         with self._mutex:
             self._check_open()
             transactions = self._transactions
+            if transactions is None:
+                return  # nothing was written
             there = transactions.wrote and self.disk.stat(self.layout.config_file) is not None
             transactions.sync(there=there)
 
-    def unsealed(self) -> Unsealed:
+    def unsealed(self) -> stores.Unsealed:
         """Return what a seal would write."""
         if self._journal is None:
-            return Unsealed(0, 0, 0, (), None)
+            return stores.Unsealed(0, 0, 0, (), None)
         with self._mutex:
             self._journal.refresh()
-            return unsealed_of(self._journal)
+            return stores.unsealed_of(self._journal)
 
     def close(self) -> None:
         """Close all files; a transaction afterwards raises ClosedError. Closing twice is harmless."""
@@ -310,7 +301,19 @@ class Store:
                 if self._journal is not None:
                     self._journal.shut()
                 if isinstance(self.objects, ObjectDatabase):
-                    self.objects.packs.close()
+                    self.objects.close()
+
+    def _writing(self) -> stores.Transactions | stores.MemoryTransactions:
+        """Return what makes transactions: many that open a repository make none."""
+        if self._transactions is None:
+            objects, refs_, clock = self.objects, self.refs, self.clock
+            if isinstance(objects, ObjectDatabase) and isinstance(refs_, RefDatabase):
+                self._transactions = stores.Transactions(self.journal, refs_, objects, clock)
+            elif isinstance(objects, odb.MemoryObjects) and isinstance(refs_, refs.MemoryRefs):
+                self._transactions = stores.MemoryTransactions(refs_, objects, clock)
+            else:
+                raise TypeError("objects on disk and refs in memory, or the other way about")
+        return self._transactions
 
     def _check_open(self) -> None:
         if self._closed:

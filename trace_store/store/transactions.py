@@ -8,7 +8,7 @@ would.
 from __future__ import annotations
 
 from trace_store import store as stores
-from trace_store.contracts import RefEdit, Transaction
+from trace_store.contracts import BATCH, DURABLE, RefEdit, Transaction
 from trace_store.errors import InvalidInputError, StorageError
 from trace_store.journal import Frame, Move
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     Build = Callable[[RefReader], Transaction | None]
     Objects = Sequence[tuple[ObjectId, bytes]]
     Make = Callable[[ObjectId | None], tuple[ObjectId, Objects]]
-
-DURABLE = "durable"
-BATCH = "batch"
-FAST = "fast"
-DURABILITIES = (DURABLE, BATCH, FAST)
 
 MAXIMUM_ATTEMPTS = 100
 BATCH_FRAMES = 64
