@@ -1,1 +1,19 @@
-"""Commands for programs, one file each: output documented to the byte, nothing but data on standard output."""
+"""Commands for programs, one file each: output documented to the byte, nothing but data on standard output.
+
+What only some calls of a command come to is imported by way of this package, when it is first asked for.
+"""
+
+from trace_store.doors import door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.plumbing.addresses import addressed
+    from trace_cli.plumbing.ranges import reach, resolve
+    from trace_cli.plumbing.support import open_store
+
+__all__ = ["addressed", "open_store", "reach", "resolve"]
+
+__getattr__ = door(
+    __name__,
+    {"addressed": "addresses", "open_store": "support", "reach": "ranges", "resolve": "ranges"},
+)

@@ -23,19 +23,20 @@ is not UTF-8; of any other object `value`, as -p prints it. In place of an objec
 
 from __future__ import annotations
 
+from trace_cli import plumbing, render
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import (
+from trace_cli.plumbing.contents import (
     content_fields,
     content_of,
     json_line,
     object_name,
-    open_store,
     size_of,
 )
+from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import bounded, safe
-from trace_cli.render.structure import json_value, to_json
 from trace_cli.runtime import Invocation
+from trace_store import objects
 from trace_store.errors import (
     AmbiguousRevisionError,
     FormatError,
@@ -44,9 +45,7 @@ from trace_store.errors import (
     UnbornBranchError,
 )
 from trace_store.objects.codec import BLOB, LIST, decode, kind_of
-from trace_store.objects.content import read_content
 from trace_store.oid import ObjectId, is_full_id
-from trace_store.revision import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def run(
             if as_json:
                 return _each(invocation, store, _json_writer(invocation))
             return _each(invocation, store, _writer(invocation, content=batch, raw=raw))
-        oid = resolve(store, revision)
+        oid = _named(store, revision)
         data = store.objects.read(oid)
         if show_kind:
             invocation.line(safe(kind_of(data)))
@@ -110,13 +109,18 @@ def run(
     return 0
 
 
+def _named(store: Store, name: str) -> ObjectId:
+    """Return the id that a name means; one that is written out needs no looking up."""
+    return ObjectId.parse(name) if is_full_id(name) else plumbing.resolve(store, name)
+
+
 def _print(invocation: Invocation, store: Store, oid: bytes, data: bytes) -> None:
     kind = kind_of(data)
     if kind == BLOB or (kind == LIST and _is_chunks(decode(data))):
-        content = read_content(oid, store.objects.read)
+        content = objects.read_content(oid, store.objects.read)
         invocation.write(bounded(content).encode() if invocation.terminal else content)
     else:
-        invocation.line(to_json(_fields(data)))
+        invocation.line(render.to_json(_fields(data)))
 
 
 def _fields(data: bytes) -> Any:
@@ -137,7 +141,7 @@ def _each(
     for line in invocation.lines():
         name = object_name(line.decode("utf-8", "replace").rstrip("\r\n"))
         try:
-            oid = ObjectId.parse(name) if is_full_id(name) else resolve(store, name)
+            oid = _named(store, name)
             data = store.objects.read(oid)
         except TraceError as error:
             write(name, None, b"", _trouble(error))
@@ -174,7 +178,7 @@ def _json_writer(
             record.update(
                 content_fields(content_of(data))
                 if kind == BLOB
-                else {"value": json_value(_fields(data))}
+                else {"value": render.json_value(_fields(data))}
             )
         invocation.write(json_line(record, ascii_only=invocation.terminal) + b"\n")
 

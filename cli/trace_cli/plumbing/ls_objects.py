@@ -23,7 +23,9 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import all_tips, object_sets, open_store, size_of
+from trace_cli.plumbing.contents import size_of
+from trace_cli.plumbing.ranges import object_sets
+from trace_cli.plumbing.support import all_tips, open_store
 from trace_cli.plumbing.templates import filler
 from trace_cli.render.escape import safe
 from trace_cli.runtime import Invocation

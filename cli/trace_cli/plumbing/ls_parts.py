@@ -30,8 +30,10 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
+from trace_cli.plumbing.contents import content_fields, json_line
+from trace_cli.plumbing.ranges import reach
 from trace_cli.plumbing.rev_list import all_commits
-from trace_cli.plumbing.support import content_fields, json_line, open_store, reach
+from trace_cli.plumbing.support import open_store
 from trace_cli.plumbing.templates import filler
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation

@@ -22,7 +22,9 @@ import os
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import object_name, object_sets, open_store
+from trace_cli.plumbing.contents import object_name
+from trace_cli.plumbing.ranges import object_sets
+from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store.errors import ObjectNotFoundError
 from trace_store.odb.pack_files import PackFiles

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import all_tips, open_store, reach
+from trace_cli.plumbing.ranges import reach
+from trace_cli.plumbing.support import all_tips, open_store
 from trace_cli.runtime import Invocation
 from trace_store.errors import RevisionNotFoundError
 from trace_store.revision import commits_of, resolve_commit

@@ -4,23 +4,22 @@ One line for each argument, in order: a revision gives its object id; an address
 of B and, on the next line, `^` and the id of A; `A...B` gives the ids of A and B, then `^` and the id of each best
 common ancestor; `^A` gives `^` and the id of A. With `--short`, ids have 12 characters. With `--trace-dir` the first
 line is the absolute path of the repository's directory.
+
+A full id is printed whether or not there is such an object; `trace cat-file -e` tells whether there is.
 """
 
 from __future__ import annotations
 
 import os
 
+from trace_cli import plumbing
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import open_store, reach
 from trace_cli.runtime import Invocation
-from trace_store.errors import NotFoundError
-from trace_store.revision import ref_of, resolve, resolve_address
+from trace_store import store as stores
+from trace_store.oid import is_full_id
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.oid import ObjectId
-    from trace_store.store import Store
+SHORT_CHARACTERS = 12
 
 
 @takes(
@@ -32,33 +31,15 @@ def run(invocation: Invocation, *, short: bool, trace_dir: bool, revisions: list
     """Print the ids; nothing is printed when one of the revisions means nothing."""
     if not (revisions or trace_dir):
         raise usage_error("no revision to look up")
-    with open_store(invocation) as store:
-        lines = [line for each in revisions for line in _lines(store, each, short)]
-        if trace_dir:
-            invocation.line(os.path.abspath(store.layout.root))
+    if all(map(is_full_id, revisions)):
+        root = stores.find(invocation.folder, invocation.environment, explicit=invocation.directory)
+        lines = [each[:SHORT_CHARACTERS] for each in revisions] if short else revisions
+    else:
+        with plumbing.open_store(invocation) as store:
+            root = store.layout.root
+            lines = [line for each in revisions for line in plumbing.addressed(store, each, short)]
+    if trace_dir:
+        invocation.line(os.path.abspath(root))
     for line in lines:
         invocation.line(line)
     return 0
-
-
-def _lines(store: Store, text: str, short: bool) -> list[str]:
-    def shown(oid: ObjectId) -> str:
-        return oid.short() if short else str(oid)
-
-    if text.startswith("^") or ".." in text:
-        wanted, hidden = reach(store, text)
-        return [*map(shown, wanted), *(f"^{shown(oid)}" for oid in hidden)]
-    if _ends_in_number(text):
-        try:
-            commit, number = resolve_address(store, text)
-        except NotFoundError:
-            if ref_of(store, text) is None:  # a branch may be called v1.0
-                raise
-        else:
-            return [f"{shown(commit)}.{number}"]
-    return [shown(resolve(store, text))]
-
-
-def _ends_in_number(text: str) -> bool:
-    head, point, tail = text.rpartition(".")
-    return bool(head and point) and tail.isascii() and tail.isdigit()

@@ -21,8 +21,9 @@ from __future__ import annotations
 import os
 
 from trace_cli.arguments import ANY, Argument, Option, takes
+from trace_cli.plumbing.contents import size_of
 from trace_cli.plumbing.pack_inputs import name_in, open_pack
-from trace_cli.plumbing.support import open_store, size_of
+from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.runtime import Invocation
 from trace_store.errors import CorruptIndexError, CorruptPackError, StorageError

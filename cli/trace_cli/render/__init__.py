@@ -1,1 +1,14 @@
-"""Forms of output: escaped text, tables for people, JSON records for programs."""
+"""Forms of output: escaped text, tables for people, JSON records for programs.
+
+Import from the modules themselves; by way of this package only what few calls of a command come to.
+"""
+
+from trace_store.doors import door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.render.structure import json_value, to_json
+
+__all__ = ["json_value", "to_json"]
+
+__getattr__ = door(__name__, {"json_value": "structure", "to_json": "structure"})

@@ -1,0 +1,41 @@
+"""What `trace rev-parse` prints for a revision, a range or an address."""
+
+from __future__ import annotations
+
+from trace_cli.plumbing.ranges import reach
+from trace_store.errors import NotFoundError
+from trace_store.revision import ref_of, resolve, resolve_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.oid import ObjectId
+    from trace_store.store import Store
+
+
+def addressed(store: Store, text: str, short: bool) -> list[str]:
+    """Return the lines for one argument; ids have 12 characters when they shall be short.
+
+    Raises:
+        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.revision`.
+    """
+
+    def shown(oid: ObjectId) -> str:
+        return oid.short() if short else str(oid)
+
+    if text.startswith("^") or ".." in text:
+        wanted, hidden = reach(store, text)
+        return [*map(shown, wanted), *(f"^{shown(oid)}" for oid in hidden)]
+    if _ends_in_number(text):
+        try:
+            commit, number = resolve_address(store, text)
+        except NotFoundError:
+            if ref_of(store, text) is None:  # a branch may be called v1.0
+                raise
+        else:
+            return [f"{shown(commit)}.{number}"]
+    return [shown(resolve(store, text))]
+
+
+def _ends_in_number(text: str) -> bool:
+    head, point, tail = text.rpartition(".")
+    return bool(head and point) and tail.isascii() and tail.isdigit()

@@ -1,0 +1,51 @@
+"""How plumbing commands name objects, and show what is in them."""
+
+from __future__ import annotations
+
+from trace_store import objects
+from trace_store.objects.codec import BLOB, blob_content, kind_of
+from trace_store.oid import is_full_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def object_name(line: str) -> str:
+    """Return the object that a line of standard input names: what follows a full id is passed over.
+
+    So what one command lists another takes, whatever stood between them.
+    """
+    first, space, _ = line.partition(" ")
+    return first if space and is_full_id(first) else line
+
+
+def size_of(data: bytes) -> int:
+    """Return the size that objects are listed with: of a blob its content's, else of its canonical bytes."""
+    return len(content_of(data))
+
+
+def content_of(data: bytes) -> bytes:
+    """Return the content of a blob, and the canonical bytes of any other object."""
+    return blob_content(data) if kind_of(data) == BLOB else data
+
+
+def content_fields(content: bytes) -> dict[str, str]:
+    """Return content for JSON: `text`, or `base64` when it is not UTF-8."""
+    try:
+        return {"text": objects.text_of(content)}
+    except UnicodeDecodeError:
+        from binascii import b2a_base64
+
+        return {"base64": b2a_base64(content, newline=False).decode("ascii")}
+
+
+def json_line(record: dict[str, Any], *, ascii_only: bool) -> bytes:
+    """Return a record as JSON on one line, without its end; lone surrogates as escapes."""
+    import json  # as dear as the rest of a command, which does without it otherwise
+
+    text = json.dumps(record, ensure_ascii=ascii_only)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(record).encode()
