@@ -17,12 +17,14 @@ from trace_store.contracts import Transaction
 from trace_store.files import Disk
 from trace_store.layout import Layout
 from trace_store.maintenance import pack_checks, proving_together
-from trace_store.maintenance.checking import Finding, fsck
+from trace_store.maintenance.checking import ERROR, Finding, fsck
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode, encode_blob, is_plain_blob, plain_blob_head
+from trace_store.odb import PackWriter
 from trace_store.odb.index_order import leads_to_all
 from trace_store.odb.pack_index import encode_index
+from trace_store.odb.packs import pack_names
 from trace_store.oid import hash_object
 from trace_store.store import Store
 
@@ -136,6 +138,20 @@ class TestFindings:
                 continue
             path.unlink()
         found = check(tmp_path / ".trace")
+        assert found == check_in_full(tmp_path / ".trace")
+
+    def test_what_is_wrong_in_two_packs_is_proven_in_none(self, tmp_path: Path) -> None:
+        new_store(tmp_path).close()
+        layout = Layout(str(tmp_path / ".trace"))
+        wrong = b"\x92\xd9\x04blob\xc4\x01x"  # the kind could be shorter
+        for other in (b"a", b"b", b"c"):
+            writer = PackWriter(DISK, layout, durable=False)
+            for data in (wrong, encode_blob(other)):
+                writer.add(hash_object(data), data)
+            writer.finish()
+        assert proving_together.prove(DISK, layout, pack_names(DISK, layout)) == {}
+        found = check(tmp_path / ".trace")
+        assert [f.what for f in found if f.severity == ERROR] == [str(hash_object(wrong))]
         assert found == check_in_full(tmp_path / ".trace")
 
 

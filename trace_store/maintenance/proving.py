@@ -153,6 +153,7 @@ class Prover:
                     commits.append(oid)
                 else:
                     if any(checks.check(ObjectId(oid), data, "a pack")):
+                        checks.present.discard(oid)  # it is as wrong where it stands again
                         return None
                     links = checks.links.get(oid, ())
                     if checks.is_commit(oid):

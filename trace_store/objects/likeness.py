@@ -20,6 +20,7 @@ _SIZES = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4, 0xDC: 2, 0xDD: 4
 _NUMBERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
 _TIME = 0xCF
 _TIME_BYTES = 8
+_NOTHING = bytes(_TIME_BYTES // 2)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Likenesses:
         """Return the ids that a commit names, in order and with repetitions; None when it is like none before."""
         for shape in self._shapes.get(len(data), ()):
             if shape.same(data) == shape.common:
-                if b"".join(shape.words(data)).isascii() and all(map(any, shape.times(data))):
+                if b"".join(shape.words(data)).isascii() and _NOTHING not in shape.times(data):
                     return shape.ids(data)
                 return None
         return None

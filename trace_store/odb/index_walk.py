@@ -5,6 +5,7 @@ from __future__ import annotations
 from trace_store.errors import CorruptObjectError
 from trace_store.odb.deflate import Dictionary
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, split
+from trace_store.odb.pack_index import ROW
 from trace_store.odb.short_links import lengthen_by_ids
 from trace_store.oid import OID_BYTES, joined_digests
 
@@ -36,10 +37,6 @@ def walk_by_index(
     """
     first = sum(place.objects for place in places[: frames.start])
     dictionary: Dictionary | None = None
-    for number in range(frames.start - 1, -1, -1):
-        if places[number].sort == DICTIONARY:
-            dictionary = Dictionary(pack.decode(places[number]))
-            break
     for number in frames:
         place = places[number]
         if place.sort == DICTIONARY:
@@ -47,24 +44,27 @@ def walk_by_index(
             continue
         needs = place.sort & NEEDS_DICTIONARY
         if needs and dictionary is None:
-            raise CorruptObjectError("the dictionary of a frame is absent")
+            dictionary = _dictionary_before(pack, places, number)
         raw = pack.decode(place, dictionary if needs else None)
-        forms: list[bytes] = []
-        rows: list[tuple[int, int, int]] = []
-        for offset, size in split(raw, place.objects):
-            forms.append(raw[offset : offset + size])
-            rows.append((number, offset, offset + size))
-        objects, ordinals = forms, range(first, first + place.objects)
-        if rows:
-            rows[-1] = number, rows[-1][1], 0
+        stop = first + place.objects
+        cuts = list(split(raw, place.objects))
+        rows = b"".join([ROW.pack(offset, number) for offset, _ in cuts])
+        forms = [raw[offset : offset + size] for offset, size in cuts]
+        objects = forms
         if place.sort & SHORT_LINKS:
             ids = index.ids
             objects = [
-                lengthen_by_ids(form, ordinal, ids)
-                for form, ordinal in zip(forms, ordinals, strict=True)
+                lengthen_by_ids(form, ordinal, ids) for ordinal, form in enumerate(forms, first)
             ]
-        told = index.ids[OID_BYTES * ordinals.start : OID_BYTES * ordinals.stop]
-        if joined_digests(objects) != told or list(index.rows(ordinals)) != rows:
+        told = index.ids[OID_BYTES * first : OID_BYTES * stop]
+        if joined_digests(objects) != told or index.stored_rows(first, stop) != rows:
             raise CorruptObjectError("a frame holds other objects than its index says")
         yield first, objects, forms
-        first = ordinals.stop
+        first = stop
+
+
+def _dictionary_before(pack: Pack, places: Sequence[FramePlace], frame: int) -> Dictionary:
+    for place in reversed(places[:frame]):
+        if place.sort == DICTIONARY:
+            return Dictionary(pack.decode(place))
+    raise CorruptObjectError("the dictionary of a frame is absent")

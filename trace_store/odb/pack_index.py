@@ -215,6 +215,10 @@ class PackIndex:
             found.append((frame, offset, end if frame == following and number != last else 0))
         return found
 
+    def stored_rows(self, first: int, stop: int) -> bytes:
+        """Return offsets and frames of the objects from one number up to another, as they are written here."""
+        return self._read(self._rows_at + ROW.size * first, ROW.size * (stop - first))
+
     def place(self, frame: int) -> tuple[FramePlace, int]:
         """Return where a frame is, and the number of its dictionary's frame; -1 when it needs none.
 
