@@ -18,6 +18,8 @@ from trace_store.system_calls import COMMON_FLAGS
 
 READ, APPEND, WRITE, CREATE = "read", "append", "write", "create"
 
+WRITABLE = stat.S_IWUSR
+"""The bit of a mode that `Disk.protect` takes away."""
 MAXIMUM_READ_BYTES = 1 << 31
 SETTLED_MS = 50  # kernels note times every 1 to 10 ms: a later change than this shows
 _MILLISECOND, _CLOCK = 1_000_000, SystemClock()
@@ -126,6 +128,13 @@ class Disk:
             if error.errno in _ABSENT:
                 return None
             raise _failure(error, path) from error
+
+    def protect(self, fd: int) -> None:
+        """Take the right to write away from an open file, for all to see."""
+        try:
+            system_calls.protect(fd)
+        except OSError as error:
+            raise _failure(error, "") from error
 
     def exists(self, path: str) -> bool:
         """Tell whether there is anything at a path; cheaper than `stat` where mostly nothing is."""

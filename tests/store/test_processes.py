@@ -103,10 +103,12 @@ def test_killed_writers_and_sealers_lose_nothing(tmp_path: Path) -> None:
             start(WRITER, tmp_path, f"r{round_number}w{n}", 100_000, "durable") for n in range(2)
         ]
         sealer = start(SEALER, tmp_path)
-        time.sleep(0.5 + 0.07 * round_number)
+        begun = [process.stdout.readline() for process in (*writers, sealer) if process.stdout]
+        time.sleep(0.1 + 0.07 * round_number)
         for process in (sealer, *writers):
             process.kill()
-        outputs = [process.communicate()[0] for process in (*writers, sealer)][:2]
+        rest = [process.communicate()[0] for process in (*writers, sealer)]
+        outputs = [first + more for first, more in zip(begun, rest, strict=True)][:2]
         acknowledged += sum(output.count("\n") for output in outputs)
         store = reopen(tmp_path)
         history = set(main_line(store))

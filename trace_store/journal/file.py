@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 
 from trace_store.errors import StorageError
-from trace_store.files import READ, WRITE
+from trace_store.files import READ, WRITABLE, WRITE
 from trace_store.journal.frames import (
     BEGIN,
     END,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
 
 MAXIMUM_ROOM_BYTES = 1 << 20
+WHOLE, FAILED, GONE = "whole", "failed", "gone"
 _BEGIN_BYTES = 512
 _READ_ONLY = (errno.EACCES, errno.EROFS, errno.EPERM)
 
@@ -44,13 +45,16 @@ class JournalFile:
         closed: nothing is written to it any more.
         refusal: why it may only be read; None when it may be written.
         unsynced: it was appended to without a sync.
-        failed: a sync of it failed, so nothing more is written to it.
+        durable: so many of its bytes are known to be on the disk; 0 when nothing is known.
+        failed: a sync of it failed, here or elsewhere, so nothing more is written to it.
+        refused: the frame whose sync failed here, until it is known what becomes of it.
         frames, objects: what was read; objects by id, as (offset, size).
     """
 
     __slots__ = (
         "_limit",
         "closed",
+        "durable",
         "end",
         "failed",
         "fd",
@@ -60,6 +64,7 @@ class JournalFile:
         "objects",
         "path",
         "refusal",
+        "refused",
         "room",
         "unsynced",
         "written",
@@ -76,7 +81,9 @@ class JournalFile:
         self.closed = False
         self.refusal: StorageError | None = None
         self.unsynced = False
+        self.durable = 0
         self.failed = False
+        self.refused: Frame | None = None
         self.frames: list[Frame] = []
         self.objects: dict[bytes, tuple[int, int]] = {}
         self._limit: int | None = None
@@ -130,6 +137,13 @@ class JournalFile:
             return False
         self.room = self.end + rest
         return True
+
+    def standing(self, disk: Disk) -> str:
+        """Tell whether its path names it still (else `GONE`), and no sync of it has failed anywhere (else `FAILED`)."""
+        found = disk.stat(self.path)
+        if found is None or (found.st_dev, found.st_ino) != self.identity:
+            return GONE
+        return WHOLE if found.st_mode & WRITABLE else FAILED
 
     def take(self, frame: Frame) -> None:
         """Add a frame that follows those known."""
@@ -196,4 +210,5 @@ def open_journal(disk: Disk, path: str, number: int) -> JournalFile | None:
         return None
     file = JournalFile(number, path, fd, identity)
     file.refusal = refusal
+    file.failed = file.standing(disk) is FAILED
     return file

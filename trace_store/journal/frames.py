@@ -119,6 +119,14 @@ class Frame:
                 offset += size
             self.objects = list(zip(oids, offsets, sizes, strict=True))
 
+    def says_as(self, other: Frame) -> bool:
+        """Tell whether another frame, which may stand elsewhere, says the same."""
+        if (self.time, self.author, self.message) != (other.time, other.author, other.message):
+            return False
+        mine, others = ([(m.name, m.old, m.new) for m in each.moves] for each in (self, other))
+        objects, held = ([oid for oid, _, _ in each.objects] for each in (self, other))
+        return mine == others and objects == held
+
     @classmethod
     def of_transaction(
         cls, moves: list[Move], *, author: str, time: int, message: str, head: str

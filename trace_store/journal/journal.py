@@ -11,43 +11,29 @@ import errno
 import os
 
 from trace_store.errors import ConcurrencyError, StorageError
-from trace_store.files import create_file
-from trace_store.ident import Randomness
-from trace_store.journal.frames import (
-    END,
-    LINE_BYTES,
-    TRANSACTION,
-    VOID,
-    Frame,
-    encode_begin,
-    encode_end,
-    encode_transaction,
-    encode_void,
-)
-from trace_store.journal.view import MAXIMUM_ATTEMPTS, NUMBERS_END, JournalView
+from trace_store.journal.beginning import JournalMaker
+from trace_store.journal.file import FAILED, WHOLE
+from trace_store.journal.frames import END, TRANSACTION, Frame, encode_end, encode_transaction
+from trace_store.journal.view import MAXIMUM_ATTEMPTS
+from trace_store.system_calls import FAILED_WRITES_SHOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.files import Disk
     from trace_store.journal.file import JournalFile
     from trace_store.journal.frames import Move
-    from trace_store.layout import Layout
     from trace_store.oid import ObjectId
+
+    Appended = tuple[JournalFile, Frame]
 
 
 ROOM_BYTES = 256 * 1024
 """At most so many zeros are written at a time behind a frame."""
 
 
-class Journal(JournalView):
+class Journal(JournalMaker):
     """The unsealed journals, and the lock under which transactions are appended to the live one."""
-
-    def __init__(self, disk: Disk, layout: Layout, randomness: Randomness | None = None) -> None:
-        super().__init__(disk, layout)
-        self._randomness = randomness or Randomness()
-        self._named: tuple[bytes, int] | None = None
 
     def lock(self) -> None:
         """Take the live journal's lock, with an up-to-date view; make the journal when there is none.
@@ -62,16 +48,19 @@ class Journal(JournalView):
                 self._create(None)
                 continue
             live = self.files[-1]
-            if live.refusal is not None and not live.closed:
+            if live.refusal is not None and not live.closed and not live.failed:
                 raise StorageError(live.refusal.message, path=live.path, errno=live.refusal.errno)
             self._disk.lock(live.fd)
             try:
-                if not self._is_unchanged(live):
+                if not self._is_current(live):
                     self.refresh()
                     if not self.files or self.files[-1] is not live:
                         continue
-                    if live.closed or live.failed or not live.is_free_behind(self._disk):
-                        self._create(live)  # after an end frame, a failed sync or a damaged tail
+                    if live.failed:
+                        self._replace(live)
+                        continue
+                    if live.closed or not live.is_free_behind(self._disk):
+                        self._create(live)  # after an end frame or a damaged tail
                         continue
                 if len(self.files) > 1:
                     self._settle_predecessors()
@@ -100,12 +89,11 @@ class Journal(JournalView):
         message: str,
         head: str,
         sync: bool,
-    ) -> bool:
-        """Append a transaction under the lock; the fields are those of a `Frame`.
+    ) -> Appended:
+        """Write a transaction under the lock; the fields are those of a `Frame`.
 
-        Returns:
-            False when the journal has been removed meanwhile; the frame is voided then, so that nobody who holds the
-            journal too brings it back, and the lock is released.
+        Others see it from then on. Whether it lasts is for `conclude` to say, which has to be called next; `sync` is
+        what that will be asked for.
 
         Raises:
             InvalidInputError: it is too large, or its text is not valid UTF-8.
@@ -120,18 +108,40 @@ class Journal(JournalView):
         self._put(file, data, ahead=sync)
         frame = Frame.of_transaction(moves, author=author, time=time, message=message, head=head)
         frame.place(file.end, len(data), objects)
-        if sync:
-            self._sync(file, frame)
-        else:
-            file.unsynced = True
         file.take(frame)
-        if self._disk.identity(file.path) != file.identity:
-            self._matched = False
-            self._void(file)
-            self.unlock()
-            return False
         self.fold.apply(frame)
-        return True
+        return file, frame
+
+    def conclude(self, appended: Appended, *, sync: bool) -> bool:
+        """Release the lock, and return when a transaction is as durable as asked.
+
+        Returns:
+            False when the journal has been removed meanwhile. Then the frame is voided, so that nobody who holds the
+            journal too brings it back; but where others have built on it, or one of them was quicker, it is or will be
+            brought back (`has_effect`).
+
+        Raises:
+            StorageError: a sync failed; the frame has no effect, but when the disk refuses to take it back as well.
+        """
+        file, frame = appended
+        if not sync or FAILED_WRITES_SHOW:
+            self.unlock()  # others write meanwhile, and one flush of the device serves several
+        if not sync:
+            file.unsynced = True
+        return self._conclude(file, frame, sync)
+
+    def confirm(self, appended: Appended) -> bool:
+        """Make a transaction durable as `conclude` does, but keep the lock; it is lost when that fails."""
+        return self._conclude(*appended, True)
+
+    def has_effect(self, frame: Frame) -> bool:
+        """Tell, under the lock, whether the moves of a frame that was written to a removed journal have been made."""
+        refs = self.fold.refs
+        for move in frame.moves:
+            fold = refs.get(move.name)
+            if fold is None or (fold.value != move.new and move.new not in fold.passed):
+                return False
+        return bool(frame.moves)
 
     def sync(self) -> None:
         """Make everything durable that was appended without a sync.
@@ -143,12 +153,14 @@ class Journal(JournalView):
             if not file.unsynced:
                 continue
             file.unsynced = False
+            end = file.end
             try:
                 self._disk.sync(file.fd)
+                file.durable = end
             except StorageError:
-                file.failed = True
+                self._distrust(file)
                 self.unlock()
-                self.lock()  # begins a successor
+                self.lock()  # begins a successor, and writes the frames anew
                 self.unlock()
                 raise
 
@@ -156,6 +168,9 @@ class Journal(JournalView):
         """Close the live journal when it has content, and return the keys of the journals to seal.
 
         Called under the lock, which is of no further use afterwards. Returns none when no journal has anything to seal.
+
+        Raises:
+            StorageError: a sync of it failed; it goes on under another number.
         """
         file = self._live()
         closed = self.files[:-1]
@@ -163,8 +178,8 @@ class Journal(JournalView):
             data = encode_end()
             end = Frame(END, file.end, file.end + len(data))
             self._put(file, data)
-            self._sync(file, end)
             file.take(end)
+            self._conclude(file, end, True)
             self._create(file, line=file.line, sync=False)
             closed = self.files
         while closed and not closed[-1].has_content():
@@ -184,19 +199,19 @@ class Journal(JournalView):
         self.lost.remove(file)
         self._disk.close(file.fd)
 
-    def _is_unchanged(self, live: JournalFile) -> bool:
-        """Tell, under the lock of a journal, whether it is the live one still and ends where this view says.
+    def _is_current(self, live: JournalFile) -> bool:
+        """Tell, under the lock of a journal, whether it is the live one still, with all that others have written.
 
         What is sealed or removed meanwhile without a change here is met at the next look, or after the append.
         """
-        return (
-            self._matched
-            and live.room >= live.end
-            and not live.closed
-            and not live.failed
-            and live.ends_here(self._disk)
-            and not self._disk.exists(self._successor(live))
-        )
+        if not self._matched or live.closed or live.failed:
+            return False
+        if self._disk.exists(self._successor(live)):
+            return False
+        while not live.ends_here(self._disk):
+            if not self._scan(live) or live.closed:
+                return False
+        return live.room >= live.end or live.is_free_behind(self._disk)
 
     def _live(self) -> JournalFile:
         if self._locked is None:
@@ -222,95 +237,63 @@ class Journal(JournalView):
         file.room = max(file.room, file.end + taken)
         file.written = True
 
-    def _sync(self, file: JournalFile, frame: Frame) -> None:
-        """Make a frame durable that was written but is not taken yet."""
-        try:
-            self._disk.sync(file.fd)
-        except StorageError:
-            # What the disk holds of this file is unknown and a second sync may succeed falsely, so nothing is
-            # written to it any more: its successor says that it ends before this frame. Without a successor others
-            # go on after the frame, so it must not be cut; it is voided if the disk takes that.
-            file.failed = True
-            created = False
+    def _conclude(self, file: JournalFile, frame: Frame, sync: bool) -> bool:
+        if sync:
             try:
-                created = self._create(file)
-            finally:
-                if created:
-                    file.cut(frame.start)
-                else:
-                    file.take(frame)
-                    if frame.kind == TRANSACTION:
-                        self._void(file)
-            raise
-        file.unsynced = False
+                self._disk.sync(file.fd)
+            except StorageError as failure:
+                return self._rescue(file, frame, failure)
+        standing = file.standing(self._disk)
+        if standing is WHOLE:
+            if sync:
+                file.durable = frame.end  # a sync covers what others have written before
+                file.unsynced = False
+            return True
+        if standing is FAILED:
+            error = StorageError(
+                "a sync by another process failed", path=file.path, errno=errno.EIO
+            )
+            return self._rescue(file, frame, error)
+        self._matched = False
+        if frame.kind == TRANSACTION:
+            self._void_if_last(file, frame)
+        self._fold_again()  # without the frame: another journal may have been found to be the live one meanwhile
+        return False
 
-    def _void(self, file: JournalFile) -> None:
-        """Take all effect from the last frame, under its journal's lock.
+    def _rescue(self, file: JournalFile, frame: Frame, error: StorageError) -> bool:
+        """Find out what becomes of a frame when a sync of its journal has failed.
+
+        Whoever comes first writes the frames anew into a successor. Where this one is among them it is durable.
 
         Raises:
-            StorageError: the disk refuses, and the frame may have effect.
+            StorageError: it is not.
         """
-        data = encode_void()
-        if self._disk.write(file.fd, data, file.end) != len(data):
-            raise StorageError("the disk took a part of the frame only", path=file.path)
-        file.take(Frame(VOID, file.end, file.end + len(data)))
-
-    def _sync_name(self, file: JournalFile) -> None:
-        """Make a journal's name durable before its first transaction, since its maker may have been killed."""
-        if self._named == file.key:
-            return
-        self._disk.sync_directory(self._layout.journal_dir)
-        if not file.frames[0].closes:
-            self._disk.sync_directory(self._layout.root)
-        self._named = file.key
-
-    def _create(self, after: JournalFile | None, *, line: bytes = b"", sync: bool = True) -> bool:
-        """Make a journal that says, from its first byte on, where its predecessor ends; tell whether it is there.
-
-        It is written aside and linked into place, so no process ever sees it without that. When somebody removes
-        the directory meanwhile nothing is made; whoever asked looks again and asks again.
-
-        Args:
-            after: the predecessor, whose lock is held; None when there is no journal.
-            line: the line it continues; only who has just closed the predecessor may pass one, because another
-                successor may have been made, and removed, else.
-            sync: whether the predecessor's content is not durable yet.
-        """
+        self._distrust(file)
+        file.refused = frame
+        self.unlock()
         try:
-            return self._link_new(after, line or self._randomness.take(LINE_BYTES), sync)
-        except StorageError as error:
-            if error.errno != errno.ENOENT:
-                raise
-            return False
+            self.lock()
+            if any(frame.says_as(other) for file in self.files for other in file.transactions()):
+                return True
+            if file in self.lost:
+                self._void_if_last(file, frame)
+        finally:
+            self.unlock()
+        raise error
 
-    def _link_new(self, after: JournalFile | None, line: bytes, sync: bool) -> bool:
-        sealed = self.published.sealed.values()
-        number = 1 + (after.number if after else max([self._highest_seen, *sealed]))
-        path = self._layout.journal_file(number)
-        if number >= NUMBERS_END:
-            raise StorageError("no number is left for a journal", path=path, errno=errno.EOVERFLOW)
-        if after is not None and sync and not after.failed:
-            # What is acknowledged as durable in the new journal rests on all of the old one.
-            try:
-                self._disk.sync(after.fd)
-            except StorageError:
-                after.failed = True
-                raise
-        self._disk.make_directory(self._layout.journal_dir)
-        self._disk.make_directory(self._layout.tmp_dir)
-        temporary = os.path.join(self._layout.tmp_dir, f"journal-{number}-{os.urandom(6).hex()}")
-        data = encode_begin([] if after is None else [(after.number, after.end)], line)
-        create_file(self._disk, temporary, data)
-        linked = self._disk.link(temporary, path)
-        self._disk.remove(temporary)
-        if not linked and self._disk.stat(path) is None:
-            linked = create_file(self._disk, path, data)  # a file system without links
-        self._disk.sync_directory(self._layout.journal_dir)
-        if after is None:
-            self._disk.sync_directory(self._layout.root)  # the directory may be new
-        if linked:
-            self._named = (line, number)
-        return linked
+    def _void_if_last(self, file: JournalFile, frame: Frame) -> None:
+        """Take all effect from a frame of a journal that was removed, when nobody has built on it."""
+        held = self._locked is file
+        if not held:
+            self._disk.lock(file.fd)
+        try:
+            file.scan(self._disk)
+            if file.frames[-1] is frame:
+                self._void(file)
+        finally:
+            self._disk.unlock(file.fd)
+            if held:
+                self._locked = None
 
     def _settle_predecessors(self) -> None:
         """Wait for writers that hold an older journal; only a removed directory can lead to that."""

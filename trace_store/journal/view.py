@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trace_store.files import Disk
+    from trace_store.journal.frames import Frame
     from trace_store.layout import Layout
     from trace_store.oid import ObjectId
 
@@ -156,13 +157,14 @@ class JournalView:
         if self._shut:
             raise ClosedError("the repository is closed")
 
-    def _scan(self, file: JournalFile) -> None:
-        """Read what was added to a journal, and fold it."""
+    def _scan(self, file: JournalFile) -> list[Frame]:
+        """Read what was added to a journal, fold it, and return it."""
         found = file.scan(self._disk)
         if any(frame.kind == VOID for frame in found):
             self._fold_again()  # it may take back what was folded already
         else:
             self.fold.apply_all(found)
+        return found
 
     def _fold_again(self) -> None:
         self.generation += 1

@@ -48,7 +48,7 @@ def recover(journal: Journal, refs: RefReader) -> bool:
             ]
             if not objects and not moves:
                 continue
-            written = journal.append(
+            appended = journal.append(
                 objects,
                 moves,
                 author=frame.author,
@@ -57,7 +57,7 @@ def recover(journal: Journal, refs: RefReader) -> bool:
                 head=frame.head,
                 sync=True,
             )
-            if not written:
+            if not journal.confirm(appended):
                 return False
             held.update(oid for oid, _ in objects)
         journal.forget(file)

@@ -52,12 +52,22 @@ class Transactions:
 
     def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
         """Write what `build` makes of the refs as they are; see `Store.transact`."""
+        return self._transact(build, author, durability, None)
+
+    def _transact(
+        self, build: Build, author: str, durability: str, built: tuple[Transaction, Frame] | None
+    ) -> Transaction | None:
+        """Write what `build` makes, unless what was `built` before has been brought back from a removed journal."""
         journal = self._journal
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
                 if journal.lost and not stores.recover(journal, self._refs):
                     continue
+                if built is not None and (
+                    journal.has_effect(built[1]) or self._is_sealed(built[1])
+                ):
+                    return built[0]
                 transaction = build(self._refs)
                 if transaction is None:
                     return None
@@ -66,8 +76,10 @@ class Transactions:
                 if not objects and not moves:
                     return transaction
                 head = self._refs.head_target() if moves else None
-                if self._append(objects, moves, author, transaction.message, head, durability):
+                frame = self._append(objects, moves, author, transaction.message, head, durability)
+                if frame is None:
                     return transaction
+                built = transaction, frame
             finally:
                 journal.unlock()
         raise again_and_again(journal)
@@ -83,23 +95,25 @@ class Transactions:
     ) -> None:
         """Move a branch on to what `make` puts on its tip; see `Store.advance`."""
         journal = self._journal
+        built = None
         journal.lock()
         try:
             tip = None if journal.lost else self._refs.settled_tip(ref)
             if tip is not None:
                 oid, objects = make(tip)
-                if oid != tip and self._append(
-                    self._new(objects),
-                    [Move(ref, tip, oid)],
-                    author,
-                    message,
-                    self._refs.head_target() if head is None else head,
-                    durability,
-                ):
-                    return
+                if oid != tip:
+                    if head is None:
+                        head = self._refs.head_target()
+                    moves = [Move(ref, tip, oid)]
+                    frame = self._append(
+                        self._new(objects), moves, author, message, head, durability
+                    )
+                    if frame is None:
+                        return
+                    built = Transaction(objects, (), message), frame
         finally:
             journal.unlock()
-        self.transact(advancing(ref, make, message), author, durability)
+        self._transact(advancing(ref, make, message), author, durability, built)
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys of the journals to seal; see `Store.rotate`."""
@@ -135,24 +149,37 @@ class Transactions:
         message: str,
         head: str | ObjectId | None,
         durability: str,
-    ) -> bool:
-        written = self._journal.append(
+    ) -> Frame | None:
+        """Write a transaction and release the lock; return None when it is done, else its frame, which was lost."""
+        sync = durability == DURABLE
+        appended = self._journal.append(
             objects,
             moves,
             author=author,
             time=self._clock.now(),
             message=message,
             head=head if isinstance(head, str) else "",
-            sync=durability == DURABLE,
+            sync=sync,
         )
-        if not written:
-            return False
+        try:
+            if not self._journal.conclude(appended, sync=sync):
+                return appended[1]
+        except StorageError:
+            if not self._is_sealed(appended[1]):
+                raise
         self._wrote = True
         if durability == BATCH:
             self._unsynced += 1
             if self._unsynced >= BATCH_FRAMES:
-                self.sync(there=True)
-        return True
+                self.sync(there=False)
+        return None
+
+    def _is_sealed(self, frame: Frame) -> bool:
+        """Tell whether a transaction has been sealed while its writer was about to make it durable."""
+        self._objects.packs.refresh()
+        if frame.objects:
+            return all(self._objects.is_packed(oid) for oid, _, _ in frame.objects)
+        return all(self._refs.read(move.name) == move.new for move in frame.moves)
 
     def _new(self, objects: Objects) -> Objects:
         """Return the objects that are not in the journal; large ones are looked for in packs, too."""

@@ -155,6 +155,10 @@ class FailingDisk(Disk):
         self._count("sync")
         super().sync(fd)
 
+    def protect(self, fd: int) -> None:
+        self._count("protect")
+        super().protect(fd)
+
     def sync_directory(self, path: str) -> None:
         self._count("sync_directory")
         super().sync_directory(path)
