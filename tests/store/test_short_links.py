@@ -66,7 +66,14 @@ def test_any_objects_in_any_order_come_back(
         folder = Path(name)
         names = write_packs(folder, objects, frame_bytes=frame, shared_bytes=shared)
         packs = packs_in(folder)
-        assert packs.read_quickly([hash_object(o) for o in objects], 1 << 30) == objects
+        asked: list[bytes] = [hash_object(data) for data in objects]
+        assert packs.read_quickly(asked, 1 << 30) == objects
+        for pack in names:
+            held = packs.get(pack)
+            assert held is not None
+            held.index.hold()  # as after many look-ups
+        assert packs.read_quickly(asked, 1 << 30) == objects
+        assert packs.read_quickly([*asked[::-1], *asked], 1 << 30) == [*objects[::-1], *objects]
         assert [packs.read(hash_object(data)) for data in objects] == objects
         assert sorted(packs.iterate()) == sorted(map(hash_object, objects))
         packs.close()

@@ -8,8 +8,7 @@ with it. Nothing is read ahead until messages are asked for one after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
-from operator import itemgetter
+from itertools import islice
 
 from trace_store.context.index_records import (
     EDITED,
@@ -91,58 +90,75 @@ class Loader:
     def _window(self, records: bytes, start: int) -> dict[int, Said | None]:
         """Return what messages say, by their offsets from `start` on, up to the first that cannot be read."""
         found: dict[int, Said | None] = {}
-        usual: list[tuple[bytes, int, int]] = []
+        oids: list[bytes] = []
+        current = b""
         at = start
-        for commit, number, flags, _ in unpack_places(records):
+        for commit, _, flags, _ in unpack_places(records):
             if not flags & _UNUSUAL:
-                usual.append((commit, number, at))
+                if commit != current:
+                    oids.append(commit)
+                    current = commit
             elif not flags & MARKER:
                 found[at] = None
             at += MESSAGE_BYTES
         try:
-            for place, said in self._said(usual):
-                found[place] = said
+            self._fill(found, records, start, self._read_data(oids))
         except TraceError:
-            pass  # whoever asks for that message is told
+            return found  # whoever asks for that message is told
         return found
 
-    def _said(self, wanted: list[tuple[bytes, int, int]]) -> Iterator[tuple[int, Said | None]]:
-        """Yield what messages say; `wanted` has commit, number there and offset of each."""
-        planned: list[tuple[int, int, bytes, MessagePlan | Stored]] = []
+    def _fill(
+        self, found: dict[int, Said | None], records: bytes, start: int, commits: Iterator[bytes]
+    ) -> None:
+        """Put in what usual messages say, until so much is held that it is enough."""
+        # Each line here is run for each message of a context, so there are few calls.
         blobs: list[bytes] = []
-        find = self._moulds.find
-        commits = self._read_data([commit for commit, _ in groupby(wanted, itemgetter(0))])
-        current = data = b""
-        plans: tuple[MessagePlan, ...] | None = None
-        created: list[Stored] = []
-        for commit, number, at in wanted:
-            if commit != current:
-                current = commit
-                data = next(commits)
-                mould = find(data)
-                plans = None if mould is None else mould.messages
-                created = self._created(commit, data) if plans is None else []
-            if plans is not None and number < len(plans):
-                plan = plans[number]
-                ids = [data[blob] for blob in plan.blobs]
-                planned.append((at, len(ids), data, plan))
-            elif number < len(created):
-                ids = part_blobs(created[number]["parts"])
-                planned.append((at, len(ids), data, created[number]))
-            else:
-                break
-            blobs += ids
+        planned = self._plan(records, start, commits, blobs)
         contents = self._read_data(blobs)
         held = 0
         for at, count, data, message in planned:
             objects = list(islice(contents, count))
             if isinstance(message, MessagePlan):
-                yield at, _said_of(data, message, objects)
+                found[at] = _said_of(data, message, objects)
             else:
-                yield at, _said_of_stored(message, objects)
-            held += sum(map(len, objects))
+                found[at] = _said_of_stored(message, objects)
+            for content in objects:
+                held += len(content)
             if held > MAXIMUM_BYTES:
                 return
+
+    def _plan(
+        self, records: bytes, start: int, commits: Iterator[bytes], blobs: list[bytes]
+    ) -> list[tuple[int, int, bytes, MessagePlan | Stored]]:
+        """Return offset, number of ids of content, commit, and plan or stored form of each message, and add the ids."""
+        planned: list[tuple[int, int, bytes, MessagePlan | Stored]] = []
+        find = self._moulds.find
+        current = data = b""
+        plans: Sequence[MessagePlan] = ()
+        created: Sequence[Stored] = ()
+        at = start - MESSAGE_BYTES
+        for commit, number, flags, _ in unpack_places(records):
+            at += MESSAGE_BYTES
+            if flags & _UNUSUAL:
+                continue
+            if commit != current:
+                current = commit
+                data = next(commits)
+                mould = find(data)
+                plans = mould.messages if mould else ()
+                created = () if mould else self._created(commit, data)
+            if number < len(plans):
+                plan = plans[number]
+                for blob in plan.blobs:
+                    blobs.append(data[blob])
+                planned.append((at, len(plan.blobs), data, plan))
+            elif number < len(created):
+                ids = part_blobs(created[number]["parts"])
+                blobs += ids
+                planned.append((at, len(ids), data, created[number]))
+            else:
+                break
+        return planned
 
     def _created(self, commit: bytes, data: bytes) -> list[Stored]:
         """Return a commit's messages; one that has more than a window is decoded once for all of them."""
@@ -156,7 +172,14 @@ def _said_of(commit: bytes, plan: MessagePlan, objects: list[bytes]) -> Said | N
         parts = _parts(plan.parts, commit, map(_text_of, objects))
     except (UnicodeDecodeError, TraceError):
         return None
-    return _text(plan.name, commit), _text(plan.model, commit), _text(plan.id, commit), parts
+    # Most have no name and no model, and spare these calls.
+    name, model, id_ = plan.name, plan.model, plan.id
+    return (
+        name and _text(name, commit),
+        model and _text(model, commit),
+        id_ and _text(id_, commit),
+        parts,
+    )
 
 
 def _said_of_stored(stored: Stored, objects: list[bytes]) -> Said | None:

@@ -78,6 +78,7 @@ def _objects(
     current = data = b""
     plans: Sequence[MessagePlan] = ()
     created: Sequence[Mapping[str, Any]] = ()
+    # Each line here is run for each message of a context, so there are few calls.
     for at, (commit, number, flags, _) in enumerate(unpack_places(block)):
         if flags & MARKER:
             continue

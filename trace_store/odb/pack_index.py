@@ -44,6 +44,8 @@ NUMBER_BITS = 18  # enough for the objects of any pack
 MAXIMUM_BITS = 16
 MAXIMUM_INDEX_BYTES = 16 * 1024 * 1024
 """More than that of a pack with as many objects and frames as one may hold."""
+NO_FRAME = 0xFFFF
+"""More than the frames of a pack."""
 FEW_LOOK_UPS = 16
 LOOK_UP_BYTES = 32 * 1024
 """Loading that much costs about what a look-up in pieces does."""
@@ -78,6 +80,7 @@ class PackIndex:
         "_other",
         "_pack_size",
         "_read",
+        "_rows",
         "_rows_at",
         "frames",
         "ids",
@@ -103,7 +106,7 @@ class PackIndex:
         self._read = read
         self._left = max(size // LOOK_UP_BYTES, FEW_LOOK_UPS)
         self._data: bytes | None = None
-        self.ids = b""
+        self.ids = self._rows = b""
         self._next = self._other = 0
         self._pack_size: int = pack_size
         self._bits = bits
@@ -202,18 +205,19 @@ class PackIndex:
                 return frame, offset, 0
         raise CorruptIndexError("a pack index is too short")
 
-    def rows(self, numbers: Iterable[int]) -> Iterable[tuple[int, int, int]]:
-        """Return what `row` does of each of some objects; errors likewise, when it is their turn."""
-        data = self._data
-        if data is None:
-            return map(self.row, numbers)
-        # Behind the last row stands the first frame, whose place is no row: so it has no following one.
-        last, rows_at, unpack = self.objects - 1, self._rows_at, _ROWS.unpack_from
-        found = []
-        for number in numbers:
-            offset, frame, end, following = unpack(data, rows_at + ROW.size * number)
-            found.append((frame, offset, end if frame == following and number != last else 0))
-        return found
+    def rows(self, numbers: Iterable[int]) -> Iterable[tuple[int, int, int, int]]:
+        """Return (offset, frame, end, frame of the next) of some objects; where the frames differ, the end is no end.
+
+        Raises:
+            CorruptIndexError: as `row`, when it is the turn of the object.
+        """
+        if self._rows:
+            rows, unpack = self._rows, _ROWS.unpack_from
+            return [unpack(rows, ROW.size * number) for number in numbers]
+        return (
+            (offset, frame, end, frame if end else NO_FRAME)
+            for frame, offset, end in map(self.row, numbers)
+        )
 
     def stored_rows(self, first: int, stop: int) -> bytes:
         """Return offsets and frames of the objects from one number up to another, as they are written here."""
@@ -299,6 +303,7 @@ class PackIndex:
         self.verified = True
         self._data = data
         self.ids = data[self._ids_at : self._rows_at]
+        self._rows = data[self._rows_at : self._frames_at] + ROW.pack(0, NO_FRAME)
         self._read = lambda at, size: data[at : at + size]
 
     def _bucket(self, oid: bytes) -> tuple[int, int]:

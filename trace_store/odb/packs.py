@@ -352,11 +352,12 @@ class Packs:
         current, raw, sort = -1, b"", 0
         pieces: list[bytes] = []
         try:
-            for number, (frame, offset, end) in zip(numbers, index.rows(numbers), strict=True):
+            rows = zip(numbers, index.rows(numbers), strict=True)
+            for number, (offset, frame, end, following) in rows:
                 if frame != current:
                     raw, sort = self._cache.frame(packed.pack, index, frame)
                     current = frame
-                data = raw[offset : end or len(raw)]
+                data = raw[offset:end] if frame == following else raw[offset:]
                 if sort & SHORT_LINKS:
                     data = (
                         lengthen_by_ids(data, number, ids)

@@ -24,6 +24,8 @@ SPARED_BYTES = OID_BYTES - DIGITS
 ABSENT = bytes(OID_BYTES)
 """Stands for the id of an object that was not readable."""
 _LITERAL = MARK + bytes(DIGITS)
+_SURELY_SHORT_BYTES = MAXIMUM_OBJECT_BYTES // 8
+"""A short form is at least a seventh as long as what it stands for."""
 
 
 def shorten(
@@ -109,7 +111,7 @@ def lengthen_by_ids(data: bytes, ordinal: int, ids: bytes) -> bytes:
     """
     # No call for each link: a context has more of them than objects.
     pieces = data.split(MARK)
-    if len(data) + SPARED_BYTES * (len(pieces) - 1) > MAXIMUM_OBJECT_BYTES:
+    if len(data) > _SURELY_SHORT_BYTES:
         _check_length(data, pieces)
     here = OID_BYTES * ordinal
     for at in range(1, len(pieces)):
