@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trace_cli.render.escape import bounded, one_line, safe
 
@@ -51,6 +53,11 @@ def test_one_line() -> None:
     assert one_line("short", 12) == "short"
     assert one_line("x" * 1_000_000, 5) == "xxxx…"
     assert one_line("\x1b[1m", 40) == "\\x1b[1m"
+
+
+@given(st.text("ab  \t\n\x1c\x1b\xa0\u3000\u200b日") | st.text())
+def test_one_line_has_single_spaces_whatever_the_text(text: str) -> None:
+    assert one_line(text) == safe(" ".join(text.split()))
 
 
 def test_bounded() -> None:

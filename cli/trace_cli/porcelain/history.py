@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 SUMMARY_WIDTH = 300
+MINUTE_MS = 60_000
 NAME_WIDTH = 36
 """Columns of a ref's name in a one-line log on a terminal, so that the summary keeps its room."""
 DEFAULT_LIMIT = 1000
@@ -117,7 +118,11 @@ def _show_block(
     else:
         # What a program reads is whole, so that a search finds it.
         cut = invocation.terminal
-        rows = [_log_row(store, entry, names, growth.get(entry.oid), cut) for entry in entries]
+        minutes = _Minutes()
+        rows = [
+            _log_row(entry, minutes, names.get(entry.oid), growth.get(entry.oid), cut)
+            for entry in entries
+        ]
         align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if tokens else "") + LEFT
         style = ["yellow", "dim", "", *(["", ""] if tokens else []), ""]
         for line in table(invocation, (), rows, align, [style] * len(rows)):
@@ -148,18 +153,29 @@ def _decoration(names: list[str], width: int = 0) -> str:
 
 
 def _log_row(
-    store: Store,
     entry: LogEntry,
-    names: dict[bytes, list[str]],
+    minutes: _Minutes,
+    names: list[str] | None,
     growth: TokenGrowth | None,
     cut: bool,
 ) -> tuple[str, ...]:
-    decoration = _decoration(names.get(entry.oid, []), NAME_WIDTH if cut else 0).lstrip()
-    said = one_line(entry.summary(SUMMARY_WIDTH), SUMMARY_WIDTH)
-    text = f"{decoration} {said}" if decoration else said
-    time = moment(format_time(entry.time))[:16]
+    text = one_line(entry.summary(SUMMARY_WIDTH), SUMMARY_WIDTH)
+    if names:
+        text = f"{_decoration(names, NAME_WIDTH if cut else 0).lstrip()} {text}"
     counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
+    time = minutes[entry.time // MINUTE_MS] or format_time(entry.time)[:16]
     return entry.oid.short(), time, f"+{entry.message_count}", *counts, text
+
+
+class _Minutes(dict[int, str]):
+    """Minutes since the epoch as people read them, or "" beyond any calendar; many commits are made in one."""
+
+    __slots__ = ()
+
+    def __missing__(self, minute: int) -> str:
+        told = moment(format_time(minute * MINUTE_MS))[:16]
+        told = self[minute] = "" if told.startswith("@") else told
+        return told
 
 
 def commit_lines(

@@ -58,7 +58,10 @@ def one_line(text: str, width: int = 0) -> str:
     """Return text on one line, each run of white space a single space, at most `width` characters (0: any)."""
     # A window is enough: runs of white space rarely eat it up, and the text may have megabytes.
     window = text[: 8 * width + 64] if width else text
-    line = safe(" ".join(window.split()))
+    if window.isprintable() and "  " not in window and window.strip(" ") == window:
+        line = window  # as most are: of all white space only the space is printable
+    else:
+        line = safe(" ".join(window.split()))
     if width and (len(line) > width or len(window) < len(text)):
         return line[: width - 1].rstrip() + "…"
     return line

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from operator import add
 
 from trace_cli.render.escape import safe
 
@@ -109,28 +110,32 @@ def table(
     total = terminal_width(invocation)
     # Nothing stands behind the last column, so where it may be of any width nobody asks for it.
     open_end = not total and align[-1] == LEFT
-    widths = [max(columns_of(row[i]) for row in everything) for i in range(count - open_end)]
+    widths = [max(_sizes([row[i] for row in everything])) for i in range(count - open_end)]
     widths += [0] * open_end
     if total:
         widths = _within(widths, total)
         count = len(widths)
-    lines: list[str] = []
-    for number, row in enumerate(everything):
-        cells: list[str] = []
-        for i, cell in enumerate(row[:count]):
-            text = fit(cell, widths[i]) if total else cell
-            is_last = i == count - 1 and align[i] == LEFT
-            padding = "" if is_last else " " * (widths[i] - columns_of(text))
-            style = "dim"
-            if not (header and number == 0):
-                style = styles[number - bool(header)][i] if styles else ""
-            shown = paint(invocation, text, style)
-            if align[i] == RIGHT:
-                cells.append(padding + shown)
-            else:
-                cells.append(shown + padding)
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    columns: list[list[str]] = []
+    for i, width in enumerate(widths):
+        cells = [row[i] for row in everything]
+        if total:
+            cells = [fit(cell, width) for cell in cells]
+        is_last = i == count - 1 and align[i] == LEFT
+        spaces = None if is_last else [" " * (width - size) for size in _sizes(cells)]
+        if invocation.color:
+            shades = [row[i] for row in styles] if styles else [""] * len(rows)
+            shades = ["dim", *shades] if header else shades
+            cells = [paint(invocation, *pair) for pair in zip(cells, shades, strict=True)]
+        if spaces is not None:
+            before, after = (spaces, cells) if align[i] == RIGHT else (cells, spaces)
+            cells = list(map(add, before, after))
+        columns.append(cells)
+    return [line.rstrip() for line in map("  ".join, zip(*columns, strict=True))]
+
+
+def _sizes(cells: Sequence[str]) -> list[int]:
+    """Return how many columns each of many cells takes."""
+    return list(map(len if "".join(cells).isascii() else columns_of, cells))
 
 
 def _within(widths: Sequence[int], total: int) -> list[int]:
