@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from trace_store.odb.pack import Pack
     from trace_store.odb.pack_index import PackIndex
 
-CACHE_BYTES = 64 * 1024 * 1024
+CACHE_BYTES = 96 * 1024 * 1024
+"""As much as git holds of the bases of deltas, unless it is told otherwise."""
 PASSING_BYTES = 16 * 1024 * 1024
 """How much is held once a frame is read as a whole: whoever reads one after the other does not come back."""
 DICTIONARY_CACHE_BYTES = 64 * 1024 * 1024
