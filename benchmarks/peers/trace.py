@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 # What Trace imports late is an import all the same.
+import blake3  # noqa: F401
 import msgpack  # noqa: F401
 
 import trace_store
