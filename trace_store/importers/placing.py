@@ -40,8 +40,13 @@ class Placing:
 
     def made(self, records: Sequence[Record], oid: ObjectId) -> None:
         """Note records that are, in this order, the source of a commit."""
+        pages = self.pages if self._settling else None
         for number, record in enumerate(records):
-            self._note(record, oid, number)
+            offset, length = record.offset, record.length
+            if pages is not None and not record.filtered and pages.covers(offset, length):
+                self.places[offset] = Placed(length, oid, number)
+            else:
+                self._note(record, oid, number)
 
     def shared(self, planned: PlannedCommit, oid: ObjectId, commit: Commit, read: Read) -> None:
         """Note the records of a planned commit for which another stands, with other records but the same messages."""

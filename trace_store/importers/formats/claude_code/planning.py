@@ -135,24 +135,29 @@ class ClaudeCodePlan:
         self._counts = +self._counts
 
     def _take(self, record: Record) -> Sequence[Planned]:
-        data = record.data
+        state, data = self._state, record.data
+        finder = state.finder
         uuid = data.get("uuid")
         name = label(data)
-        uuid = uuid if isinstance(uuid, str) else ""
-        first = self._first_with(uuid) if uuid in self._state.finder.spans else None
-        if first is not None and first.raw == record.raw:
-            self._counts[name, DUPLICATE] += 1
-            self._skips.append(Skip(record.line, DUPLICATE, uuid[:100]))
-            return ()
-        if uuid:
-            self._state.finder.spans.setdefault(uuid, (record.offset, record.length))
+        first = None
+        if not isinstance(uuid, str):
+            uuid = ""
+        elif uuid not in finder.spans:
+            if uuid:
+                finder.spans[uuid] = (record.offset, record.length)
+        else:
+            first = self._first_with(uuid)
+            if first is not None and first.raw == record.raw:
+                self._counts[name, DUPLICATE] += 1
+                self._skips.append(Skip(record.line, DUPLICATE, uuid[:100]))
+                return ()
         if not self._session_id:
             self._learn(data)
         purpose = classify(record)
         if first is not None and purpose not in (METADATA, MICRO) and classify(first) == purpose:
             # Copied into the file again with other surroundings, which are kept; it is not said twice.
             purpose = METADATA if first.parts == record.parts else purpose
-        origin = self._state.finder.origin(data)
+        origin = finder.origin(data)
         if purpose in (METADATA, MICRO):
             record.parts = ()
             self._counts[name, SOURCE] += 1
@@ -160,9 +165,9 @@ class ClaudeCodePlan:
             return ()
         self._counts[name, MESSAGE] += 1
         final = self._take_spoken(record, uuid, origin, purpose)
-        if self._state.open_count > MAXIMUM_OPEN_PARTS:
-            for thread in sorted(self._state.threads, key=lambda t: (t.side, t.index)):
-                final += close_round(self._state, thread)
+        if state.open_count > MAXIMUM_OPEN_PARTS:
+            for thread in sorted(state.threads, key=lambda t: (t.side, t.index)):
+                final += close_round(state, thread)
         return final
 
     def _take_silent(
