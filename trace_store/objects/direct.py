@@ -169,11 +169,14 @@ def _named(value: str, field: str) -> bytes:
     return encode_text(check_name(value, field))
 
 
-def _call(part: ToolCall, put: Put) -> bytes | None:
-    if part.format != "json":
-        return None
-    return b"\x84\xa4blob\xc4\x20%b\xa2id%b\xa4name%b\xa4type\xa9tool_call" % (
-        put(bytes_of(part.arguments)),
+def _call(part: ToolCall, put: Put) -> bytes:
+    blob = b"\xa4blob" + _ID + put(bytes_of(part.arguments))
+    if part.format == "json":
+        head = b"\x84" + blob
+    else:
+        head = b"\x85%b\xa6format%b" % (blob, known_text(check_name(part.format, "format")))
+    return b"%b\xa2id%b\xa4name%b\xa4type\xa9tool_call" % (
+        head,
         _named(part.id, "id"),
         known_text(check_name(part.name, "name")),
     )
