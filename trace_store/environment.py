@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_ACCOUNTS = ("USER", "LOGNAME", "USERNAME")
 DISCOVERY_OFF = frozenset({"off", "0", "no", "false", "never"})
 
 
@@ -33,7 +34,7 @@ class Environment:
     """
 
     __slots__ = (
-        *("author", "claude_dir", "codex_dir", "color", "data_dir", "debug", "discovery"),
+        *("_author", "claude_dir", "codex_dir", "color", "data_dir", "debug", "discovery"),
         *("gemini_dir", "home", "opencode_database", "trace_dir"),
     )
 
@@ -42,7 +43,7 @@ class Environment:
         *,
         trace_dir: str | None = None,
         discovery: bool = True,
-        author: str = "unknown",
+        author: str | None = "unknown",
         home: str = "",
         claude_dir: str = "",
         codex_dir: str = "",
@@ -54,7 +55,7 @@ class Environment:
     ) -> None:
         self.trace_dir = trace_dir
         self.discovery = discovery
-        self.author = author
+        self._author = author
         self.home = home
         self.claude_dir = claude_dir
         self.codex_dir = codex_dir
@@ -64,8 +65,16 @@ class Environment:
         self.color = color
         self.debug = debug
 
+    @property
+    def author(self) -> str:
+        """Who writes. The name of an account takes a look at the system's list of them, so only who writes asks."""
+        if self._author is None:
+            self._author = _account()
+        return self._author
+
     def __repr__(self) -> str:
-        return f"Environment({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__slots__)})"
+        names = (name.removeprefix("_") for name in self.__slots__)
+        return f"Environment({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     @classmethod
     def read(cls, variables: Mapping[str, str] | None = None) -> Environment:
@@ -76,6 +85,7 @@ class Environment:
             expanded = os.path.expanduser("~")
             home = "" if expanded == "~" else expanded
 
+        names = (values.get(n, "").strip() for n in ("TRACE_AUTHOR", *_ACCOUNTS))
         gemini_home = values.get("GEMINI_CLI_HOME") or home
 
         def folder(variable: str, *below_home: str) -> str:
@@ -84,7 +94,7 @@ class Environment:
         return cls(
             trace_dir=values.get("TRACE_DIR") or None,
             discovery=values.get("TRACE_DISCOVERY", "").strip().lower() not in DISCOVERY_OFF,
-            author=values.get("TRACE_AUTHOR", "").strip() or _account(values),
+            author=next(filter(None, names), None),
             home=home,
             claude_dir=folder("CLAUDE_CONFIG_DIR", ".claude"),
             codex_dir=folder("CODEX_HOME", ".codex"),
@@ -96,11 +106,7 @@ class Environment:
         )
 
 
-def _account(values: Mapping[str, str]) -> str:
-    for variable in ("USER", "LOGNAME", "USERNAME"):
-        name = values.get(variable, "").strip()
-        if name:
-            return name
+def _account() -> str:
     try:
         import pwd  # not everywhere
 

@@ -59,6 +59,17 @@ EVERYDAY = [
     ["config", "budget"],
     ["version"],
 ]
+LITTLE = {
+    "rev-parse {packed}": ("journal", "odb", "objects", "refs", "revision", "store.handle"),
+    "hash-object file": ("journal", "odb", "refs", "revision", "store.handle"),
+    "rev-parse HEAD": ("objects.commit", "odb.packs", "odb.loose", "refs.reflog"),
+    "symbolic-ref HEAD": ("objects.commit", "odb.packs", "odb.loose", "refs.reflog"),
+    "cat-file --raw {packed}": ("objects.commit", "odb.loose", "refs.reflog", "revision"),
+    "cat-file -t {loose}": ("objects.commit", "refs.reflog", "revision", "store.transactions"),
+    "cat-file -p HEAD": ("odb.packs", "odb.loose", "refs.reflog", "store.transactions"),
+    "for-each-ref": ("refs.reflog", "revision", "store.transactions", "store.unsealed"),
+}
+"""Which modules of Trace a command does without, each with those in it."""
 SLACK = 2
 """How many times its target a command may take here, where others use the machine too."""
 
@@ -115,6 +126,17 @@ def test_c38_plumbing_loads_nothing_dear(
     assert not loaded & (HEAVY | ALSO_PLUMBING)
 
 
+@pytest.mark.parametrize("command", LITTLE)
+def test_c38_plumbing_loads_little_of_trace(
+    command: str, folder: Path, places: dict[str, str]
+) -> None:
+    loaded = loaded_by(command.format(**places).split(), folder)
+    for name in LITTLE[command]:
+        whole = f"trace_store.{name}"
+        assert not [each for each in loaded if f"{each}.".startswith(f"{whole}.") and each != whole]
+        assert whole not in loaded or name in ("objects", "odb", "refs", "journal")
+
+
 @pytest.mark.parametrize("words", OTHER_PLUMBING, ids=named)
 def test_c38_other_plumbing_loads_nothing_dear(words: list[str], folder: Path) -> None:
     assert not loaded_by(words, folder) & HEAVY
@@ -166,7 +188,9 @@ def test_start_up_in_proportion(folder: Path) -> None:
     """The shortest of some runs, taken in turn with a bare interpreter; targets are in docs/startup.md."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
     call = "import sys; from trace_cli.console import run; sys.exit(run())"
-    targets = {"--version": 1.3, "rev-parse HEAD": 1.8, "log": 3, "status": 3, "commit -q": 3}
+    full_id = f"rev-parse {'0' * 64}"
+    targets = {"--version": 1.3, full_id: 1.3, "hash-object file": 1.3, "rev-parse HEAD": 1.8}
+    targets |= {"log": 3, "status": 3, "commit -q": 3}
     commands = {"": ["-c", "pass"], **{name: ["-c", call, *name.split()] for name in targets}}
     best = dict.fromkeys(commands, float("inf"))
     for _ in range(5):

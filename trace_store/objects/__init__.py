@@ -7,15 +7,24 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.objects.commit import Tag, parents_of, read_commit
+    from trace_store.objects.commit import Commit, Tag, parents_of, read_commit
     from trace_store.objects.content import read_content, text_of
     from trace_store.objects.operations import message_count
 
-__all__ = ["Tag", "message_count", "parents_of", "read_commit", "read_content", "text_of"]
+__all__ = [
+    "Commit",
+    "Tag",
+    "message_count",
+    "parents_of",
+    "read_commit",
+    "read_content",
+    "text_of",
+]
 
 __getattr__ = door(
     __name__,
     {
+        "Commit": "commit",
         "Tag": "commit",
         "message_count": "operations",
         "parents_of": "commit",

@@ -11,13 +11,13 @@ No repository is needed without `-w`.
 
 from __future__ import annotations
 
+from trace_cli import plumbing
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
+from trace_store import objects
 from trace_store.errors import CorruptObjectError, UnreadableInputError
 from trace_store.objects.codec import BLOB, COMMIT, KINDS, TAG, is_canonical, kind_of
-from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.content import write_content
 from trace_store.oid import ObjectId, hash_object
 
@@ -53,7 +53,7 @@ def run(
     if kind not in KINDS:
         raise usage_error(f"unknown kind {kind!r}: one of {', '.join(KINDS)}")
     if write:
-        with open_store(invocation) as store:
+        with plumbing.open_store(invocation) as store:
             _each(
                 invocation,
                 _inputs(invocation, stdin, stdin_paths, files),
@@ -97,9 +97,9 @@ def _check(name: str, data: bytes, kind: str) -> None:
         if kind_of(data) != kind:
             raise UnreadableInputError(f"{name} is a {kind_of(data)!r}, not a {kind!r}")
         if kind == COMMIT:
-            Commit.decode(data)
+            objects.Commit.decode(data)
         elif kind == TAG:
-            Tag.decode(data)
+            objects.Tag.decode(data)
         whole = is_canonical(data)
     except CorruptObjectError as error:
         raise UnreadableInputError(f"{name} is not a valid {kind}: {error.message}") from error
