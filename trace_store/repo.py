@@ -6,23 +6,21 @@ Rule: each method is one call down. A verb of its own belongs to the floor that 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, overload
+from typing import overload
 
 from trace_store import revision as revisions
 from trace_store.context import compiling
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.compiling import Compiler
 from trace_store.context.parsing import Given
 from trace_store.context.plain import PlainContext
 from trace_store.context.tokens import Tokenizer, as_tokenizer
 from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, RepositoryNotFoundError
 from trace_store.history import walk, writing
-from trace_store.history.draft import Address, Content, Draft, Target
+from trace_store.history.draft import Draft
 from trace_store.history.entries import LogEntry
 from trace_store.history.rewording import current_parts, reworded
 from trace_store.history.status import Status, status
@@ -34,6 +32,14 @@ from trace_store.objects.message import Message
 from trace_store.objects.parts import Part
 from trace_store.oid import ObjectId
 from trace_store.store import Store, find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from trace_store.context.compiling import Compiler
+    from trace_store.history.draft import Address, Content, Target
 
 
 class Repo:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from tests.support.message_strategies import contexts, tools
 from trace_store.context.parsing import parse_messages
 from trace_store.context.render import (
+    FORMS,
     RENDERERS,
     Options,
     Renderable,
@@ -246,7 +247,7 @@ def test_what_is_broken_is_shown_as_it_is_to_people() -> None:
 
 def test_the_table_names_every_renderer() -> None:
     names = ["anthropic", "gemini", "json", "openai", "openai-responses", "text"]
-    assert sorted(RENDERERS) == names
+    assert sorted(RENDERERS) == names == list(FORMS)
     for name, renderer in RENDERERS.items():
         rendered = render(name, [Message("user", "hi")])
         assert (rendered.renderer, rendered.version) == (name, renderer.version)

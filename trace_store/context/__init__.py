@@ -6,13 +6,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context.applying import surely_applies
     from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.folding import Fold, fold
     from trace_store.context.tokens import REPLY_TOKENS, get_tokenizer
     from trace_store.context.usage import Usage, model_of, normalise_usage
 
 __all__ = [
     "REPLY_TOKENS",
     "ContextCompiler",
+    "Fold",
     "Usage",
+    "fold",
     "get_tokenizer",
     "model_of",
     "normalise_usage",
@@ -23,8 +26,10 @@ __getattr__ = door(
     __name__,
     {
         "ContextCompiler": "compiler",
+        "Fold": "folding",
         "REPLY_TOKENS": "tokens",
         "Usage": "usage",
+        "fold": "folding",
         "get_tokenizer": "tokens",
         "model_of": "usage",
         "normalise_usage": "usage",

@@ -11,11 +11,9 @@ leave a marker record, so that the index knows how far it reaches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-
 from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
-from trace_store.context.deriving import ReadMany, derive
+from trace_store.context.deriving import derive
 from trace_store.context.folding import fold
 from trace_store.context.index_building import (
     START,
@@ -33,10 +31,18 @@ from trace_store.objects.moulds import Moulds
 from trace_store.oid import digest
 from trace_store.values import value
 
-Seeds = Callable[[], Iterable["IndexView"]]
-Read = Callable[[bytes], bytes]
-Opened = OpenColumn | MemoryBytes
-Column = DiskColumn | MemoryColumn
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeAlias
+
+    from trace_store.context.deriving import ReadMany
+
+    Seeds: TypeAlias = Callable[[], Iterable["IndexView"]]
+    Read: TypeAlias = Callable[[bytes], bytes]
+    Opened: TypeAlias = OpenColumn | MemoryBytes
+    Column: TypeAlias = DiskColumn | MemoryColumn
+
 
 NO_GENERATION = bytes(16)
 _BATCH = 2048

@@ -6,10 +6,9 @@ counts no token until somebody asks for tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from _collections_abc import Sequence  # that of collections.abc, without the rest of collections
 
 from trace_store.context.compile_index import IndexView
-from trace_store.context.folding import ReadCommit
 from trace_store.context.index_records import (
     GHOST,
     LABELLED,
@@ -17,7 +16,7 @@ from trace_store.context.index_records import (
     TokenRecord,
     ordinal_at,
 )
-from trace_store.context.loading import Loader, Said
+from trace_store.context.loading import Loader
 from trace_store.context.plain import PlainContext, RenderableContext, source_of_sum
 from trace_store.context.streaming import object_stream
 from trace_store.context.tokens import REPLY_TOKENS, TokenCounting, Tokenizer
@@ -30,7 +29,11 @@ from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol, overload
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, Protocol, TypeAlias, overload
+
+    from trace_store.context.folding import ReadCommit
+    from trace_store.context.loading import Said
 
     class MessageSource(Protocol):
         """Where a message reads from: objects and commits."""
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 
         def token_records(self, view: IndexView) -> list[TokenRecord]: ...
         def token_total(self, view: IndexView) -> TokenRecord: ...
+
+    MessageLike: TypeAlias = "CompiledMessage | Message"
 
 
 class Reading:
@@ -238,9 +243,6 @@ class CompiledMessages(Sequence[CompiledMessage]):
         reading = Reading(self._source, self._view.tip)
         for block, places in self._view.blocks(start, stop):
             yield from [CompiledMessage(reading, block, at) for at in places]
-
-
-MessageLike = CompiledMessage | Message
 
 
 class CompiledContext(RenderableContext):

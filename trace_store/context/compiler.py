@@ -6,9 +6,6 @@ alone) and never makes one up. `verify` compares the cached answer with the one 
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-
 from trace_store import revision as revisions
 from trace_store.columns import DiskColumn, MemoryColumn
 from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
@@ -42,6 +39,7 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 CACHED_COMMITS = 2048
@@ -70,7 +68,7 @@ class ContextCompiler:
     def __init__(self, store: Store, *, tokenizer: Tokenizer | None = None) -> None:
         self.store = store
         self._tokenizer = tokenizer
-        self._commits: OrderedDict[bytes, Commit] = OrderedDict()
+        self._commits: dict[bytes, Commit] = {}
         self._indexes: dict[str, CompileIndex] = {}
         self._token_columns: dict[tuple[str, str], TokenColumn] = {}
         self._fold: tuple[bytes, Fold] | None = None
@@ -163,7 +161,7 @@ class ContextCompiler:
             commit = read_commit(oid, self.store.objects.read)
             self._commits[oid] = commit
             if len(self._commits) > CACHED_COMMITS:
-                self._commits.popitem(last=False)
+                del self._commits[next(iter(self._commits))]
         return commit
 
     def weigh_created(self, commit: Commit) -> int:

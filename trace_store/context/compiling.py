@@ -5,8 +5,6 @@ Rule: the context comes from `compiler.py`; a strategy only chooses other messag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from trace_store import revision as revisions
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
@@ -17,9 +15,14 @@ from trace_store.objects.message import Message
 from trace_store.objects.operations import USAGE
 from trace_store.oid import ObjectId
 
-STRATEGIES = ("full", "messages")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
-Compiler = Callable[[CompiledContext], Sequence[Message]]
+    Compiler: TypeAlias = Callable[[CompiledContext], Sequence[Message]]
+
+STRATEGIES = ("full", "messages")
 
 
 def compile(

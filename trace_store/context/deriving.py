@@ -10,8 +10,6 @@ messages alone; an operation that names another, or looks back at earlier wordin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-
 from trace_store.context import index_records as form
 from trace_store.context.folding import Entry
 from trace_store.context.index_building import (
@@ -31,9 +29,11 @@ from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any, TypeAlias
 
-ReadMany = Callable[[Iterable[bytes]], Iterator[tuple[ObjectId, bytes]]]
+    ReadMany: TypeAlias = Callable[[Iterable[bytes]], Iterator[tuple[ObjectId, bytes]]]
+
 Address = tuple[bytes, int]
 
 _SIZE = form.MESSAGE_BYTES

@@ -6,8 +6,6 @@ stays at its place, so that it can be shown again. An operation may name any ent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-
 from trace_store.errors import (
     CorruptObjectError,
     InvalidOperationError,
@@ -20,12 +18,14 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    ReadCommit: TypeAlias = Callable[[bytes], Commit]
 
 Address = tuple[bytes, int]
 Place = tuple[bytes, int]
 """Where parts stand: a commit, and the number of the version among those that the commit makes."""
-ReadCommit = Callable[[bytes], Commit]
 
 REMOVED = "removed"
 REPLACED = "replaced"

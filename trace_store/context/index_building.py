@@ -6,8 +6,6 @@ the others by the decoder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from trace_store.context import index_records as form
 from trace_store.context.folding import Entry, Fold, is_append_only
 from trace_store.context.index_records import MessageRecord
@@ -22,7 +20,7 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     Read = Callable[[bytes], bytes]
 

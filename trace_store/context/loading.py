@@ -7,7 +7,6 @@ with it. Nothing is read ahead until messages are asked for one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from trace_store.context.index_records import (
@@ -28,16 +27,18 @@ from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResul
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
 
     from trace_store.objects.moulds import PartPlan
 
     Stored = Mapping[str, Any]
     """A message in stored form."""
 
-ReadData = Callable[[Iterable[bytes]], Iterator[bytes]]
-Said = tuple[str, str, str, tuple[Part, ...]]
-"""Name, model, id and parts of a message."""
+    ReadData: TypeAlias = Callable[[Iterable[bytes]], Iterator[bytes]]
+    Said: TypeAlias = tuple[str, str, str, tuple[Part, ...]]
+    """Name, model, id and parts of a message."""
+
 
 LONGEST_WINDOW = 2048
 GROWTH = 8

@@ -5,8 +5,6 @@ Rule: rendering is `render`'s business; this module hands it the messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-
 from trace_store.context import render
 from trace_store.context.tokens import (
     REPLY_TOKENS,
@@ -20,6 +18,7 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from trace_store.context.compiled import CompiledMessage

@@ -10,7 +10,6 @@ Rule: canonical bytes as they are stored, hash-checked, in large pieces. No text
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from trace_store.context.index_records import (
@@ -31,10 +30,11 @@ from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
 
-ReadData = Callable[[Iterable[bytes]], Iterator[bytes]]
+    ReadData: TypeAlias = Callable[[Iterable[bytes]], Iterator[bytes]]
+
 
 PIECE_BYTES = 1024 * 1024
 _LIST_HEAD = b"\x92\xa4list"

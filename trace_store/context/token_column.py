@@ -7,8 +7,6 @@ encoding. It belongs to one generation of the index and is begun anew with the n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
 from trace_store.context.compile_index import IndexView
@@ -16,8 +14,14 @@ from trace_store.context.index_records import Header, MessageRecord, TokenRecord
 from trace_store.context.tokens import MessageTokens
 from trace_store.errors import CorruptIndexError
 
-Count = Callable[[Iterator[MessageRecord], int], Iterator[MessageTokens]]
-"""Counts messages of a context; told how many there are."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeAlias
+
+    Count: TypeAlias = Callable[[Iterator[MessageRecord], int], Iterator[MessageTokens]]
+    """Counts messages of a context; told how many there are."""
+
 
 NOTHING = TokenRecord(0, 0, 0, 0, bytes(form.TIE_BYTES))
 

@@ -9,12 +9,16 @@ Rule: pure functions. A shape is recognised by its keys alone; what a shape does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
 from trace_store.errors import InvalidInputError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Raw = Mapping[Any, Any]
 

@@ -6,9 +6,7 @@ that equal contexts have equal prefixes wherever they came from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
-from trace_store.context.folding import Address, Entry, ReadCommit
+from trace_store.context.folding import Address, Entry
 from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.errors import CorruptObjectError, FormatError, NotFoundError
 from trace_store.objects import operations as ops
@@ -19,7 +17,10 @@ from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
+
+    from trace_store.context.folding import ReadCommit
 
     Stored = Mapping[str, Any]
 

@@ -6,8 +6,7 @@ a savepoint is a place in a list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from _collections_abc import Mapping  # that of collections.abc, without the rest of collections
 
 from trace_store import context
 from trace_store.context import parsing
@@ -21,15 +20,16 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias
 
     from trace_store.context.parsing import Given
     from trace_store.context.usage import Usage
 
-Address = tuple[bytes, int]
-Target = str | Address
-Content = str | Sequence[Part]
-Reword = Callable[[Address, str], Sequence[Part]]
+    Address: TypeAlias = tuple[bytes, int]
+    Target: TypeAlias = str | Address
+    Content: TypeAlias = str | Sequence[Part]
+    Reword: TypeAlias = Callable[[Address, str], Sequence[Part]]
 
 
 class CommitResult:
@@ -63,6 +63,23 @@ class CommitResult:
     def addresses(self) -> list[tuple[ObjectId, int]]:
         """Addresses of the messages it creates."""
         return [(self.oid, n) for n in range(self.message_count)]
+
+
+class Savepoint:
+    """What `Draft.savepoint` returns, for a `with`."""
+
+    __slots__ = ("_draft", "_mark")
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._mark = draft.mark()
+
+    def __enter__(self) -> Draft:
+        return self._draft
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._draft.take_back(self._mark)
 
 
 class Draft:
@@ -246,17 +263,19 @@ class Draft:
             counts["sent"] = sent.hex()
         self._add(ops.usage(counts, about=about))
 
-    @contextmanager
-    def savepoint(self) -> Iterator[Draft]:
-        """Take back what was added inside, and only that, when the block raises."""
-        operations, created = len(self.operations), self._created
-        try:
-            yield self
-        except BaseException:
-            # Objects that only the dropped operations named may stay: they are content, and cost bytes.
-            del self.operations[operations:]
-            self._created = created
-            raise
+    def savepoint(self) -> Savepoint:
+        """Return a context in which what was added is taken back, and only that, when the block raises."""
+        return Savepoint(self)
+
+    def mark(self) -> tuple[int, int]:
+        """Return how much there is, for `take_back`."""
+        return len(self.operations), self._created
+
+    def take_back(self, mark: tuple[int, int]) -> None:
+        """Drop what was added since a mark."""
+        # Objects that only the dropped operations named may stay: they are content, and cost bytes.
+        operations, self._created = mark
+        del self.operations[operations:]
 
     def _add(self, operation: Operation) -> None:
         self.operations.append(operation)

@@ -7,9 +7,7 @@ repair hides or rewords can be restored like anything else. A sound context gets
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trace_store import revision as revisions
 from trace_store.context.compiler import ContextCompiler
@@ -17,12 +15,19 @@ from trace_store.context.mending import Fault, Item, Mended, mend
 from trace_store.context.render import Repair
 from trace_store.errors import InvalidInputError
 from trace_store.graph import is_ancestor
-from trace_store.history.draft import Address, CommitResult, Draft
+from trace_store.history.draft import CommitResult, Draft
 from trace_store.history.writing import new_draft, write
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trace_store.history.draft import Address
 
 AUTHOR = "trace/repair"
 FOLDER = "repaired/"

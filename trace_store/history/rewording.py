@@ -5,12 +5,14 @@ Rule: pure functions of parts; which message is meant, and writing it down, is f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import InvalidOperationError
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Part, Reasoning, Text, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def current_parts(contexts: ContextCompiler, address: tuple[bytes, int]) -> tuple[Part, ...]:

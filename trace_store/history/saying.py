@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.context.wording import lines_of
 from trace_store.objects.commit import Commit
 from trace_store.store import Store
 from trace_store.transcripts.telling import event_of, event_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def summary(store: Store, commit: Commit, width: int = 72) -> str:

@@ -6,13 +6,8 @@ appends needs no fold, so it costs the same at any length of history.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache
-
 from trace_store import context
 from trace_store import revision as revisions
-from trace_store.context.folding import Fold, fold
 from trace_store.contracts import Transaction
 from trace_store.errors import (
     InvalidMessageError,
@@ -22,7 +17,7 @@ from trace_store.errors import (
     RefChangedError,
     RefNotFoundError,
 )
-from trace_store.history.draft import Address, CommitResult, Draft, Reword, as_messages
+from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, encode_appending, read_commit
@@ -34,10 +29,13 @@ from trace_store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from trace_store.context.folding import Fold
     from trace_store.context.parsing import Given
     from trace_store.contracts import RefReader
+    from trace_store.history.draft import Address, Reword
 
 MAXIMUM_ATTEMPTS = 100
 
@@ -126,15 +124,7 @@ def _write_detached(
     raise RefChangedError("HEAD moves again and again", ref="HEAD")
 
 
-@contextmanager
-def batch(
-    store: Store,
-    *,
-    author: str,
-    message: str = "",
-    branch: str | None = None,
-    reword: Reword | None = None,
-) -> Iterator[Draft]:
+class batch:  # noqa: N801 - it is called as a function is
     """Gather operations into one commit, written when the block ends; nothing is written when it raises.
 
     `draft.savepoint()` inside takes back a part. After the block `draft.result` is the commit; an empty batch writes
@@ -143,10 +133,30 @@ def batch(
     Raises:
         As `write`.
     """
-    draft = new_draft(store, reword)
-    yield draft
-    if draft.operations:
-        draft.result = write(store, draft, author=author, message=message, branch=branch)
+
+    __slots__ = ("_draft", "_store", "_written")
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        author: str,
+        message: str = "",
+        branch: str | None = None,
+        reword: Reword | None = None,
+    ) -> None:
+        self._store = store
+        self._draft = new_draft(store, reword)
+        self._written = author, message, branch
+
+    def __enter__(self) -> Draft:
+        return self._draft
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        draft = self._draft
+        if kind is None and draft.operations:
+            author, message, branch = self._written
+            draft.result = write(self._store, draft, author=author, message=message, branch=branch)
 
 
 def commit(
@@ -261,14 +271,20 @@ class _Writer:
         if tip and ref and context.surely_applies(self._store, ref, tip, made):
             self._checked = tip
             return
-        read = cache(lambda oid: read_commit(oid, self._store.objects.read))
-        state = Fold() if tip is None else fold(tip, read)
+        known: dict[bytes, Commit] = {}
+
+        def read(oid: bytes) -> Commit:
+            if oid not in known:
+                known[oid] = read_commit(oid, self._store.objects.read)
+            return known[oid]
+
+        state = context.Fold() if tip is None else context.fold(tip, read)
         others: list[Fold | None] = [None] * len(made.parents)
         for operation in made.operations:
             if operation.name == ops.INCLUDE:
                 number = operation.fields["parent"]
                 if number < len(made.parents):
-                    others[number] = fold(made.parents[number], read)
+                    others[number] = context.fold(made.parents[number], read)
         try:
             state.apply(ops.HERE, made, others)
         except InvalidOperationError as error:

@@ -5,8 +5,6 @@ Rule: damage is reported, never raised, and nothing is changed. The codes are st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from trace_store.errors import FormatError, TraceError
 from trace_store.files import read_file
 from trace_store.journal import Fold
@@ -18,6 +16,7 @@ from trace_store.odb import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES, RefDatabase
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from trace_store.values import value
 
 ERROR = "error"
 WARNING = "warning"
 INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Finding:
     """One thing that is not as it should be, or worth knowing.
 

@@ -6,8 +6,7 @@ Rule: reads everything once, and writes nothing. An object that several branches
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from _collections_abc import Mapping  # which collections.abc has, without the rest of collections
 
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.objects.codec import (
@@ -27,11 +26,16 @@ from trace_store.refs import BRANCHES
 from trace_store.store import Store
 from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import file_size
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 SESSIONS = BRANCHES + "sessions/"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Amount:
     """Some objects.
 
@@ -46,7 +50,7 @@ class Amount:
     disk: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Part:
     """What a branch or a session holds.
 
@@ -65,7 +69,7 @@ class Part:
     file_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Measure:
     """What a store holds.
 
@@ -91,7 +95,7 @@ class Measure:
     repeated: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Object:
     kind: str
     size: int
@@ -99,11 +103,13 @@ class _Object:
     links: tuple[bytes, ...]
 
 
-@dataclass(slots=True)
 class _Sum:
-    objects: int = 0
-    bytes: int = 0
-    disk: float = 0.0
+    __slots__ = ("bytes", "disk", "objects")
+
+    def __init__(self) -> None:
+        self.objects = 0
+        self.bytes = 0
+        self.disk = 0.0
 
     def add(self, found: _Object) -> None:
         self.objects += 1
@@ -119,14 +125,16 @@ class _Sum:
         return Amount(self.objects, self.bytes, round(self.disk))
 
 
-@dataclass(slots=True)
 class _Group:
     """Refs that are measured together."""
 
-    name: str
-    starts: list[ObjectId] = field(default_factory=list)
-    files: int = 0
-    file_bytes: int = 0
+    __slots__ = ("file_bytes", "files", "name", "starts")
+
+    def __init__(self, name: str, starts: Sequence[ObjectId] = ()) -> None:
+        self.name = name
+        self.starts = list(starts)
+        self.files = 0
+        self.file_bytes = 0
 
 
 def measure(store: Store) -> Measure:
@@ -171,9 +179,9 @@ def _groups(store: Store) -> tuple[list[_Group], list[_Group], list[_Group]]:
                 session.files += 1
                 session.file_bytes += _file_bytes(store, tips)
         if ref.startswith(BRANCHES):
-            branches.append(_Group(ref.removeprefix(BRANCHES), list(tips)))
+            branches.append(_Group(ref.removeprefix(BRANCHES), tips))
         elif of is None:
-            others.append(_Group(ref, list(tips)))
+            others.append(_Group(ref, tips))
     return branches, list(sessions.values()), others
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from trace_store.errors import CorruptObjectError, FormatError, InvalidInputError
 from trace_store.maintenance.findings import ERROR, INFO, Finding
 from trace_store.objects.codec import (
@@ -20,6 +18,7 @@ from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.likeness import Likenesses
 from trace_store.oid import ObjectId, hash_object
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from trace_store.errors import CorruptIndexError, CorruptObjectError, FormatError, StorageError
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
@@ -14,6 +13,7 @@ from trace_store.odb.pack_index import PackIndex
 from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.packs import pack_names
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

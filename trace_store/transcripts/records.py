@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-from trace_store.objects.parts import Part
+    from trace_store.objects.parts import Part
 
 
-@dataclass(slots=True, eq=False)
 class Record:
     """One JSON object of a file.
 
@@ -21,10 +21,22 @@ class Record:
         filtered: whether `raw` differs from what the file holds.
     """
 
-    line: int
-    offset: int
-    length: int
-    raw: bytes
-    data: dict[str, Any]
-    parts: tuple[Part, ...] = ()
-    filtered: bool = False
+    __slots__ = ("data", "filtered", "length", "line", "offset", "parts", "raw")
+
+    def __init__(
+        self,
+        line: int,
+        offset: int,
+        length: int,
+        raw: bytes,
+        data: dict[str, Any],
+        parts: tuple[Part, ...] = (),
+        filtered: bool = False,
+    ) -> None:
+        self.line = line
+        self.offset = offset
+        self.length = length
+        self.raw = raw
+        self.data = data
+        self.parts = parts
+        self.filtered = filtered

@@ -20,18 +20,20 @@ Records, contents and letters are those of `sources`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from trace_store.errors import CorruptObjectError
 from trace_store.objects.codec import LIST, decode, encode, kind_of
 from trace_store.oid import OID_BYTES, ObjectId
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TYPE = "transcript"
 NUL = b"\x00"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Segment:
     """A piece of a file.
 

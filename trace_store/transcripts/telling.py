@@ -5,14 +5,13 @@ Rule: reads, and never fails. What is not here, or is no text, is told as nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from trace_store import transcripts
 from trace_store.errors import FormatError, NotFoundError
 from trace_store.objects.commit import Commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 EVENT_KEY = "event"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trace_cli.arguments import takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK
-from trace_cli.porcelain.opening import JSON, opened
+from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
-from trace_cli.runtime import Invocation
+from trace_store import context
 from trace_store.errors import TraceError
 from trace_store.maintenance.checking import ERROR, INFO, WARNING, Finding
 from trace_store.maintenance.checking import fsck as check
-from trace_store.repo import Repo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_cli.runtime import Invocation
+    from trace_store.store import Store
 
 _STYLES = {ERROR: "red", WARNING: "yellow", INFO: "dim"}
 
@@ -27,8 +31,8 @@ def fsck(invocation: Invocation, *, as_json: bool) -> int:
     when one of them is an error, which means that content is damaged or missing. Tokens are not counted again: trace
     compile-index --verify does that.
     """
-    with opened(invocation) as repo:
-        findings = check(repo.store, also=[lambda: _check_indexes(repo)])
+    with opened_store(invocation) as store:
+        findings = check(store, also=[lambda: _check_indexes(store)])
     for finding in findings:
         if as_json:
             fields = ("severity", "code", "what", "detail")
@@ -45,14 +49,15 @@ def fsck(invocation: Invocation, *, as_json: bool) -> int:
     return EXIT_DAMAGED if errors else EXIT_OK
 
 
-def _check_indexes(repo: Repo) -> Iterator[Finding]:
+def _check_indexes(store: Store) -> Iterator[Finding]:
     """Fold every branch, and compare those that have a compile index with what it says."""
-    for name, _ in repo.store.refs.iterate("refs/heads/"):
+    contexts = context.ContextCompiler(store)
+    for name, _ in store.refs.iterate("refs/heads/"):
         try:
-            if repo.contexts.index_view(name) is None:
-                repo.contexts.compile(name, cold=True)
+            if contexts.index_view(name) is None:
+                contexts.compile(name, cold=True)
                 continue
-            outcome = repo.contexts.verify(name, count_tokens=False)
+            outcome = contexts.verify(name, count_tokens=False)
         except TraceError as error:
             yield Finding("context-unreadable", ERROR, name, error.message)
             continue

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
-from trace_cli.porcelain.opening import JSON, is_revision, opened
+from trace_cli.porcelain.opening import JSON, is_revision, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import address_text, json_bytes, short_address, write_data
 from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
 from trace_cli.runtime import Invocation
+from trace_store.context import render as forms
 from trace_store.context.compiled import CompiledContext
-from trace_store.context.plain import PlainContext
-from trace_store.context.render import FAULTS, RENDERERS, Rendered, to_bytes
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.compiling import compile as compile_context
 from trace_store.errors import BudgetError, StorageError
-from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import ObjectId
+from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
-    from trace_store.repo import Repo
+    from trace_store.context.plain import PlainContext
+    from trace_store.context.render import Rendered
+    from trace_store.objects.parts import Part
+    from trace_store.oid import ObjectId
+    from trace_store.store import Store
 
-FORMATS = tuple(sorted(RENDERERS))
+    Context: TypeAlias = CompiledContext | PlainContext
+
+FORMATS = forms.FORMS
 # How many adaptations of one sort are told; another provider's session has one for each of its messages.
 TOLD_ADAPTATIONS = 3
-Context = CompiledContext | PlainContext
 
 
 @takes(
@@ -104,16 +109,19 @@ def compile_(
     reader = (
         Invocation(environment=invocation.environment, terminal=False) if to_file else invocation
     )
-    with opened(invocation) as repo:
-        if at and revision not in ("HEAD", "@") and is_revision(repo.store, at):
+    with opened_store(invocation) as store:
+        if at and revision not in ("HEAD", "@") and is_revision(store, at):
             raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
-        context = repo.compile(revision, at=at, strategy=strategy, reasoning=reasoning, model=model)
-        if verify and not _verified(invocation, repo, context.commit if at else revision):
+        contexts = ContextCompiler(store)
+        context = compile_context(
+            contexts, revision, at=at, strategy=strategy, reasoning=reasoning, model=model
+        )
+        if verify and not _verified(invocation, contexts, context.commit if at else revision):
             return EXIT_DAMAGED
-        _check_budget(invocation, repo, context, strict=strict)
+        _check_budget(invocation, store, context, strict=strict)
         options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
         if as_table and not as_json:
-            lines = _table(reader, repo, context)
+            lines = _table(reader, store, context)
             _write(invocation, "".join(f"{each}\n" for each in lines).encode(), output, safe=True)
             return EXIT_OK
         rendered = context.render(form or "text", **options)
@@ -122,19 +130,19 @@ def compile_(
             data = json_bytes(summary, ascii_only=reader.terminal)
         else:
             _tell_repairs(invocation, rendered)
-            data = to_bytes(rendered.request)
+            data = forms.to_bytes(rendered.request)
         data = data if data.endswith(b"\n") or not data else data + b"\n"
         _write(invocation, data, output, safe=as_json)
     return EXIT_OK
 
 
-def _check_budget(invocation: Invocation, repo: Repo, context: Context, *, strict: bool) -> None:
+def _check_budget(invocation: Invocation, store: Store, context: Context, *, strict: bool) -> None:
     """Say that a context is over its budget.
 
     Raises:
         BudgetError: it is, and `strict` is asked.
     """
-    budget = repo.store.config.budget
+    budget = store.config.budget
     if not budget or context.token_count <= budget:
         return
     if strict:
@@ -148,8 +156,10 @@ def _check_budget(invocation: Invocation, repo: Repo, context: Context, *, stric
     invocation.note(f"note: the context is over its budget: {said}")
 
 
-def _verified(invocation: Invocation, repo: Repo, revision: str | ObjectId | None) -> bool:
-    found = repo.contexts.verify("HEAD" if revision is None else revision)
+def _verified(
+    invocation: Invocation, contexts: ContextCompiler, revision: str | ObjectId | None
+) -> bool:
+    found = contexts.verify("HEAD" if revision is None else revision)
     if found.matches:
         invocation.note(f"verified: {counted(found.message_count, 'message')}, cached as fresh")
         return True
@@ -181,10 +191,10 @@ def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
     told: dict[str, int] = {}
     for repair in rendered.repairs:
         told[repair.code] = told.get(repair.code, 0) + 1
-        if repair.code in FAULTS or told[repair.code] <= TOLD_ADAPTATIONS:
+        if repair.code in forms.FAULTS or told[repair.code] <= TOLD_ADAPTATIONS:
             invocation.note(f"note: {one_line(repair.where)}: {one_line(repair.detail)}")
     for code, count in sorted(told.items()):
-        if code not in FAULTS and count > TOLD_ADAPTATIONS:
+        if code not in forms.FAULTS and count > TOLD_ADAPTATIONS:
             more = f"{count - TOLD_ADAPTATIONS:,} more {code}"
             invocation.note(f"note: {more} (with --json, all of them)")
 
@@ -229,11 +239,11 @@ def _message_records(context: Context) -> list[dict[str, Any]]:
     ]
 
 
-def _table(invocation: Invocation, repo: Repo, context: Context) -> list[str]:
+def _table(invocation: Invocation, store: Store, context: Context) -> list[str]:
     if not isinstance(context, CompiledContext):
         raise usage_error("--table goes with the strategy full")
     counts = context.message_tokens()
-    budget = repo.store.config.budget
+    budget = store.config.budget
     whole = budget or context.token_count
     rows, styles = [], []
     for message, (tokens, _) in zip(context.messages, counts, strict=True):

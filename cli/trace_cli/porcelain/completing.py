@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from shlex import quote
 
 from trace_cli.render.escape import one_line
-from trace_store.context.render import RENDERERS
+from trace_store.context.render import FORMS
 from trace_store.context.wording import created_messages, message_line
 from trace_store.environment import Environment
 from trace_store.errors import TraceError
@@ -104,7 +104,7 @@ def _opened() -> Store:
     return Store.open(find(os.getcwd(), Environment.read()))
 
 
-renderers = one_of(RENDERERS)
+renderers = one_of(FORMS)
 _HERE = "trace_cli.porcelain.completing"
 COMPLETED: dict[str, str] = {
     "ADDRESS": f"{_HERE}:addresses",

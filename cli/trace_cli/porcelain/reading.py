@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 
 def text_from(invocation: Invocation, path: str) -> str:
     """Return the text of a file, or of standard input for "-"; one newline at its end does not count.
@@ -111,7 +113,7 @@ def _name(path: str) -> str:
 
 def _decoded(data: bytes, name: str) -> str:
     try:
-        return data.decode("utf-8-sig")
+        return data.removeprefix(BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UnreadableInputError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trace_store.context.render import RENDERERS
+from trace_store.context.render import FORMS
 from trace_store.context.render.values import (
     BLANK_TEXT,
     DUPLICATE_RESULT,
@@ -54,7 +54,7 @@ CODES = {
 
 NEUTRAL = frozenset({"json", "text"})
 """Forms that are no provider's, and refuse nothing."""
-PROVIDERS = tuple(sorted(set(RENDERERS) - NEUTRAL))
+PROVIDERS = tuple(sorted(set(FORMS) - NEUTRAL))
 
 # Who refuses it, as far as not everybody does.
 ANTHROPIC = ("anthropic",)

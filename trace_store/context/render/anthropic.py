@@ -27,9 +27,6 @@ blocks; the results of a turn's calls begin the user message behind it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from trace_store.context.render.anthropic_blocks import (
     PROVIDER,
     SERVER_CALLS,
@@ -55,13 +52,20 @@ from trace_store.context.render.values import (
 )
 from trace_store.context.render.wire import scrub, word
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    Wire: TypeAlias = dict[str, Any]
+
+    Draft: TypeAlias = tuple[str, list[tuple[Wire, int]]]
+
 ID_LIMIT = 256
 BEGINNING = "[The conversation begins with the assistant.]"
 SYSTEM_ROLES = ("system", "developer")
 
-Wire = dict[str, Any]
 # A message under construction: role, blocks, and the position of the message each block comes from.
-Draft = tuple[str, list[tuple[Wire, int]]]
 
 
 def render_anthropic(

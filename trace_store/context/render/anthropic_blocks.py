@@ -5,9 +5,6 @@ Rule: a block is right by itself here; which message it stands in is `anthropic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from trace_store.context.render.media import (
     base64_image,
     image_note,
@@ -33,6 +30,15 @@ from trace_store.context.render.values import (
 from trace_store.context.render.wire import parse_object
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    Wire: TypeAlias = dict[str, Any]
+
+    Placed: TypeAlias = list[tuple[Wire, int]]
+
 PROVIDER = "anthropic"
 NO_OUTPUT = "[no output]"
 # Which blocks may stand where. A block of a type that is not known here goes where it was recorded.
@@ -46,9 +52,6 @@ ASSISTANT_ONLY = SERVER_CALLS | THINKING | {"compaction"}
 # Calls and results are parts of their own; an opaque one would escape the pairing.
 NOWHERE = frozenset({"tool_result", "tool_use"})
 IN_RESULTS_ONLY = frozenset({"browser_state", "tool_reference"})
-
-Wire = dict[str, Any]
-Placed = list[tuple[Wire, int]]
 
 
 class Blocks:

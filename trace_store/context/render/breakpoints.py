@@ -11,7 +11,10 @@ two requests without losing its cache.
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 MAXIMUM_BREAKPOINTS = 4
 STRIDE_BLOCKS = 19

@@ -27,10 +27,8 @@ are a user content of their own right behind it, one for each call.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
-from trace_store.context.render.gemini_parts import Parts, Placed, Wire
+from trace_store.context.render.gemini_parts import Parts
 from trace_store.context.render.pairing import Turn, arrange
 from trace_store.context.render.signatures import (
     SKIPS_THE_CHECK,
@@ -49,13 +47,20 @@ from trace_store.context.render.values import (
 )
 from trace_store.context.render.wire import marked, scrub
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    from trace_store.context.render.gemini_parts import Placed, Wire
+
+    Draft: TypeAlias = tuple[str, Placed]
+
 PROVIDER = "gemini"
 ID_LIMIT = 128
 BEGINNING = "[The conversation begins with the assistant.]"
 SYSTEM_ROLES = ("system", "developer")
 _ID = re.compile(r"[!-~]{1,128}")
-
-Draft = tuple[str, Placed]
 
 
 def render_gemini(

@@ -5,9 +5,6 @@ Rule: a part is right by itself here; which content it stands in is `gemini.py`'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from trace_store.context.render.media import gemini_media, image_note, opaque_note
 from trace_store.context.render.pairing import Answer, Piece, Place, Turn
 from trace_store.context.render.signatures import EarlierReasoning, is_signature
@@ -24,14 +21,20 @@ from trace_store.context.render.values import (
 from trace_store.context.render.wire import parse_object
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    Wire: TypeAlias = dict[str, Any]
+
+    Placed: TypeAlias = list[tuple[Wire, int]]
+
 PROVIDER = "gemini"
 # Parts of their own in Trace; an opaque one would escape the pairing.
 NOWHERE = frozenset({"functionCall", "functionResponse", "text", "thoughtSignature"})
 MEDIA = frozenset({"fileData", "inlineData"})
 MODEL_ONLY = frozenset({"codeExecutionResult", "executableCode", "toolCall", "toolResponse"})
-
-Wire = dict[str, Any]
-Placed = list[tuple[Wire, int]]
 
 
 class Parts:

@@ -24,13 +24,16 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from trace_store.context.render.values import Options, Renderable, Repairs
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 FORMAT = "trace/1"
 MAXIMUM_NESTING = 32

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
 
 from trace_store.context.render.wire import parse_object
 from trace_store.objects.parts import Image, Opaque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 GEMINI_IMAGE_TYPES = ("image/heic", "image/heif", "image/jpeg", "image/png", "image/webp")

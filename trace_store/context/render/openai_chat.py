@@ -20,8 +20,6 @@ Rule: each turn of `pairing.arrange` becomes one message, followed by one tool m
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
 from trace_store.context.render.media import (
     ERROR_LINE,
@@ -46,6 +44,11 @@ from trace_store.context.render.values import (
 )
 from trace_store.context.render.wire import marked, scrub, word
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 PROVIDER = "openai"
 ID_LIMIT = 40

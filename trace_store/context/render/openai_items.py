@@ -5,12 +5,18 @@ Rule: an item is right by itself here; the order of items is `openai_responses.p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trace_store.context.render.media import base64_image, opaque_block, web_url
 from trace_store.context.render.values import OPAQUE_LEFT_OUT, REASONING_LEFT_OUT, Repairs
 from trace_store.objects.parts import Image, Opaque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
+
+    Wire: TypeAlias = dict[str, Any]
 
 PROVIDER = "openai"
 # What a part has no place for and must be sent again: kept before the part, in a frame.
@@ -41,8 +47,6 @@ _ANSWERED_BY = {
     "tool_search_call": "tool_search_output",
 }
 _ANSWERS = {answer: call for call, answer in _ANSWERED_BY.items()}
-
-Wire = dict[str, Any]
 
 
 class Item(NamedTuple):

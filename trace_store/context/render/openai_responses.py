@@ -25,15 +25,12 @@ output for each of its calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
 
 from trace_store.context.render.media import ERROR_LINE, image_note, opaque_note
 from trace_store.context.render.openai_items import (
     FRAMES,
     PROVIDER,
     Item,
-    Wire,
     frame_of,
     image_part,
     input_block,
@@ -56,6 +53,13 @@ from trace_store.context.render.values import (
 )
 from trace_store.context.render.wire import marked, scrub
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_store.context.render.openai_items import Wire
 
 ID_LIMIT = 64
 _ID = re.compile(r"[!-~]{1,64}")

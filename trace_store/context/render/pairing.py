@@ -28,8 +28,6 @@ is left out by the same rule; it appears as soon as its result is there, and not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trace_store.context.render.values import (
@@ -45,6 +43,11 @@ from trace_store.context.render.values import (
     Repairs,
 )
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 # Where a part stands: the position of its message, and its position in it.
 Place = tuple[int, int]
@@ -78,7 +81,6 @@ class Fault(NamedTuple):
     detail: str
 
 
-@dataclass(slots=True)
 class Turn:
     """What one role says without interruption; calls are followed by their answers.
 
@@ -89,14 +91,19 @@ class Turn:
         answers: one result for each call, in the order of the calls.
     """
 
-    role: str
-    at: int
-    pieces: list[Piece] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
-    waits: bool = False
-    answered: bool = False
-    ghost: bool = False
+    __slots__ = ("answered", "answers", "at", "ghost", "pieces", "places", "role", "waits")
+
+    def __init__(
+        self, role: str, at: int, pieces: Sequence[Piece] = (), *, ghost: bool = False
+    ) -> None:
+        self.role = role
+        self.at = at
+        self.pieces = list(pieces)
+        self.answers: list[Answer] = []
+        self.places: list[Place] = []
+        self.waits = False
+        self.answered = False
+        self.ghost = ghost
 
 
 def arrange(
@@ -157,7 +164,7 @@ def pair(messages: Sequence[Renderable]) -> tuple[dict[Place, Place], list[Fault
     return result_of, faults
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Standing:
     """How calls and results stand to each other in a context.
 

@@ -6,16 +6,7 @@ lists every repair, and `strict` refuses a broken context, naming the address.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from trace_store.context.render.anthropic import render_anthropic
-from trace_store.context.render.breakpoints import without_breakpoints
-from trace_store.context.render.gemini import render_gemini
-from trace_store.context.render.lossless import render_lossless
-from trace_store.context.render.openai_chat import render_openai_chat
-from trace_store.context.render.openai_responses import render_openai_responses
-from trace_store.context.render.text import render_text
+from trace_store.context import render as forms
 from trace_store.context.render.values import (
     Options,
     Renderable,
@@ -27,18 +18,24 @@ from trace_store.context.render.wire import to_bytes
 from trace_store.errors import InvalidInputError
 from trace_store.oid import digest
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
 CACHES = ("none", "stable")
 # What requests call the list of their messages.
 MESSAGE_LISTS = ("messages", "input", "contents")
+# What one of them does is imported when it is first asked.
 RENDERERS = {
     renderer.name: renderer
     for renderer in (
-        Renderer("anthropic", 2, render_anthropic),
-        Renderer("gemini", 1, render_gemini),
-        Renderer("json", 1, render_lossless),
-        Renderer("openai", 2, render_openai_chat),
-        Renderer("openai-responses", 1, render_openai_responses),
-        Renderer("text", 1, render_text),
+        Renderer("anthropic", 2, lambda *given: forms.render_anthropic(*given)),
+        Renderer("gemini", 1, lambda *given: forms.render_gemini(*given)),
+        Renderer("json", 1, lambda *given: forms.render_lossless(*given)),
+        Renderer("openai", 2, lambda *given: forms.render_openai_chat(*given)),
+        Renderer("openai-responses", 1, lambda *given: forms.render_openai_responses(*given)),
+        Renderer("text", 1, lambda *given: forms.render_text(*given)),
     )
 }
 
@@ -97,10 +94,12 @@ def prefix_digests(rendered: Rendered) -> list[bytes]:
     if not isinstance(request, dict):
         return [digest(to_bytes(request))]
     listed = next(key for key in MESSAGE_LISTS if key in request)
-    head = {key: without_breakpoints(value) for key, value in request.items() if key != listed}
+    head = {
+        key: forms.without_breakpoints(value) for key, value in request.items() if key != listed
+    }
     chain = [digest(to_bytes(head))]
     for message in request[listed]:
         content = message.get("content")
-        bare = {**message, "content": without_breakpoints(content)} if content else message
+        bare = {**message, "content": forms.without_breakpoints(content)} if content else message
         chain.append(digest(chain[-1] + to_bytes(bare)))
     return chain

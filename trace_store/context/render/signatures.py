@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
 
 from trace_store.context.render.values import REASONING_LEFT_OUT, Options, Renderable, Repairs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # What Gemini 3 and later take on a call that none of them made: it skips the check of the signature.
 SKIPS_THE_CHECK = "skip_thought_signature_validator"

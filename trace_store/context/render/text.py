@@ -26,13 +26,15 @@ guard is the command line's business. Lone surrogates become U+FFFD.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from trace_store.context.render.values import Options, Renderable, Repairs
 from trace_store.context.render.wire import replace_surrogates
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 
 def render_text(

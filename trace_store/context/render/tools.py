@@ -11,11 +11,14 @@ form that Gemini had before, with types in capitals, is put into the words of JS
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 from trace_store.context.render.values import NAME_CHANGED, TOOL_LEFT_OUT, Repairs
 from trace_store.context.render.wire import marked, word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
 ANTHROPIC_NAME_LIMIT = 128
 GEMINI_NAME_LIMIT = 64

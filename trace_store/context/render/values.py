@@ -6,12 +6,21 @@ decided here, by `FAULTS`, and `strict` refuses exactly those.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
-
 from trace_store.errors import RenderError
-from trace_store.objects.parts import Part
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol, TypeAlias
+
+    from trace_store.objects.parts import Part
+
+    Render: TypeAlias = Callable[
+        [Sequence["Renderable"], Sequence[dict[str, Any]], "Options", "Repairs"], Any
+    ]
+else:
+    Protocol = object  # importing typing costs as much as a command
 
 # The context is broken: no provider would take it as it stands. `strict` refuses these.
 ORPHAN_CALL = "orphan-call"
@@ -81,7 +90,7 @@ class Renderable(Protocol):
     def id(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Options:
     """How to render.
 
@@ -98,7 +107,7 @@ class Options:
     cache: str = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Repair:
     """One thing that stands in the request otherwise than in the context.
 
@@ -159,7 +168,7 @@ class Repairs:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rendered:
     """A request in a provider's own form.
 
@@ -176,10 +185,7 @@ class Rendered:
     version: int
 
 
-Render = Callable[[Sequence[Renderable], Sequence[dict[str, Any]], Options, Repairs], Any]
-
-
-@dataclass(frozen=True, slots=True)
+@value
 class Renderer:
     """A way to write a context down.
 
@@ -191,4 +197,4 @@ class Renderer:
 
     name: str
     version: int
-    function: Render = field(repr=False)
+    function: Render

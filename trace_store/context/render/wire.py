@@ -5,16 +5,13 @@ Rule: the same request gives the same bytes on every machine, or a provider's ca
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Any, NoReturn
-
 from trace_store.oid import digest
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
 MAXIMUM_DEPTH = 200
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_WORD = re.compile(r"[a-zA-Z0-9_-]+")
-_NOT_WORD = re.compile(r"[^a-zA-Z0-9_-]")
 _MARK_CHARACTERS = 8
 
 
@@ -28,6 +25,8 @@ def to_bytes(request: Any) -> bytes:
     """
     if isinstance(request, str):
         return replace_surrogates(request).encode()
+    import json  # as dear as a command, and text needs none
+
     text = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace")
 
@@ -38,6 +37,8 @@ def parse_json(text: str) -> Any:
     Raises:
         ValueError: it is not JSON, is nested deeper than 200 levels, or holds a number out of range.
     """
+    import json
+
     try:
         value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
@@ -58,15 +59,15 @@ def parse_object(data: str | bytes) -> dict[str, Any] | None:
 
 def replace_surrogates(text: str) -> str:
     """Return the text with each lone surrogate replaced by U+FFFD."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    if not _has_surrogates(text):
+        return text
+    return "".join(["\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text])
 
 
 def scrub(value: Any) -> tuple[Any, bool]:
     """Return the value with lone surrogates replaced in every string, and whether there were any."""
     if isinstance(value, str):
-        if value.isascii() or not _SURROGATE.search(value):
-            return value, False
-        return replace_surrogates(value), True
+        return (replace_surrogates(value), True) if _has_surrogates(value) else (value, False)
     if isinstance(value, list):
         items = [scrub(item) for item in value]
         if any(changed for _, changed in items):
@@ -83,7 +84,7 @@ def word(text: str, limit: int, fallback: str) -> str:
 
     The stand-in ends in a hash of the text, so that different texts get different ones.
     """
-    if len(text) <= limit and _WORD.fullmatch(text):
+    if 0 < len(text) <= limit and all(map(_in_word, text)):
         return text
     return marked(text, limit, fallback)
 
@@ -91,8 +92,23 @@ def word(text: str, limit: int, fallback: str) -> str:
 def marked(text: str, limit: int, fallback: str) -> str:
     """Return a stand-in of at most `limit` characters that ends in a hash of the text."""
     mark = digest(text.encode("utf-8", "surrogatepass")).hex()[:_MARK_CHARACTERS]
-    readable = _NOT_WORD.sub("_", text)[: limit - _MARK_CHARACTERS - 1]
+    beginning = text[: limit - _MARK_CHARACTERS - 1]
+    readable = "".join([each if _in_word(each) else "_" for each in beginning])
     return f"{readable or fallback}_{mark}"
+
+
+def _in_word(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character in "_-")
+
+
+def _has_surrogates(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _refuse_constant(name: str) -> NoReturn:

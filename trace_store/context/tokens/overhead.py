@@ -17,8 +17,6 @@ for the model (see `models`) applies to the sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
 from trace_store.objects.content import read_content
@@ -28,7 +26,10 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias
+
+    Read: TypeAlias = Callable[[bytes], bytes]
 
 MESSAGE_TOKENS = 4
 NAME_TOKENS = 1
@@ -37,8 +38,6 @@ RESULT_TOKENS = 4
 REPLY_TOKENS = 3
 """Once for a whole request."""
 IMAGE_TOKENS = 1500
-
-Read = Callable[[bytes], bytes]
 
 
 @value

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sys
 from _thread import allocate_lock
-from collections.abc import Callable, Iterator
 
 from trace_store.context.tokens.ranks import ENCODINGS, load_tokens
 from trace_store.errors import InvalidInputError, StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Any, Protocol, TypeGuard
 else:
     Protocol = object  # importing typing costs as much as a command
