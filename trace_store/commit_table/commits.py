@@ -56,6 +56,10 @@ class Commits:
         """Tell whether an id is known to be that of a commit, since it has one of the newest rows."""
         return self._table is not None and self._table.is_recent(oid)
 
+    def has_table(self) -> bool:
+        """Tell whether there is a table, however far it reaches."""
+        return self._table is not None and self._table.load() is not None
+
     def distrust(self) -> None:
         """Give the table up, since it is damaged."""
         if self._table is not None:
@@ -135,17 +139,6 @@ class Commits:
             if not starts:
                 return
         yield from graph.topological(starts, parents, hidden=hidden)
-
-    def straight(self, oid: ObjectId) -> Iterator[ObjectId]:
-        """Yield a commit and what comes before it, as far as there is one parent each, at most STEPS commits."""
-        for _ in range(STEPS):
-            above = self.parents(oid)
-            if len(above) > 1:
-                return
-            yield oid
-            if not above:
-                return
-            oid = above[0]
 
     def is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
         """Tell whether a commit is another, or lies in its past; raises as `topological`."""

@@ -7,6 +7,10 @@ if TYPE_CHECKING:
     from trace_store.context.applying import surely_applies
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.folding import Fold, fold
+    from trace_store.context.index_growth import Growth, Moulds
+    from trace_store.context.loading import Loader
+    from trace_store.context.plain import PlainContext
+    from trace_store.context.streaming import object_stream
     from trace_store.context.tokens import REPLY_TOKENS, get_tokenizer
     from trace_store.context.usage import Usage, model_of, normalise_usage
 
@@ -14,11 +18,16 @@ __all__ = [
     "REPLY_TOKENS",
     "ContextCompiler",
     "Fold",
+    "Growth",
+    "Loader",
+    "Moulds",
+    "PlainContext",
     "Usage",
     "fold",
     "get_tokenizer",
     "model_of",
     "normalise_usage",
+    "object_stream",
     "surely_applies",
 ]
 
@@ -27,12 +36,17 @@ __getattr__ = door(
     {
         "ContextCompiler": "compiler",
         "Fold": "folding",
+        "Growth": "index_growth",
+        "Loader": "loading",
+        "Moulds": "index_growth",
+        "PlainContext": "plain",
         "REPLY_TOKENS": "tokens",
         "Usage": "usage",
         "fold": "folding",
         "get_tokenizer": "tokens",
         "model_of": "usage",
         "normalise_usage": "usage",
+        "object_stream": "streaming",
         "surely_applies": "applying",
     },
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from _collections_abc import Sequence  # that of collections.abc, without the rest of collections
 
+from trace_store import context
 from trace_store.context.compile_index import IndexView
 from trace_store.context.index_records import (
     GHOST,
@@ -16,10 +17,8 @@ from trace_store.context.index_records import (
     TokenRecord,
     ordinal_at,
 )
-from trace_store.context.loading import Loader
-from trace_store.context.plain import PlainContext, RenderableContext, source_of_sum
-from trace_store.context.streaming import object_stream
-from trace_store.context.tokens import REPLY_TOKENS, TokenCounting, Tokenizer
+from trace_store.context.renderable import RenderableContext, source_of_sum
+from trace_store.context.tokens.counting import REPLY_TOKENS
 from trace_store.context.wording import find_message, find_wording, ghost_text
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import read_content
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
     from trace_store.context.folding import ReadCommit
     from trace_store.context.loading import Said
+    from trace_store.context.plain import PlainContext
+    from trace_store.context.tokens import TokenCounting, Tokenizer
 
     class MessageSource(Protocol):
         """Where a message reads from: objects and commits."""
@@ -60,7 +61,7 @@ class Reading:
     def __init__(self, source: MessageSource, tip: bytes | None) -> None:
         self.source = source
         self.tip = tip
-        self.loader = Loader(source.read_data)
+        self.loader = context.Loader(source.read_data)
 
 
 class CompiledMessage:
@@ -366,11 +367,11 @@ class CompiledContext(RenderableContext):
         Raises:
             ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
         """
-        return object_stream(self._view.blocks(), self._source.read_data)
+        return context.object_stream(self._view.blocks(), self._source.read_data)
 
     def plain(self, messages: Sequence[Message]) -> PlainContext:
         """Return a context of other messages, counted and rendered as this one."""
-        return PlainContext(
+        return context.PlainContext(
             messages,
             self._tools,
             self._tokenizer,

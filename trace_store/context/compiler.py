@@ -6,8 +6,10 @@ alone) and never makes one up. `verify` compares the cached answer with the one 
 
 from __future__ import annotations
 
+from trace_store import context
 from trace_store import revision as revisions
 from trace_store.columns import DiskColumn, MemoryColumn
+from trace_store.context import tokens
 from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
 from trace_store.context.compiled import (
     CompiledContext,
@@ -15,24 +17,12 @@ from trace_store.context.compiled import (
     load_tools,
     stored_message,
 )
-from trace_store.context.folding import Fold, fold
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.token_column import TokenColumn
-from trace_store.context.tokens import (
-    DEFAULT_ENCODING,
-    MESSAGE_TOKENS,
-    MessageTokens,
-    TokenCounting,
-    Tokenizer,
-    TokenMemo,
-    count_stored_message,
-    describe,
-    get_tokenizer,
-)
+from trace_store.context.tokens.counting import TokenCounting
 from trace_store.context.wording import created_messages, ghost_text
 from trace_store.errors import CorruptIndexError
 from trace_store.objects.commit import Commit, read_commit
-from trace_store.objects.moulds import Moulds
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.values import value
@@ -41,6 +31,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
+
+    from trace_store.context.folding import Fold
+    from trace_store.context.tokens import MessageTokens, Tokenizer, TokenMemo
+    from trace_store.objects.moulds import Moulds
 
 CACHED_COMMITS = 2048
 WITHOUT_MEMO = 64
@@ -72,8 +66,14 @@ class ContextCompiler:
         self._indexes: dict[str, CompileIndex] = {}
         self._token_columns: dict[tuple[str, str], TokenColumn] = {}
         self._fold: tuple[bytes, Fold] | None = None
-        self._moulds = Moulds()
+        self._moulds: Moulds | None = None
         self._memo: TokenMemo | None = None
+
+    def moulds(self) -> Moulds:
+        """Return what decodes commits of the same shape, for all indexes together; made when one has to catch up."""
+        if self._moulds is None:
+            self._moulds = context.Moulds()
+        return self._moulds
 
     def compile(
         self,
@@ -171,7 +171,7 @@ class ContextCompiler:
             self._memo = self.token_memo(tokenizer)
         read, memo = self.store.objects.read, self._memo
         counts = [
-            count_stored_message(tokenizer, message, read, memo).total
+            tokens.count_stored_message(tokenizer, message, read, memo).total
             for message in created_messages(commit)
         ]
         memo.flush()
@@ -180,14 +180,14 @@ class ContextCompiler:
     def token_memo(self, tokenizer: Tokenizer, *, read_back: bool = True) -> TokenMemo:
         """Return the remembered counts of an encoding; without `read_back` it only adds to them."""
         if not self.store.local:
-            return TokenMemo(tokenizer.encoding)
+            return tokens.TokenMemo(tokenizer.encoding)
         path = self.store.layout.token_memo_file(tokenizer.encoding)
-        return TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
+        return tokens.TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
 
     def fold(self, tip: bytes) -> Fold:
         """Return the fold of a commit; the last one is remembered, and is not to be changed."""
         if self._fold is None or self._fold[0] != tip:
-            self._fold = (tip, fold(tip, self.read_commit))
+            self._fold = (tip, context.fold(tip, self.read_commit))
         return self._fold[1]
 
     def wording(self, address: tuple[bytes, int]) -> Sequence[Mapping[str, Any]]:
@@ -231,7 +231,7 @@ class ContextCompiler:
             view = index.prefix_view(tip)
             if view is not None:
                 return view, name
-        fresh = CompileIndex(MemoryColumn(), self._moulds)
+        fresh = CompileIndex(MemoryColumn(), self.moulds)
         return fresh.view(tip, self.store.objects.read, lambda: self._seeds("")), ""
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
@@ -253,7 +253,7 @@ class ContextCompiler:
     def _index(self, ref: str) -> CompileIndex:
         index = self._indexes.get(ref)
         if index is None:
-            index = self._indexes[ref] = CompileIndex(self._column(ref, "messages"), self._moulds)
+            index = self._indexes[ref] = CompileIndex(self._column(ref, "messages"), self.moulds)
         return index
 
     def token_column(self, ref: str, encoding: str) -> TokenColumn:
@@ -272,12 +272,12 @@ class ContextCompiler:
     def _counting(self, model: str) -> tuple[Tokenizer, TokenCounting]:
         configured = self.store.config.tokenizer
         if self._tokenizer is not None:
-            return self._tokenizer, describe(model).under(self._tokenizer)
+            return self._tokenizer, tokens.describe(model).under(self._tokenizer)
         if model:
-            counting = describe(model)
-            tokenizer = get_tokenizer(counting.encoding)
+            counting = tokens.describe(model)
+            tokenizer = tokens.get_tokenizer(counting.encoding)
             return tokenizer, counting.under(tokenizer)
-        tokenizer = get_tokenizer(configured)
+        tokenizer = tokens.get_tokenizer(configured)
         source = "exact" if tokenizer.exact else "estimate"
         return tokenizer, TokenCounting(tokenizer.encoding, 1.0, f"{source}:{tokenizer.encoding}")
 
@@ -332,20 +332,22 @@ class _Source:
         return self._compiler.token_column(self._ref, self._tokenizer.encoding)
 
     def _count(self, records: Iterator[MessageRecord], number: int) -> Iterator[MessageTokens]:
-        tokenizer = self._tokenizer or get_tokenizer(DEFAULT_ENCODING)
+        tokenizer = self._tokenizer or tokens.get_tokenizer(tokens.DEFAULT_ENCODING)
         memo = self._memo(tokenizer, number)
         for record in records:
             if record.flags & GHOST:
                 text = ghost_text((record.commit, record.number))
-                yield MessageTokens(text=tokenizer.count(text), framing=MESSAGE_TOKENS)
+                yield tokens.MessageTokens(
+                    text=tokenizer.count(text), framing=tokens.MESSAGE_TOKENS
+                )
             else:
                 stored = stored_message(record, self.read_commit)
-                yield count_stored_message(tokenizer, stored, self.read, memo)
+                yield tokens.count_stored_message(tokenizer, stored, self.read, memo)
         memo.flush()
 
     def _memo(self, tokenizer: Tokenizer, number: int) -> TokenMemo:
         if self._cold:
-            return TokenMemo(tokenizer.encoding)
+            return tokens.TokenMemo(tokenizer.encoding)
         return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
 
 

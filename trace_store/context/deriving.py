@@ -13,13 +13,12 @@ from __future__ import annotations
 from trace_store.context import index_records as form
 from trace_store.context.folding import Entry
 from trace_store.context.index_building import (
-    START,
     Builder,
     made_record,
     marker_record,
     seen_in_place,
 )
-from trace_store.context.index_records import MessageRecord
+from trace_store.context.index_records import START, MessageRecord
 from trace_store.context.wording import created_messages, seen_of, seen_of_ghost, wording_of
 from trace_store.errors import UnsupportedFormatError
 from trace_store.objects import operations as ops

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from trace_store.context import index_records as form
 from trace_store.context.folding import Entry, Fold, is_append_only
-from trace_store.context.index_records import MessageRecord
+from trace_store.context.index_records import START, MessageRecord
 from trace_store.context.wording import prefix_after, prefix_after_ghost
 from trace_store.errors import UnsupportedFormatError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import KINDS, ROLES
 from trace_store.objects.moulds import MessagePlan, Mould, Moulds
-from trace_store.oid import OID_BYTES, digest
+from trace_store.oid import digest
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Read = Callable[[bytes], bytes]
 
-START = bytes(OID_BYTES)
-"""The prefix hash of a context without messages."""
 MAXIMUM_STEPS = 256
 """So many commits behind it an index is derived from what it was; beyond, it is made anew."""
 _SEEN = b"\x92\xa7message\x83\xa4name"

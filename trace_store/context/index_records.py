@@ -56,6 +56,8 @@ HEADER_BYTES = _HEADER.size
 MESSAGE_BYTES = _MESSAGE.size
 TOKENS_BYTES = _TOKENS.size
 TIE_BYTES = 4
+START = bytes(32)
+"""The prefix hash before the first message."""
 
 MARKER = 1
 """The record is no message; it says that the index reaches a commit, or where the tools were set."""

@@ -1,11 +1,8 @@
-"""Contexts as things to send: the part that all of them share, and the context that is a plain list of messages.
-
-Rule: rendering is `render`'s business; this module hands it the messages.
-"""
+"""The context that is a plain list of messages, as a strategy makes it, or a compiler of a caller's own."""
 
 from __future__ import annotations
 
-from trace_store.context import render
+from trace_store.context.renderable import RenderableContext, source_of_sum
 from trace_store.context.tokens import (
     REPLY_TOKENS,
     MessageTokens,
@@ -20,64 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
-
-    from trace_store.context.compiled import CompiledMessage
-
-
-class RenderableContext:
-    """What every context can do: be rendered for a provider."""
-
-    __slots__ = ()
-
-    model: str
-
-    @property
-    def tools(self) -> tuple[Any, ...]:
-        """The tool schemas in force, decoded from JSON."""
-        raise AttributeError("tools")
-
-    def shown_messages(self) -> Sequence[Message | CompiledMessage]:
-        """Return the messages as they are rendered."""
-        raise AttributeError("shown_messages")
-
-    def render(self, form: str, **options: Any) -> render.Rendered:
-        """Return the context in a provider's form; `form` is a name in `render.RENDERERS`.
-
-        Raises:
-            InvalidInputError: unknown form.
-            RenderError: with `strict=True`, when the context would have to be repaired.
-        """
-        options.setdefault("model", self.model or None)
-        return render.render(form, self.shown_messages(), self.tools, **options)
-
-    def to_openai(self, **options: Any) -> dict[str, Any]:
-        """Return an OpenAI chat request: `{"messages": …, "tools": …}`."""
-        request: dict[str, Any] = self.render("openai", **options).request
-        return request
-
-    def to_openai_responses(self, **options: Any) -> dict[str, Any]:
-        """Return an OpenAI Responses request: `{"instructions": …, "input": …, "tools": …}`."""
-        request: dict[str, Any] = self.render("openai-responses", **options).request
-        return request
-
-    def to_anthropic(self, **options: Any) -> dict[str, Any]:
-        """Return an Anthropic request: `{"system": …, "messages": …, "tools": …}`."""
-        request: dict[str, Any] = self.render("anthropic", **options).request
-        return request
-
-    def to_gemini(self, **options: Any) -> dict[str, Any]:
-        """Return a Gemini request: `{"systemInstruction": …, "contents": …, "tools": …}`."""
-        request: dict[str, Any] = self.render("gemini", **options).request
-        return request
-
-    def to_text(self, **options: Any) -> str:
-        """Return a plain transcript."""
-        return str(self.render("text", **options).request)
-
-    def to_json(self, **options: Any) -> dict[str, Any]:
-        """Return Trace's lossless form."""
-        request: dict[str, Any] = self.render("json", **options).request
-        return request
 
 
 class PlainContext(RenderableContext):
@@ -149,10 +88,3 @@ class PlainContext(RenderableContext):
     def _tokens(self) -> MessageTokens:
         counts = (count_message(self._tokenizer, message) for message in self.messages)
         return sum(counts, start=MessageTokens())
-
-
-def source_of_sum(source: str, message_count: int) -> str:
-    """Return how far to trust a sum of text and framing, given how far the text is to be trusted."""
-    if message_count and source.startswith("exact:"):
-        return "estimate:" + source.removeprefix("exact:")
-    return source

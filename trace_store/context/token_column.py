@@ -11,13 +11,14 @@ from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColum
 from trace_store.context import index_records as form
 from trace_store.context.compile_index import IndexView
 from trace_store.context.index_records import Header, MessageRecord, TokenRecord
-from trace_store.context.tokens import MessageTokens
 from trace_store.errors import CorruptIndexError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
+
+    from trace_store.context.tokens import MessageTokens
 
     Count: TypeAlias = Callable[[Iterator[MessageRecord], int], Iterator[MessageTokens]]
     """Counts messages of a context; told how many there are."""

@@ -6,7 +6,6 @@ that equal contexts have equal prefixes wherever they came from.
 
 from __future__ import annotations
 
-from trace_store.context.folding import Address, Entry
 from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.errors import CorruptObjectError, FormatError, NotFoundError
 from trace_store.objects import operations as ops
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.folding import ReadCommit
+    from trace_store.context.folding import Address, Entry, ReadCommit
 
     Stored = Mapping[str, Any]
 

@@ -7,17 +7,31 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.history.entries import entry_of
     from trace_store.history.growth import token_growth
     from trace_store.history.rewording import current_parts, reworded
     from trace_store.history.saying import summary, told
+    from trace_store.history.walk import log
     from trace_store.history.writing import new_draft, write
 
-__all__ = ["current_parts", "new_draft", "reworded", "summary", "token_growth", "told", "write"]
+__all__ = [
+    "current_parts",
+    "entry_of",
+    "log",
+    "new_draft",
+    "reworded",
+    "summary",
+    "token_growth",
+    "told",
+    "write",
+]
 
 __getattr__ = door(
     __name__,
     {
         "current_parts": "rewording",
+        "entry_of": "entries",
+        "log": "walk",
         "new_draft": "writing",
         "reworded": "rewording",
         "summary": "saying",

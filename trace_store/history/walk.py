@@ -46,13 +46,19 @@ def log(
     commits = commits_of(store)
     starts, hidden = _ends(store, commits, revision)
     given = 0
-    found = commits.rows([*starts, *hidden], limit=STEPS if limit is None else limit)
-    if found is None and limit is None:
+    near = STEPS if limit is None else max(limit, STEPS)
+    if limit is not None and limit < STEPS and not commits.has_table():
+        near = 0  # few are sooner read than a table is begun
+    found = commits.rows([*starts, *hidden], limit=near)
+    if found is None:
         # Many commits have no row yet. Whoever reads along sees the newest before these are read.
-        for oid in commits.straight(starts[0]) if len(starts) == 1 and not hidden else ():
-            yield entry_of(store, oid, read_commit(oid, store.objects.read))
+        for entry in _line(store, starts, STEPS if limit is None else limit) if not hidden else ():
+            yield entry
             given += 1
-        found = commits.rows([*starts, *hidden])
+            if given == limit or not entry.commit.parents:
+                return
+        if limit is None:
+            found = commits.rows([*starts, *hidden])
     if found is not None:
         rows, numbers = found
         source = LogSource(store, rows, whole=limit is None)
@@ -69,6 +75,18 @@ def log(
     walked = commits.walked(starts, hidden, first_parent=first_parent)
     for oid in islice(walked, given, limit):
         yield entry_of(store, oid, read_commit(oid, store.objects.read))
+
+
+def _line(store: Store, starts: list[ObjectId], limit: int) -> Iterator[LogEntry]:
+    """Yield a commit and what comes before it, as far as there is one parent each, and no more than a limit."""
+    for _ in range(limit):
+        if len(starts) != 1:
+            return
+        commit = read_commit(starts[0], store.objects.read)
+        if len(commit.parents) > 1:
+            return
+        yield entry_of(store, starts[0], commit)
+        starts = list(commit.parents)
 
 
 def _ends(

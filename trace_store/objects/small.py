@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 MAXIMUM_BYTES = 4096
 """Longer ones are left to msgpack."""
 _DEPTH = 16
-_WORTH_BYTES = 16_384
-"""After so many bytes the import would have paid."""
+_WORTH_BYTES = 28 * 1024
+"""After so many bytes the import would have paid: it takes 18 million instructions, and a byte here 620."""
 
 
 class UnsureError(Exception):

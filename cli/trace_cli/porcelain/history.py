@@ -21,8 +21,8 @@ from trace_cli.render.tables import (
 )
 from trace_store import context, history
 from trace_store.history.status import status as standing
-from trace_store.history.walk import log as walk_log
 from trace_store.ident import format_time
+from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def log(
     with opened_store(invocation) as store:
         names = names_by_commit(store)
         block: list[LogEntry] = []
-        for entry in walk_log(store, revision, limit=limit):
+        for entry in history.log(store, revision, limit=limit):
             block.append(entry)
             if len(block) == DEFAULT_LIMIT:
                 _show_block(invocation, store, block, names, full, tokens, as_json)
@@ -263,9 +263,9 @@ def _status_lines(invocation: Invocation, store: Store, found: Status) -> list[s
         head = paint(invocation, "HEAD detached", "red")
     if found.oid is None:
         return [f"{head}, which has no commit yet", *_attention(invocation, found)]
-    entry = next(walk_log(store, found.oid, limit=1))
-    when = moment(format_time(entry.time))
-    latest = one_line(entry.summary(), 72)
+    commit = read_commit(found.oid, store.objects.read)
+    when = moment(format_time(commit.time))
+    latest = one_line(history.summary(store, commit), 72)
     lines = [
         f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when} UTC",
         f"    {latest}",

@@ -27,9 +27,8 @@ The source of a count is one of these strings:
 
 from __future__ import annotations
 
-from trace_store.context.tokens.ranks import ENCODINGS
-from trace_store.context.tokens.tokenizer import DEFAULT_ENCODING, HEURISTIC_ENCODING, Tokenizer
-from trace_store.values import value
+from trace_store.context.tokens.counting import TokenCounting, estimate
+from trace_store.context.tokens.tokenizer import DEFAULT_ENCODING
 
 PROVIDER_SOURCE = "provider"
 
@@ -58,42 +57,6 @@ _EXACT_BEGINNINGS = (
 _CLAUDE = r"claude-(?:[a-z]+-)*(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?"
 
 
-@value
-class TokenCounting:
-    """How tokens of a model are counted.
-
-    Attributes:
-        encoding: the encoding to count under.
-        factor: what to multiply a count by; 1.0 when the encoding is the model's own.
-        source: the label of the product, see the head of this module.
-    """
-
-    encoding: str
-    factor: float
-    source: str
-
-    @property
-    def exact(self) -> bool:
-        """Whether counts of text are the model's own."""
-        return self.source.startswith("exact:")
-
-    def scale(self, count: int) -> int:
-        """Return the model's tokens for a count under the encoding. Scale sums, not the parts of a sum."""
-        return round(count * self.factor)
-
-    def under(self, tokenizer: Tokenizer) -> TokenCounting:
-        """Return the counting of the same model by whatever tokenizer is at hand.
-
-        It is the same when the tokenizer has the same encoding. A built-in one of another encoding makes an
-        estimate of it; the count of a caller's own stands as it is, unscaled.
-        """
-        if tokenizer.encoding == self.encoding:
-            return self
-        if tokenizer.encoding in ENCODINGS or tokenizer.encoding == HEURISTIC_ENCODING:
-            return _estimate(tokenizer.encoding, self.factor)
-        return TokenCounting(tokenizer.encoding, 1.0, f"custom:{tokenizer.encoding}")
-
-
 def describe(model: str = "") -> TokenCounting:
     """Return how tokens of a model are counted; an unknown or empty name gives an estimate.
 
@@ -102,14 +65,14 @@ def describe(model: str = "") -> TokenCounting:
     """
     name = model.strip().lower().rpartition("/")[2]
     if "claude" in name:
-        return _estimate(DEFAULT_ENCODING, _claude_factor(name))
+        return estimate(DEFAULT_ENCODING, _claude_factor(name))
     encoding = _EXACT_NAMES.get(name)
     for start, candidate in _EXACT_BEGINNINGS:
         if encoding is None and name.startswith(start):
             encoding = candidate
     if encoding is not None:
         return TokenCounting(encoding, 1.0, f"exact:{encoding}")
-    return _estimate(DEFAULT_ENCODING, 1.0)
+    return estimate(DEFAULT_ENCODING, 1.0)
 
 
 def _claude_factor(name: str) -> float:
@@ -120,8 +83,3 @@ def _claude_factor(name: str) -> float:
         return CLAUDE_NEW_FACTOR
     number = (int(version[1]), int(version[2] or 0))
     return CLAUDE_NEW_FACTOR if number >= CLAUDE_NEW_SINCE else CLAUDE_FACTOR
-
-
-def _estimate(encoding: str, factor: float) -> TokenCounting:
-    suffix = "" if factor == 1 else f"*{factor:g}"
-    return TokenCounting(encoding, factor, f"estimate:{encoding}{suffix}")

@@ -10,7 +10,6 @@ Rule: this module knows data and nothing about text. Nothing here reads the netw
 from __future__ import annotations
 
 import sys
-from binascii import a2b_base64, b2a_base64
 
 from trace_store.errors import FormatError, StorageError
 
@@ -153,6 +152,8 @@ def parse_ranks(text: bytes) -> list[bytes]:
     Raises:
         FormatError: the lines are not in rank order, or not base64.
     """
+    from binascii import a2b_base64  # only the first count needs it
+
     tokens: list[bytes] = []
     for number, line in enumerate(text.splitlines()):
         token, _, rank = line.partition(b" ")
@@ -169,6 +170,8 @@ def parse_ranks(text: bytes) -> list[bytes]:
 
 def format_ranks(tokens: list[bytes]) -> bytes:
     """Return the `.tiktoken` file that has these tokens in rank order."""
+    from binascii import b2a_base64
+
     return b"".join(
         b"%s %d\n" % (b2a_base64(token, newline=False), rank) for rank, token in enumerate(tokens)
     )
