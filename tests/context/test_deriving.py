@@ -152,8 +152,8 @@ def test_marks_edits_and_removals_fold_nothing(
         made = [repo.append("user", f"message {n}").addresses[0] for n in range(50)]
         repo.compile()
         with monkeypatch.context() as patch:
-            for module in ("context.compile_index", "context.compiler", "history.writing"):
-                patch.delattr(f"trace_store.{module}.fold")
+            for name in ("context.index_growth.fold", "context.fold"):
+                patch.setattr(f"trace_store.{name}", lambda *_: pytest.fail("folded"))
             repo.annotate(made[3], priority="pinned")
             repo.edit(made[40], "other")
             repo.remove(made[10])

@@ -21,7 +21,6 @@ from trace_store.context.renderable import RenderableContext, source_of_sum
 from trace_store.context.tokens.counting import REPLY_TOKENS
 from trace_store.context.wording import find_message, find_wording, ghost_text
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import read_content
 from trace_store.objects.message import Message, load_parts
 from trace_store.objects.parts import Part, Reasoning, Text
 from trace_store.oid import ObjectId, digest
@@ -379,15 +378,6 @@ class CompiledContext(RenderableContext):
             commit=self.commit,
             model=self.model,
         )
-
-
-def load_tools(schemas: Sequence[bytes], source: Source) -> tuple[Any, ...]:
-    """Return tool schemas decoded from their blobs."""
-    if not schemas:
-        return ()
-    import json
-
-    return tuple(json.loads(read_content(oid, source.read)) for oid in schemas)
 
 
 def _without_reasoning(message: CompiledMessage) -> MessageLike | None:

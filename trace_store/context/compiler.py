@@ -14,7 +14,6 @@ from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
 from trace_store.context.compiled import (
     CompiledContext,
     CompiledMessage,
-    load_tools,
     stored_message,
 )
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
@@ -23,6 +22,7 @@ from trace_store.context.tokens.counting import TokenCounting
 from trace_store.context.wording import created_messages, ghost_text
 from trace_store.errors import CorruptIndexError
 from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.content import read_content
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.values import value
@@ -289,7 +289,7 @@ class ContextCompiler:
         for operation in self.read_commit(setter).operations:
             if operation.name == "tools":
                 schemas = operation.fields["schemas"]
-        return load_tools(schemas, _Source(self, "", None, False))
+        return _load_tools(schemas, _Source(self, "", None, False))
 
 
 class _Source:
@@ -349,6 +349,15 @@ class _Source:
         if self._cold:
             return tokens.TokenMemo(tokenizer.encoding)
         return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
+
+
+def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
+    """Return tool schemas decoded from their blobs."""
+    if not schemas:
+        return ()
+    import json
+
+    return tuple(json.loads(read_content(oid, source.read)) for oid in schemas)
 
 
 def _seen(message: CompiledMessage) -> tuple[object, ...]:

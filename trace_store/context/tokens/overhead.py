@@ -19,9 +19,11 @@ from __future__ import annotations
 
 from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
-from trace_store.objects.content import read_content
+from trace_store.objects.codec import encode_blob
+from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.oid import hash_object
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -170,9 +172,7 @@ class _StoredCounter:
         if type_ == Text.type:
             return MessageTokens(text=text)
         if type_ == ToolCall.type:
-            return MessageTokens(
-                text=self._tokenizer.count(part["name"]) + text, framing=CALL_TOKENS
-            )
+            return MessageTokens(text=self._count_name(part["name"]) + text, framing=CALL_TOKENS)
         if type_ == Reasoning.type:
             if text or "signature" not in part:
                 return MessageTokens(text=text)
@@ -180,6 +180,18 @@ class _StoredCounter:
             return MessageTokens(guessed=_guess_signature(len(signature)))
         # Opaque, and parts of a later version: all that is known is that there are bytes.
         return MessageTokens(guessed=text)
+
+    def _count_name(self, name: str) -> int:
+        """Return the tokens of a tool's name, under the id that it would have as content.
+
+        Names would else be all for which the tokenizer is loaded where everything was counted before.
+        """
+        oid = hash_object(encode_blob(bytes_of(name)))
+        count = self._memo.get(oid)
+        if count is None:
+            count = self._tokenizer.count(name)
+            self._memo.put(oid, count)
+        return count
 
     def _count_content(self, oid: bytes) -> int:
         count = self._memo.get(oid)
