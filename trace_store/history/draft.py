@@ -18,6 +18,8 @@ from trace_store.objects.message import Message, message_parts, store_message, s
 from trace_store.objects.parts import Part
 from trace_store.oid import ObjectId
 
+Address = tuple[bytes, int]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from trace_store.context.parsing import Given
     from trace_store.context.usage import Usage
 
-    Address: TypeAlias = tuple[bytes, int]
     Target: TypeAlias = str | Address
     Content: TypeAlias = str | Sequence[Part]
     Reword: TypeAlias = Callable[[Address, str], Sequence[Part]]
