@@ -20,6 +20,12 @@ from trace_store import (
 )
 from trace_store.columns import DiskColumn
 from trace_store.context.compiled import CompiledContext
+from trace_store.context.index_records import (
+    HEADER_BYTES,
+    IS_PINNED,
+    MESSAGE_BYTES,
+    MessageRecord,
+)
 from trace_store.context.tokens import (
     MESSAGE_TOKENS,
     REPLY_TOKENS,
@@ -252,3 +258,31 @@ def test_an_index_that_is_being_written_is_left_alone(repo: Repo) -> None:
     disk.unlock(column._fd)
     assert not column.append(size - 1, b"x")
     assert column.size() == size
+
+
+def test_an_index_that_differs_from_the_history_is_told_with_its_first_message(
+    tmp_path: Path,
+) -> None:
+    with Repo.init(tmp_path) as repo:
+        for text in "abcde":
+            repo.append("user", text)
+        repo.compile()
+        path = Path(repo.store.layout.index_file("refs/heads/main", "messages"))
+        assert repo.contexts.verify().first_difference is None
+    data = bytearray(path.read_bytes())
+    first = MessageRecord.unpack(_record(data, 0))
+    for number, wrong in (
+        (3, MessageRecord.unpack(_record(data, 3)).flagged(IS_PINNED)),
+        (2, MessageRecord.unpack(_record(data, 2)).reworded(first.commit, 0)),
+    ):
+        at = HEADER_BYTES + number * MESSAGE_BYTES
+        data[at : at + MESSAGE_BYTES] = wrong.pack()
+        path.write_bytes(data)
+        with Repo.open(tmp_path) as again:
+            outcome = again.contexts.verify()
+        assert (outcome.matches, outcome.first_difference) == (False, number)
+
+
+def _record(column: bytearray, number: int) -> bytes:
+    at = HEADER_BYTES + number * MESSAGE_BYTES
+    return bytes(column[at : at + MESSAGE_BYTES])

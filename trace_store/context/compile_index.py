@@ -95,6 +95,15 @@ class IndexView:
             for at in places:
                 yield MessageRecord.unpack_from(block, at)
 
+    def shown(self) -> Iterator[bytes]:
+        """Yield what the records say of each message, in order; two views are compared by it.
+
+        Raises:
+            CorruptIndexError: a record is damaged.
+        """
+        for block, places in self.blocks():
+            yield from [form.shown(block, at) for at in places]
+
     def blocks(
         self, start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[bytes, Sequence[int]]]:

@@ -6,16 +6,14 @@ alone) and never makes one up. `verify` compares the cached answer with the one 
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from trace_store import context
 from trace_store import revision as revisions
 from trace_store.columns import DiskColumn, MemoryColumn
 from trace_store.context import tokens
 from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
-from trace_store.context.compiled import (
-    CompiledContext,
-    CompiledMessage,
-    stored_message,
-)
+from trace_store.context.compiled import CompiledContext, stored_message
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.token_column import TokenColumn
 from trace_store.context.tokens.counting import TokenCounting
@@ -101,10 +99,14 @@ class ContextCompiler:
             view, index = cold_view(tip, self.store.objects.read), ""
         else:
             view, index = self._view(ref, tip)
+        return self._context(view, index, model, reasoning=reasoning, cold=cold)
+
+    def _context(
+        self, view: IndexView, index: str, model: str = "", *, reasoning: bool = True, cold: bool
+    ) -> CompiledContext:
         tokenizer, counting = self._counting(model)
-        source = _Source(self, index, tokenizer, cold)
         return CompiledContext(
-            source,
+            _Source(self, index, tokenizer, cold),
             view,
             tokenizer,
             counting,
@@ -119,25 +121,25 @@ class ContextCompiler:
         """Compare the cached context of a revision with the one from its history alone.
 
         With `count_tokens` all tokens are counted anew, which takes longer than everything else together.
+        No message is loaded: what it says hangs on the commit where its wording stands, which records name.
         """
-        cached, cold = self.compile(revision), self.compile(revision, cold=True)
+        ref, tip = self._locate(revision)
+        ours, index = self._view(ref, tip)
+        theirs = cold_view(tip, self.store.objects.read)
         try:
-            ours = [_seen(message) for message in cached.messages]
+            pairs = zip_longest(ours.shown(), theirs.shown())
+            difference = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
         except CorruptIndexError:
-            ours = []
-        theirs = [_seen(message) for message in cold.messages]
-        difference = next(
-            (i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None
-        )
-        if difference is None and len(ours) != len(theirs):
-            difference = min(len(ours), len(theirs))
+            difference = 0
+        cached = self._context(ours, index, cold=False)
+        cold = self._context(theirs, "", cold=True)
         same = (
             difference is None
             and cached.prefix_hash == cold.prefix_hash
             and cached.tools == cold.tools
             and (not count_tokens or cached.token_count == cold.token_count)
         )
-        return Verification(same, len(theirs), difference)
+        return Verification(same, len(cold), difference)
 
     def rebuild(self, ref: str) -> IndexView:
         """Write the index of a branch anew from its history and return it."""
@@ -358,15 +360,3 @@ def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
     import json
 
     return tuple(json.loads(read_content(oid, source.read)) for oid in schemas)
-
-
-def _seen(message: CompiledMessage) -> tuple[object, ...]:
-    return (
-        message.address,
-        message.role,
-        message.kind,
-        message.parts,
-        message.priority,
-        message.ghost,
-        message.record.prefix,
-    )

@@ -237,6 +237,15 @@ def pack_created(
     )
 
 
+def shown(block: bytes, at: int) -> bytes:
+    """Return what a record says of its message, without what hangs on the records around it: END, and tools."""
+    flags = block[at + 72] & ~END
+    return (
+        b"%c%b%b" % (flags, block[at : at + 72], block[at + 73 : at + 76])
+        + block[at + 80 : at + 120]
+    )
+
+
 def ordinal_at(block: bytes, at: int) -> int:
     """Return the ordinal of a record."""
     ordinal: int = _LEAN.unpack_from(block, at)[1]
