@@ -155,3 +155,15 @@ def test_a_console_script_starts_from_whatever_it_is_installed_as(tmp_path: Path
         for path in tmp_path.glob("trace_*/**/*.py"):
             file.write(path, path.relative_to(tmp_path))
     assert console([archive])[0] == "zipimporter"
+
+
+def test_an_interpreter_in_which_it_cannot_work_starts_all_the_same(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['trace_cli.compiled'] = None; sys.argv = ['trace', '--version']; "
+        "from trace_cli.console import run; sys.exit(run())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("trace ")
