@@ -22,7 +22,6 @@ class Environment:
     Attributes:
         trace_dir: the `.trace` directory to use (`TRACE_DIR`), or None to look for one.
         discovery: whether the folders above may be searched (`TRACE_DISCOVERY=off` says no).
-        author: who writes (`TRACE_AUTHOR`, else the name of the account).
         home: the user's folder, or "" when there is none.
         claude_dir: where Claude Code keeps its sessions (`CLAUDE_CONFIG_DIR`, else `~/.claude`), or "".
         codex_dir: where Codex keeps its sessions (`CODEX_HOME`, else `~/.codex`), or "".
@@ -67,7 +66,10 @@ class Environment:
 
     @property
     def author(self) -> str:
-        """Who writes. The name of an account takes a look at the system's list of them, so only who writes asks."""
+        """Who writes (`TRACE_AUTHOR`, else the name of the account).
+
+        An account's name takes a look at the system's list of them, so only who writes asks.
+        """
         if self._author is None:
             self._author = _account()
         return self._author
