@@ -6,6 +6,14 @@ import gc
 import os
 import sys
 
+try:
+    from trace_cli.compiled import install
+except ImportError:
+
+    def install() -> None:
+        """Do nothing: an interpreter without what the loader builds on loads modules in its own way."""
+
+
 COLLECT_AFTER = 50_000
 """How many objects are made, beyond those freed, before the first search for cycles; few commands make so many."""
 
@@ -17,12 +25,7 @@ def run() -> int:
     so does looking for cycles among what is being imported.
     """
     gc.set_threshold(COLLECT_AFTER)
-    try:
-        from trace_cli import compiled
-
-        compiled.install()
-    except (ImportError, AttributeError):
-        pass  # an interpreter without what it builds on loads modules in its own way
+    install()
     __import__("trace_cli.main")  # not before: it is loaded quickly, too
     code: int = sys.modules["trace_cli.main"].main()
     try:
