@@ -16,6 +16,9 @@ import msgpack  # noqa: F401
 
 import trace_store
 import trace_store.commit_table.table
+import trace_store.context.loading
+import trace_store.objects.moulds
+import trace_store.odb.loose
 from benchmarks.model import Proof, Turn, Work, write_ids
 from benchmarks.peers.floor import write_all
 from trace_store import (

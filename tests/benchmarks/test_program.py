@@ -216,7 +216,7 @@ def test_cold_tasks_of_trace_import_nothing(work: Path, task: str) -> None:
     assert cold.told["late_imports"] == []
 
 
-@pytest.mark.parametrize(("job", "function"), [("append", "fdatasync"), ("tail", "compile")])
+@pytest.mark.parametrize(("job", "function"), [("append", "fdatasync"), ("tail", "pread")])
 def test_a_profile_names_functions(
     work: Path, job: str, function: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
