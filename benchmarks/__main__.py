@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import machine, results
+from benchmarks import machine, profile_page, results, stacks
 from benchmarks.ground import Ground, sweep
 from benchmarks.job import Job
 from benchmarks.jobs import JOBS
 from benchmarks.messages import REAL, VARIANTS
-from benchmarks.profiling import Profiling, top
-from benchmarks.report import ratios, tables, write_page
+from benchmarks.profiling import STACKS, Profiling, top
+from benchmarks.report import machine_line, ratios, tables, write_page
 from benchmarks.running import run
 
 QUICK_SIZE = 60
@@ -63,17 +63,24 @@ def _measure(options: argparse.Namespace, output: Path, command: str) -> set[tup
 
 
 def _profile(options: argparse.Namespace) -> None:
-    """Print where the time of Trace goes in the chosen jobs."""
+    """Print where the time of Trace goes in the chosen jobs: every call, or, on a page, what samples saw."""
+    seen = []
     for job, ground in _chosen(options):
         for each in job.contestants:
             if not each.peer.startswith("trace"):
                 continue
             sampler = each.start(ground, each.peer)
             if isinstance(sampler, Profiling):
-                file = ground.work / "profile"
+                file = ground.work / ("profile" if options.page is None else f"profile{STACKS}")
                 sampler.profile(file)
-                print(f"{job.name}: {each.name}\n{top(file)}")
+                if options.page is None:
+                    print(f"{job.name}: {each.name}\n{top(file)}")
+                else:
+                    told = (job.name, each.name, sampler.reached, ground.variant, stacks.read(file))
+                    seen.append(profile_page.Profile(*told))
             sampler.close()
+    if options.page is not None:
+        profile_page.write(options.page, seen, _here(options.work))
 
 
 def _chosen(options: argparse.Namespace) -> Iterator[tuple[Job, Ground]]:
@@ -139,6 +146,12 @@ def _run(job: Job, ground: Ground, options: argparse.Namespace, output: Path, co
 
 def _wanted(peer: str, names: list[str]) -> bool:
     return peer.startswith("trace") or any(peer.startswith(name) for name in names)
+
+
+def _here(work: Path) -> str:
+    """Say where, when and of which version something is measured."""
+    versions = " ".join(machine.versions("trace").values())
+    return f"{machine_line(machine.machine(work))}, {machine.now()[:10]}, {versions}"
 
 
 def _say(text: str) -> None:
@@ -229,7 +242,7 @@ def _parser() -> argparse.ArgumentParser:
         "--page",
         type=Path,
         metavar="FILE",
-        help="also write the tables between the markers of a page",
+        help="also write the tables, or with --profile pictures, between the markers of a page",
     )
     add("--json", action="store_true", help="print ratios as JSON instead of tables")
     return parser

@@ -9,7 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from benchmarks.stacks import sampled
+
 SHOWN = 40
+STACKS = ".stacks"
+"""How a file is named that takes samples of the stack instead of every call."""
 
 
 @runtime_checkable
@@ -23,6 +27,8 @@ class Profiling(Protocol):
 
 def profiled(file: Path, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Call a function, write the profile of it to a file and return what it returned."""
+    if file.suffix == STACKS:
+        return sampled(file, work, *arguments, **options)
     profile = cProfile.Profile()
     found = profile.runcall(work, *arguments, **options)
     profile.dump_stats(file)

@@ -153,7 +153,7 @@ def _reason(row: Row, key: Key, lines: Mapping[Key, Line]) -> str:
 
 def _where(lines: Mapping[Key, Line]) -> list[str]:
     """Name the machines, versions and dates of the lines."""
-    machines = sorted({_machine(line["machine"]) for line in lines.values()})
+    machines = sorted({machine_line(line["machine"]) for line in lines.values()})
     versions = sorted({f"{k} {v}" for line in lines.values() for k, v in line["versions"].items()})
     dates = sorted(line["date"] for line in lines.values())
     loads = sorted(each for line in lines.values() for each in line["load"])
@@ -169,7 +169,8 @@ def _where(lines: Mapping[Key, Line]) -> list[str]:
     ]
 
 
-def _machine(told: Mapping[str, Any]) -> str:
+def machine_line(told: Mapping[str, Any]) -> str:
+    """Name a machine as a result file describes it."""
     return (
         f"{told['cpu']}, {told['cores']} cores, {told['system']}, {told['file_system']}, "
         f"{told['python']}"

@@ -17,7 +17,7 @@ from benchmarks.model import Turn, Unavailable, Work, Writer
 from benchmarks.peers import load
 from benchmarks.profiling import profiled
 
-PROFILED_MESSAGES = 1000
+PROFILED_MESSAGES = 4000
 
 
 class Appending:

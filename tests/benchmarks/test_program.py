@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -224,3 +225,16 @@ def test_a_profile_names_functions(
     printed = capsys.readouterr().out
     assert printed.startswith(f"{job}: Trace")
     assert function in printed
+
+
+def test_a_page_of_profiles_has_a_picture_and_a_table(work: Path, tmp_path: Path) -> None:
+    page = tmp_path / "profiles.md"
+    page.write_text(f"# Profiles\n\n{BEGIN}\n{END}\nend\n", encoding="utf-8")
+    called(work, "--job", "append", "--profile", "--page", str(page))
+    text = page.read_text("utf-8")
+    assert "![The stacks of append](profiles/append.svg)" in text
+    assert "| of the time | line at work |" in text
+    assert text.endswith(f"{END}\nend\n")
+    drawn = (tmp_path / "profiles" / "append.svg").read_text("utf-8")
+    assert "trace_store.repo.Repo.append" in drawn
+    ElementTree.fromstring(drawn)

@@ -53,6 +53,7 @@ NAVIGATION: dict[str, list[str]] = {
         "startup",
         "performance",
         "benchmarks",
+        "profiles",
         "glossary",
     ],
     "Library": [
@@ -176,7 +177,7 @@ def _tree(*lines: str) -> str:
 
 
 def stage(folder: Path) -> list[str]:
-    """Write every page as the site has it into a folder that is made anew; return their names."""
+    """Write every page as the site has it, and the pictures, into a folder made anew; return the names of the pages."""
     shutil.rmtree(folder, ignore_errors=True)
     names: list[str] = []
     paths = [*OUTSIDE, *(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md"))]
@@ -188,4 +189,8 @@ def stage(folder: Path) -> list[str]:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text + navigation(name), encoding="utf-8")
         names.append(name)
+    for drawn in DOCS.rglob("*.svg"):
+        target = folder / drawn.relative_to(DOCS)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(drawn, target)
     return names
