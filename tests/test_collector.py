@@ -1,0 +1,83 @@
+"""The pause of the garbage collector: nested, in threads, restored whatever happens."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from trace_store.collector import paused
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    was = gc.isenabled()
+    yield
+    assert gc.isenabled() == was
+    gc.enable()
+
+
+def test_it_is_paused_until_the_last_lets_go() -> None:
+    with paused:
+        assert not gc.isenabled()
+        with paused:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_an_error_lets_it_go_on() -> None:
+    with pytest.raises(ValueError, match="wrong"), paused:
+        raise ValueError("wrong")
+    assert gc.isenabled()
+
+
+def test_what_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with paused:
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_threads_pause_it_together() -> None:
+    entered, go = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with paused:
+            entered.set()
+            go.wait()
+
+    thread = threading.Thread(target=other)
+    with paused:
+        thread.start()
+        entered.wait()
+    assert not gc.isenabled()
+    go.set()
+    thread.join()
+    assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_does_not_wait_for_threads_that_it_has_not() -> None:
+    entered, go = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with paused:
+            entered.set()
+            go.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait()
+    child = os.fork()
+    if not child:
+        os._exit(0 if gc.isenabled() else 1)
+    go.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
