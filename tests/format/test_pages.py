@@ -189,7 +189,7 @@ def test_overview_names_every_file() -> None:
         ("objects.md", f"{layout.MAXIMUM_OBJECT_BYTES >> 20} MiB in any"),
         ("refs.md", f"at most {ref_names.MAXIMUM_NAME_BYTES} characters"),
         ("refs.md", f"longer than {ref_names.MAXIMUM_COMPONENT_BYTES} characters"),
-        ("journal.md", f"`0x{frames._SEED:08x}`"),
+        ("journal.md", f"`0x{frames.SEED:08x}`"),
         ("journal.md", f"Kinds below {frames.FIRST_PASSING} are *lasting*"),
         ("journal.md", f"`line`: {frames.LINE_BYTES} bytes"),
         ("journal.md", f"more than {codec.MAXIMUM_ELEMENTS:,} elements"),

@@ -1,11 +1,18 @@
 """The journal: the hot end of a repository, where a commit becomes durable with one write and one sync."""
 
+from trace_store.doors import door
 from trace_store.journal.file import JournalFile
 from trace_store.journal.folding import Fold, RefFold
 from trace_store.journal.frames import Frame, Move, encode_transaction
 from trace_store.journal.journal import Journal
 from trace_store.journal.published import Published
 from trace_store.journal.view import journal_numbers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.journal.scanning import UsualFrames
+
+__getattr__ = door(__name__, {"UsualFrames": "scanning"})
 
 __all__ = [
     "Fold",
@@ -15,6 +22,7 @@ __all__ = [
     "Move",
     "Published",
     "RefFold",
+    "UsualFrames",
     "encode_transaction",
     "journal_numbers",
 ]

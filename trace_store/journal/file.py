@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 
+from trace_store import journal as journals
 from trace_store.errors import StorageError
 from trace_store.files import READ, WRITABLE, WRITE
 from trace_store.journal.frames import (
@@ -19,6 +20,7 @@ from trace_store.journal.frames import (
     TRANSACTION,
     VOID,
     Frame,
+    length_in,
     scan,
 )
 
@@ -27,10 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trace_store.files import Disk
+    from trace_store.journal.scanning import UsualFrames
+    from trace_store.oid import ObjectId
 
 MAXIMUM_ROOM_BYTES = 1 << 20
 WHOLE, FAILED, GONE = "whole", "failed", "gone"
 _BEGIN_BYTES = 512
+_FIRST_READ = 1 << 12
+_READ_AHEAD = 1 << 20
+_WORTH_BYTES = 1 << 15
+"""Behind so many bytes frames are read in one loop; with fewer, what has that loop takes longer to import."""
 _READ_ONLY = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
@@ -48,11 +56,16 @@ class JournalFile:
         durable: so many of its bytes are known to be on the disk; 0 when nothing is known.
         failed: a sync of it failed, here or elsewhere, so nothing more is written to it.
         refused: the frame whose sync failed here, until it is known what becomes of it.
-        frames, objects: what was read; objects by id, as (offset, size).
+        at_end: whether the last scan came to the end of the file, or to zeros: no end frame, and nothing damaged.
+        frames: what was read.
+        objects: in which of the frames each object stands.
     """
 
     __slots__ = (
+        "_ahead",
         "_limit",
+        "_usual",
+        "at_end",
         "closed",
         "durable",
         "end",
@@ -85,7 +98,10 @@ class JournalFile:
         self.failed = False
         self.refused: Frame | None = None
         self.frames: list[Frame] = []
-        self.objects: dict[bytes, tuple[int, int]] = {}
+        self.objects: dict[bytes, Frame] = {}
+        self.at_end = False
+        self._usual: UsualFrames | None = None
+        self._ahead = _FIRST_READ
         self._limit: int | None = None
 
     @property
@@ -105,21 +121,52 @@ class JournalFile:
 
     def scan(self, disk: Disk) -> list[Frame]:
         """Read the frames that were added since the last time, and return them."""
-        if self.ends_here(disk):
-            return []
+        known, start = len(self.frames), self.end
+        data, base, ahead = b"", start, self._ahead
+        while not self.closed:
+            if self.end + HEADER_BYTES > base + len(data):
+                data, base = self._read_within(disk, ahead), self.end
+                ahead = min(4 * ahead, _READ_AHEAD)
+            at = self.end - base
+            head = data[at : at + HEADER_BYTES]
+            self.at_end = not head.strip(b"\0")
+            if self.at_end:
+                break
+            usual = self._usual
+            if usual is not None and usual.read(data, base, at, self.frames, self.objects):
+                self.end = self.frames[-1].end
+            elif at and at + HEADER_BYTES + length_in(head) > len(data):
+                data, base = b"", self.end  # it is not whole here
+            elif not self._take_unusual(disk, data, base):
+                break
+        self._ahead = min(max(_FIRST_READ, 2 * (self.end - start)), _READ_AHEAD)
+        return self.frames[known:]
+
+    def _read_within(self, disk: Disk, count: int) -> bytes:
+        """Return up to so many bytes from behind the frames known, of those that count."""
+        if self._limit is not None:
+            count = max(0, min(count, self._limit - self.end))
+        return disk.read_at(self.fd, self.end, count)
+
+    def _take_unusual(self, disk: Disk, data: bytes, base: int) -> bool:
+        """Read one frame of any kind, which `data` may hold; False when none follows those known."""
         size = disk.size(self.fd)
         if self._limit is not None:
             size = min(size, self._limit)
-        found: list[Frame] = []
-        if size > self.end and not self.closed:
-            for frame in scan(lambda at, count: disk.read_at(self.fd, at, count), self.end, size):
+        for read, end in (
+            (lambda at, count: data[at - base : at - base + count], base + len(data)),
+            (lambda at, count: disk.read_at(self.fd, at, count), size),
+        ):
+            for frame in scan(read, self.end, end):
                 if frame.start == 0 and frame.kind != BEGIN:
-                    break
+                    return False
+                if self._usual is None and self.end > _WORTH_BYTES:
+                    self._usual = journals.UsualFrames()
+                if self._usual is not None:
+                    self._usual.learn(frame)
                 self.take(frame)
-                found.append(frame)
-                if frame.kind == END:
-                    break
-        return found
+                return True
+        return False
 
     def ends_here(self, disk: Disk) -> bool:
         """Tell whether no frame follows those known: the file ends, or zeros stand where its head would be."""
@@ -149,15 +196,34 @@ class JournalFile:
         """Add a frame that follows those known."""
         self.frames.append(frame)
         self.end = frame.end
-        for oid, offset, size in frame.objects:
-            self.objects[oid] = (offset, size)
+        self.objects.update(dict.fromkeys([oid for oid, _, _ in frame.objects], frame))
         if frame.kind == END:
             self.closed = True
         elif frame.kind == VOID and self.frames[-2].kind == TRANSACTION:
-            self.frames[-2].voided = True
-            for oid, offset, size in self.frames[-2].objects:
-                if self.objects.get(oid) == (offset, size):
+            voided = self.frames[-2]
+            voided.voided = True
+            for oid, _, _ in voided.objects:
+                if self.objects.get(oid) is voided:
                     del self.objects[oid]
+
+    def place(self, oid: bytes) -> tuple[int, int] | None:
+        """Return (offset, size) of an object; None when it is not in this journal."""
+        frame = self.objects.get(oid)
+        found = None
+        for each, offset, size in () if frame is None else frame.objects:
+            if each == oid:
+                found = offset, size
+        return found
+
+    def places(self) -> dict[ObjectId, tuple[int, int]]:
+        """Return (offset, size) of each object."""
+        held = self.objects
+        return {
+            oid: (offset, size)
+            for frame in self.frames
+            for oid, offset, size in frame.objects
+            if held.get(oid) is frame
+        }
 
     def begin(self, disk: Disk) -> bytes:
         """Return its line, reading no more than its first frame."""

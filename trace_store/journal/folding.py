@@ -81,5 +81,15 @@ class Fold:
 
     def apply_all(self, frames: Iterable[Frame]) -> None:
         """Apply frames in order."""
+        refs, effective = self.refs, self.frames
         for frame in frames:
-            self.apply(frame)
+            moves = frame.moves
+            fold = refs.get(moves[0].name) if len(moves) == 1 else None
+            if fold is None or frame.voided or frame.kind != TRANSACTION:
+                self.apply(frame)
+            elif (
+                fold.value == moves[0].old
+            ):  # as `apply` would do: others often append to one branch
+                fold.passed.add(fold.value)
+                fold.value = moves[0].new
+                effective.append(frame)

@@ -40,13 +40,14 @@ LINE_BYTES = 16
 
 HEADER_BYTES = 12
 MAXIMUM_FRAME_BYTES = 1 << 30
-_SEED = 0x54524A31  # "TRJ1"
+SEED = 0x54524A31  # "TRJ1"
 _FIRST_READ = 1 << 13
 _READ_AHEAD = 1 << 20
-_HEADER = struct.Struct("<IB3xI")
+HEADER = struct.Struct("<IB3xI")
 _CHECKED = struct.Struct("<IB3x")
-_COUNT = struct.Struct("<I")
+COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<32sI")
+ENTRY_BYTES = _ENTRY.size
 
 
 class Move:
@@ -68,48 +69,72 @@ class Frame:
 
     Attributes:
         kind, start, end: what it is, and from which byte to which it reaches.
-        objects: (id, offset in the journal, size) of each object.
         moves: the ref moves, which have effect together or not at all.
         author, time, message: for the reflogs; `head` is the ref HEAD was attached to.
+        entries: id and size of each object, as they stand in the journal.
         closes: of a begin frame: (journal number, how many of its bytes count).
         line: of a begin frame: the random id of the line of journals it belongs to.
         voided: of a transaction: a void frame follows, so it has no effect and was never acknowledged.
     """
 
     __slots__ = (
+        "_objects",
         "author",
         "closes",
         "end",
+        "entries",
         "head",
         "kind",
         "line",
         "message",
         "moves",
-        "objects",
         "start",
         "time",
         "voided",
     )
 
-    def __init__(self, kind: int, start: int, end: int) -> None:
+    def __init__(
+        self,
+        kind: int,
+        start: int,
+        end: int,
+        moves: list[Move] | None = None,
+        author: str = "",
+        time: int = 0,
+        message: str = "",
+        head: str = "",
+        entries: bytes = b"",
+    ) -> None:
         self.kind = kind
         self.start = start
         self.end = end
-        self.objects: list[tuple[ObjectId, int, int]] = []
-        self.moves: list[Move] = []
-        self.author = ""
-        self.time = 0
-        self.message = ""
-        self.head = ""
-        self.closes: list[tuple[int, int]] = []
+        self.moves: list[Move] = [] if moves is None else moves
+        self.author = author
+        self.time = time
+        self.message = message
+        self.head = head
+        self.closes: Sequence[tuple[int, int]] = ()
         self.line = b""
         self.voided = False
+        self.entries = entries
+        self._objects: list[tuple[ObjectId, int, int]] | None = None
+
+    @property
+    def objects(self) -> list[tuple[ObjectId, int, int]]:
+        """(id, offset in the journal, size) of each object; worked out when it is first asked for."""
+        if self._objects is None:
+            self._objects = []
+            offset = self.start + HEADER_BYTES + COUNT.size + len(self.entries)
+            for oid, size in _ENTRY.iter_unpack(self.entries):
+                self._objects.append((ObjectId(oid), offset, size))
+                offset += size
+        return self._objects
 
     def place(self, start: int, size: int, objects: Sequence[tuple[ObjectId, bytes]]) -> None:
         """Note where the frame stands that has just been written, and where its objects are."""
         self.start = start
         self.end = start + size
-        offset = start + HEADER_BYTES + _COUNT.size + _ENTRY.size * len(objects)
+        offset = start + HEADER_BYTES + COUNT.size + ENTRY_BYTES * len(objects)
         if objects:
             oids, contents = zip(*objects, strict=True)
             sizes = list(map(len, contents))
@@ -117,7 +142,7 @@ class Frame:
             for size in sizes:
                 offsets.append(offset)
                 offset += size
-            self.objects = list(zip(oids, offsets, sizes, strict=True))
+            self._objects = list(zip(oids, offsets, sizes, strict=True))
 
     def says_as(self, other: Frame) -> bool:
         """Tell whether another frame, which may stand elsewhere, says the same."""
@@ -132,13 +157,7 @@ class Frame:
         cls, moves: list[Move], *, author: str, time: int, message: str, head: str
     ) -> Frame:
         """Return a transaction that has no place in a journal yet."""
-        frame = cls(TRANSACTION, 0, 0)
-        frame.moves = moves
-        frame.author = author
-        frame.time = time
-        frame.message = message
-        frame.head = head
-        return frame
+        return cls(TRANSACTION, 0, 0, moves, author, time, message, head)
 
 
 def encode_transaction(
@@ -200,14 +219,14 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
         head = buffer[start - base : start - base + HEADER_BYTES]
         if len(head) < HEADER_BYTES:
             return
-        length, kind, check = _HEADER.unpack(head)
+        length, kind, check = HEADER.unpack(head)
         end = start + HEADER_BYTES + length
         if length > MAXIMUM_FRAME_BYTES or end > size:
             return
         if end - base > len(buffer):
             base, buffer = start, read(start, min(max(end - start, ahead), size - start))
         payload = memoryview(buffer)[start - base + HEADER_BYTES : end - base]
-        if len(payload) < length or crc32(payload, crc32(head[:8], _SEED)) != check:
+        if len(payload) < length or crc32(payload, crc32(head[:8], SEED)) != check:
             return
         frame = Frame(kind, start, end)
         try:
@@ -218,8 +237,13 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
         start = end
 
 
+def length_in(head: bytes) -> int:
+    """Return how long the payload is that follows a frame's head."""
+    return int.from_bytes(head[:4], "little")
+
+
 def _frame(kind: int, objects: Sequence[tuple[ObjectId, bytes]], section: dict[str, Any]) -> bytes:
-    pieces = [_COUNT.pack(len(objects))]
+    pieces = [COUNT.pack(len(objects))]
     if objects:
         oids, contents = zip(*objects, strict=True)
         pieces += map(_ENTRY.pack, oids, map(len, contents))
@@ -229,24 +253,20 @@ def _frame(kind: int, objects: Sequence[tuple[ObjectId, bytes]], section: dict[s
     if len(payload) > MAXIMUM_FRAME_BYTES:
         raise InvalidInputError(f"{len(payload)} bytes are too many for one transaction")
     head = _CHECKED.pack(len(payload), kind)
-    return head + _COUNT.pack(crc32(payload, crc32(head, _SEED))) + payload
+    return head + COUNT.pack(crc32(payload, crc32(head, SEED))) + payload
 
 
 def _parse(frame: Frame, payload: memoryview) -> None:
     if frame.kind not in KNOWN_LASTING:
         return
-    if len(payload) < _COUNT.size:
+    if len(payload) < COUNT.size:
         raise CorruptJournalError("a frame has no object count")
-    (count,) = _COUNT.unpack_from(payload)
-    place = _COUNT.size + _ENTRY.size * count
+    (count,) = COUNT.unpack_from(payload)
+    place = COUNT.size + ENTRY_BYTES * count
     if place > len(payload):
         raise CorruptJournalError("a frame counts more objects than it has room for")
-    offset = frame.start + HEADER_BYTES + place
-    for index in range(count):
-        oid, size = _ENTRY.unpack_from(payload, _COUNT.size + _ENTRY.size * index)
-        frame.objects.append((ObjectId(oid), offset, size))
-        offset += size
-    section_start = offset - frame.start - HEADER_BYTES
+    frame.entries = bytes(payload[COUNT.size : place])
+    section_start = place + sum(size for _, size in _ENTRY.iter_unpack(frame.entries))
     if section_start > len(payload):
         raise CorruptJournalError("a frame's objects are longer than it is")
     try:

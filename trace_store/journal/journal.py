@@ -208,8 +208,9 @@ class Journal(JournalMaker):
             return False
         if self._disk.exists(self._successor(live)):
             return False
-        while not live.ends_here(self._disk):
-            if not self._scan(live) or live.closed:
+        if not live.ends_here(self._disk):
+            self._scan(live)
+            if not live.at_end:
                 return False
         return live.room >= live.end or live.is_free_behind(self._disk)
 

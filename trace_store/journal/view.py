@@ -101,7 +101,7 @@ class JournalView:
         """
         self._check_open()
         for file in (*self.files, *self.lost):
-            place = file.objects.get(oid)
+            place = file.place(oid)
             if place is not None:
                 return self._disk.read_at(file.fd, *place)
         return None

@@ -212,7 +212,7 @@ class _Sealing:
         objects = self._objects
         with self._store.mutex:
             objects.packs.refresh()
-        fresh = [(oid, file, *place) for file in files for oid, place in file.objects.items()]
+        fresh = [(oid, file, *place) for file in files for oid, place in file.places().items()]
         fresh = [entry for entry in fresh if not self._is_packed(entry[0])]
         if not fresh:
             return [], []

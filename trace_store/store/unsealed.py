@@ -45,7 +45,7 @@ def unsealed_of(journal: Journal) -> Unsealed:
     return Unsealed(
         transactions=len(frames),
         objects=sum(len(file.objects) for file in journal.files),
-        size=sum(size for file in journal.files for _, size in file.objects.values()),
+        size=sum(size for file in journal.files for _, size in file.places().values()),
         refs=tuple(sorted(journal.fold.refs)),
         since=min((frame.time for frame in frames), default=None),
     )
