@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from trace_cli import failures
+from trace_cli import advice, failures
 from trace_store import errors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,7 +101,7 @@ def test_every_group_of_errors_has_its_exit_code(writer: ModuleType) -> None:
     found = {error: writer.exit_code_of(error) for _, error in writer.error_classes()}
     bugs = {error for error, code in found.items() if code == failures.EXIT_BUG}
     assert bugs == {errors.TraceError}
-    assert set(failures.HINTS) <= set(writer.error_codes())
+    assert set(advice.HINTS) <= set(writer.error_codes())
 
 
 def test_errors_travel_between_processes() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from trace_cli import app, commands, failures
+from trace_cli import advice, app, commands
 from trace_store import errors
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -37,7 +37,7 @@ def error_codes() -> list[str]:
 
 def exit_code_of(error: type[errors.TraceError]) -> int:
     """Return the exit code that a command ends with on an error of this class."""
-    return failures.exit_code(error(""))
+    return advice.exit_code(error(""))
 
 
 def errors_page() -> str:
@@ -51,9 +51,9 @@ def errors_page() -> str:
         "|---:|---|",
     ]
     meanings: dict[int, list[str]] = {}
-    for _, code, meaning in failures.EXIT_CODES:
+    for _, code, meaning in advice.EXIT_CODES:
         meanings.setdefault(code, []).append(meaning)
-    for code, meaning in failures.OTHER_EXIT_CODES:
+    for code, meaning in advice.OTHER_EXIT_CODES:
         meanings.setdefault(code, []).append(meaning)
     lines += [f"| {code} | {'; '.join(meanings[code])} |" for code in sorted(meanings)]
     lines += [
@@ -71,7 +71,7 @@ def errors_page() -> str:
             base.__name__ for base in error.__bases__ if not issubclass(base, errors.TraceError)
         ]
         also = f" ({', '.join(bases)})" if bases and depth else ""
-        hint = failures.HINTS.get(error.code, "")
+        hint = advice.HINTS.get(error.code, "")
         indent = "· " * depth
         lines.append(
             f"| {indent}`{error.__name__}`{also} | `{error.code}` | {exit_code_of(error)} | {hint} |"

@@ -7,7 +7,7 @@ nothing here is synced, and losing a file costs time and nothing else.
 
 from __future__ import annotations
 
-from trace_store.errors import StorageError
+from trace_store import errors
 from trace_store.files import APPEND, Disk, replace_file, write_all
 
 HEADER_BYTES = 64
@@ -28,7 +28,7 @@ class OpenColumn:
         # The interpreter may be going down, and what was only read has nothing to lose.
         try:
             self._disk.close(self._fd)
-        except (StorageError, AttributeError, TypeError):
+        except (errors.StorageError, AttributeError, TypeError):
             return
 
     def size(self) -> int:
@@ -45,7 +45,7 @@ class OpenColumn:
         disk = self._disk
         try:
             fd = disk.open(self._path, APPEND)
-        except StorageError:
+        except errors.StorageError:
             return False
         if fd is None:
             return False
@@ -56,7 +56,7 @@ class OpenColumn:
                 return False
             write_all(disk, fd, data)
             return True
-        except StorageError:
+        except errors.StorageError:
             return False  # a full disk costs the index, never the answer
         finally:
             disk.close(fd)  # which releases the lock
@@ -86,7 +86,7 @@ class DiskColumn:
         try:
             replace_file(self._disk, self._path, data, durable=False)
             opened = self.current()
-        except StorageError:
+        except errors.StorageError:
             opened = None  # read-only or full: an answer is still owed
         return opened if opened is not None else MemoryBytes(data)
 

@@ -14,12 +14,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.errors import (
-    FormatError,
-    InvalidInputError,
-    RepositoryNotFoundError,
-    UnsupportedFormatError,
-)
+from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.layout import FORMAT_VERSION, KNOWN_REQUIREMENTS, Layout
 
@@ -65,12 +60,12 @@ class Config:
         """
         data = read_file(disk, path, limit=MAXIMUM_BYTES)
         if data is None:
-            raise RepositoryNotFoundError("there is no repository here", path=path)
+            raise errors.RepositoryNotFoundError("there is no repository here", path=path)
         try:
             # A conversion of line ends by git changes nothing in the values.
             return cls(disk, path, data.decode().replace("\r\n", "\n"))
         except UnicodeDecodeError as error:
-            raise FormatError("the configuration is not UTF-8", path=path) from error
+            raise errors.FormatError("the configuration is not UTF-8", path=path) from error
 
     @property
     def store_id(self) -> str:
@@ -112,7 +107,7 @@ class Config:
         check = KNOWN_KEYS.get(key)
         if key in _FIXED or check is None:
             known = ", ".join(sorted(KNOWN_KEYS))
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"not a setting that can be changed: {key!r} (known: {known})", key=key
             )
         checked = None if value is None else check(value)
@@ -121,7 +116,9 @@ class Config:
         )
         values = parse(text, self._path)
         if values.get(key) != checked:
-            raise FormatError(f"cannot change {key!r} in this configuration", path=self._path)
+            raise errors.FormatError(
+                f"cannot change {key!r} in this configuration", path=self._path
+            )
         if self._disk is not None:
             scratch = Layout(os.path.dirname(self._path)).tmp_dir
             replace_file(self._disk, self._path, text.encode(), scratch=scratch)
@@ -130,19 +127,21 @@ class Config:
     def _check(self) -> None:
         version = self._values.get("format")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise FormatError("the configuration names no format version", path=self._path)
+            raise errors.FormatError("the configuration names no format version", path=self._path)
         if version > FORMAT_VERSION:
-            raise UnsupportedFormatError(
+            raise errors.UnsupportedFormatError(
                 f"format {version} is newer than format {FORMAT_VERSION}, the newest known here",
                 path=self._path,
                 required=(f"format {version}",),
             )
         requires = self._values.get("requires", [])
         if not isinstance(requires, list):
-            raise FormatError("`requires` in the configuration is not a list", path=self._path)
+            raise errors.FormatError(
+                "`requires` in the configuration is not a list", path=self._path
+            )
         unknown = tuple(name for name in requires if name not in KNOWN_REQUIREMENTS)
         if unknown:
-            raise UnsupportedFormatError(
+            raise errors.UnsupportedFormatError(
                 f"the repository requires features unknown here: {', '.join(unknown)}",
                 path=self._path,
                 required=unknown,
@@ -204,7 +203,7 @@ def _parse_toml(text: str, path: str) -> dict[str, Value]:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise FormatError(f"the configuration is not TOML: {error}", path=path) from error
+        raise errors.FormatError(f"the configuration is not TOML: {error}", path=path) from error
     values: dict[str, Value] = {}
     _flatten(table, "", values)
     return values
@@ -247,7 +246,7 @@ def _format(value: Value) -> str:
 def _check_branch(value: object) -> Value:
     text = _check_text(value)
     if not _is_branch(text):
-        raise InvalidInputError(f"not a branch name: {text[:100]!r}", value=text)
+        raise errors.InvalidInputError(f"not a branch name: {text[:100]!r}", value=text)
     return text
 
 
@@ -260,7 +259,7 @@ def _is_branch(text: str) -> bool:
 
 def _check_text(value: object) -> str:
     if not isinstance(value, str) or not value or len(value) > 200 or not value.isprintable():
-        raise InvalidInputError("a setting is one line of text", value=value)
+        raise errors.InvalidInputError("a setting is one line of text", value=value)
     return value
 
 
@@ -278,7 +277,7 @@ def _check_budget(value: object) -> Value:
             tokens, rest = divmod(int(digits) * factor, scale)
             if tokens > 0 and not rest:
                 return tokens
-    raise InvalidInputError(f"not a number of tokens: {value!r}", value=value)
+    raise errors.InvalidInputError(f"not a number of tokens: {value!r}", value=value)
 
 
 KNOWN_KEYS: Mapping[str, Callable[[object], Value]] = {

@@ -11,8 +11,7 @@ import errno
 import os
 import stat
 
-from trace_store import system_calls
-from trace_store.errors import StorageError
+from trace_store import errors, system_calls
 from trace_store.ident import SystemClock
 from trace_store.system_calls import COMMON_FLAGS
 
@@ -59,7 +58,7 @@ class Disk:
             raise _failure(error, path) from error
         if mode != CREATE and not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise StorageError("not a regular file", path=path)
+            raise errors.StorageError("not a regular file", path=path)
         return fd
 
     def close(self, fd: int) -> None:
@@ -179,7 +178,7 @@ class Disk:
             except OSError as error:
                 raise _failure(error, path) from error
         elif not stat.S_ISDIR(found.st_mode):
-            raise StorageError("not a directory", path=path)
+            raise errors.StorageError("not a directory", path=path)
 
     def rename(self, source: str, target: str) -> None:
         """Give a file its name, replacing what has it."""
@@ -245,7 +244,9 @@ def read_file(disk: Disk, path: str, *, limit: int = MAXIMUM_READ_BYTES) -> byte
     try:
         size = disk.size(fd)
         if size > limit:
-            raise StorageError(f"file of {size} bytes is over the limit of {limit}", path=path)
+            raise errors.StorageError(
+                f"file of {size} bytes is over the limit of {limit}", path=path
+            )
         return disk.read_at(fd, 0, size)
     finally:
         disk.close(fd)
@@ -309,7 +310,7 @@ def replace_file(
     create_file(disk, temporary, data, durable=durable)
     try:
         disk.rename(temporary, path)
-    except StorageError:
+    except errors.StorageError:
         disk.remove(temporary)
         raise
     if durable:
@@ -329,7 +330,7 @@ def _traits(found: os.stat_result) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev
 
 
-def _failure(error: OSError, path: str) -> StorageError:
-    return StorageError(
+def _failure(error: OSError, path: str) -> errors.StorageError:
+    return errors.StorageError(
         f"{error.strerror or error}{f': {path}' if path else ''}", path=path, errno=error.errno
     )

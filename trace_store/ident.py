@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from trace_store.errors import InvalidInputError
+from trace_store import errors
 
 MAXIMUM_AUTHOR_BYTES = 1024
 
@@ -83,11 +83,11 @@ def check_author(author: str) -> str:
     try:
         size = len(author.encode())
     except UnicodeEncodeError:
-        raise InvalidInputError("the author is not valid UTF-8", author=author) from None
+        raise errors.InvalidInputError("the author is not valid UTF-8", author=author) from None
     if not author.strip() or size > MAXIMUM_AUTHOR_BYTES:
-        raise InvalidInputError("the author is empty or too long", author=author)
+        raise errors.InvalidInputError("the author is empty or too long", author=author)
     if any(ord(c) < 32 or ord(c) == 127 for c in author):
-        raise InvalidInputError("the author holds control characters", author=author)
+        raise errors.InvalidInputError("the author holds control characters", author=author)
     return author
 
 
@@ -116,7 +116,7 @@ def parse_time(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise InvalidInputError(f"not a time: {text[:80]!r}", text=text) from None
+        raise errors.InvalidInputError(f"not a time: {text[:80]!r}", text=text) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -6,7 +6,7 @@ https://github.com/BLAKE3-team/BLAKE3-specs; the 32-byte default output is used 
 
 from __future__ import annotations
 
-from trace_store.errors import InvalidInputError
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ObjectId(bytes):
             InvalidInputError: the text is anything else.
         """
         if not is_full_id(text):
-            raise InvalidInputError(f"not an object id: {text[:80]!r}", text=text)
+            raise errors.InvalidInputError(f"not an object id: {text[:80]!r}", text=text)
         return cls(bytes.fromhex(text))
 
     def __str__(self) -> str:

@@ -15,15 +15,7 @@ over ids of sessions.
 
 from __future__ import annotations
 
-from trace_store import commit_table, objects
-from trace_store.errors import (
-    AmbiguousRevisionError,
-    ErrorCode,
-    InvalidInputError,
-    MessageNotFoundError,
-    RevisionNotFoundError,
-    UnbornBranchError,
-)
+from trace_store import commit_table, errors, objects
 from trace_store.ident import format_time, parse_time
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
 from trace_store.oid import HEX_CHARACTERS, ObjectId, is_full_id, is_prefix
@@ -138,16 +130,16 @@ def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
     """
     revision, dot, digits = text.rpartition(".")
     if not dot or not digits.isascii() or not digits.isdigit():
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"not the address of a message: {text[:80]!r}",
-            code=ErrorCode.INVALID_ADDRESS,
+            code=errors.ErrorCode.INVALID_ADDRESS,
             text=text,
         )
     commit = resolve_commit(store, revision)
     number = int(digits)
     count = created_by(objects.read_commit(commit, store.objects.read))
     if number >= count:
-        raise MessageNotFoundError(
+        raise errors.MessageNotFoundError(
             f"commit {commit.short()} creates {count} message{'' if count == 1 else 's'}, "
             f"none numbered {number}",
             address=(commit, number),
@@ -198,7 +190,7 @@ def branch_of(store: Store, name: str) -> str | None:
     if len(found) > 1:
         candidates = [full.removeprefix(HEADS) for full in found]
         verb = "are called" if called else "begin with"
-        raise AmbiguousRevisionError(
+        raise errors.AmbiguousRevisionError(
             f"several sessions {verb} {name[:80]}", revision=name, candidates=candidates
         )
     return found[0] if found else None
@@ -217,7 +209,7 @@ def parse_moment(text: str, store: Store) -> int | None:
         return None if unit is None else now - int(words[0]) * unit
     try:
         return parse_time(text)
-    except InvalidInputError:
+    except errors.InvalidInputError:
         return None
 
 
@@ -243,7 +235,7 @@ def _whole(store: Store, text: str) -> ObjectId | None:
 def _split(text: str) -> tuple[str, list[str]]:
     """Return the base and the suffixes `~n`, `^n`, `@{…}` of a revision."""
     if not text or any(ord(c) < 33 and c != " " for c in text) or ".." in text:
-        raise InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
+        raise errors.InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
     base, rest, at = text, "", 0
     while at < len(text):
         if text[at] in "~^" or text.startswith("@{", at):
@@ -259,7 +251,7 @@ def _split(text: str) -> tuple[str, list[str]]:
             while end < len(rest) and rest[end].isascii() and rest[end].isdigit():
                 end += 1
         if end <= 0 or rest[0] not in "~^@" or (rest[0] == "@" and not rest.startswith("@{")):
-            raise InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
+            raise errors.InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
         suffixes.append(rest[:end])
         rest = rest[end:]
     return base, suffixes
@@ -275,7 +267,9 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
         oid = store.refs.head().oid
         if oid is None:
             branches = tuple(name for name, _ in store.refs.iterate("refs/heads/"))
-            raise UnbornBranchError(f"{base} has no commit yet", revision=text, branches=branches)
+            raise errors.UnbornBranchError(
+                f"{base} has no commit yet", revision=text, branches=branches
+            )
         return oid
     ref = branch_of(store, base) if base else None
     if ref is not None and not (len(base) == HEX_CHARACTERS and is_prefix(base)):
@@ -284,7 +278,7 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
             return oid
     if is_prefix(base):
         return _id(store, base)
-    raise RevisionNotFoundError(f"no revision {text[:120]!r}", revision=text)
+    raise errors.RevisionNotFoundError(f"no revision {text[:120]!r}", revision=text)
 
 
 def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
@@ -293,9 +287,9 @@ def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
         kinds = [(oid, kind_of(store.objects.read(oid))) for oid in found]
         found = [oid for oid, kind in kinds if kind in (COMMIT, TAG)] or found
     if not found:
-        raise RevisionNotFoundError(f"no object begins with {prefix}", revision=prefix)
+        raise errors.RevisionNotFoundError(f"no object begins with {prefix}", revision=prefix)
     if len(found) > 1:
-        raise AmbiguousRevisionError(
+        raise errors.AmbiguousRevisionError(
             f"several objects begin with {prefix}", revision=prefix, candidates=found
         )
     return found[0]
@@ -310,7 +304,7 @@ def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
         if not base:
             name = "HEAD"
         else:
-            raise RevisionNotFoundError(f"no ref {base!r} to look back on", revision=text)
+            raise errors.RevisionNotFoundError(f"no ref {base!r} to look back on", revision=text)
     entries = store.refs.reflog(name)
     if inner.isascii() and inner.isdigit():
         values = [entry.new for entry in entries]
@@ -321,20 +315,20 @@ def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
         number = int(inner)
         found = values[number] if number < len(values) else None
         if found is None and number < len(values):
-            raise RevisionNotFoundError(f"{name} did not exist at {text}", revision=text)
+            raise errors.RevisionNotFoundError(f"{name} did not exist at {text}", revision=text)
         if found is None:
-            raise RevisionNotFoundError(
+            raise errors.RevisionNotFoundError(
                 f"the log of {name} has only {len(entries)} entries", revision=text
             )
         return ObjectId(found)
     moment = parse_moment(inner, store)
     if moment is None:
-        raise InvalidInputError(f"not a number or a time: {inner[:80]!r}", text=text)
+        raise errors.InvalidInputError(f"not a number or a time: {inner[:80]!r}", text=text)
     for entry in entries:
         if entry.time <= moment and entry.new is not None:
             return ObjectId(entry.new)
     since = f"goes back to {format_time(entries[-1].time)}" if entries else "is empty"
-    raise RevisionNotFoundError(f"the log of {name} {since}", revision=text)
+    raise errors.RevisionNotFoundError(f"the log of {name} {since}", revision=text)
 
 
 def _branch_left(store: Store, number: int, text: str) -> str:
@@ -344,7 +338,7 @@ def _branch_left(store: Store, number: int, text: str) -> str:
             left += 1
             if left == number:
                 return str(entry.message.partition(_LEFT)[2].split(" to ")[0])
-    raise RevisionNotFoundError("no branch was left before", revision=text)
+    raise errors.RevisionNotFoundError("no branch was left before", revision=text)
 
 
 def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
@@ -352,9 +346,11 @@ def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
         kind = suffix[2:-1]
         if kind == "commit":
             return _peel(store, oid, text)
-        raise InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
+        raise errors.InvalidInputError(f"not a revision: {text[:80]!r}", text=text)
     if suffix.startswith("@{"):
-        raise InvalidInputError(f"only a ref has a log to look back on: {text[:80]!r}", text=text)
+        raise errors.InvalidInputError(
+            f"only a ref has a log to look back on: {text[:80]!r}", text=text
+        )
     number = int(suffix[1:]) if len(suffix) > 1 else 1
     oid = _peel(store, oid, text)
     if suffix[0] == "~":
@@ -366,7 +362,7 @@ def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
 def _parent(store: Store, oid: ObjectId, number: int, text: str) -> ObjectId:
     parents = objects.parents_of(store.objects.read(oid))
     if number > len(parents):
-        raise RevisionNotFoundError(
+        raise errors.RevisionNotFoundError(
             f"{text[:120]}: commit {oid.short()} has "
             f"{len(parents) or 'no'} parent{'' if len(parents) == 1 else 's'}",
             revision=text,
@@ -389,11 +385,11 @@ def _peel(
         oid = objects.Tag.decode(data).target
         data = store.objects.read(oid)
     article = "content" if kind_of(data) == BLOB else f"a {kind_of(data)}"
-    raise RevisionNotFoundError(f"{text[:120]} is {article}, not a commit", revision=text)
+    raise errors.RevisionNotFoundError(f"{text[:120]} is {article}, not a commit", revision=text)
 
 
 def _exists(store: Store, full: str) -> bool:
     try:
         return store.refs.read(full) is not None
-    except InvalidInputError:
+    except errors.InvalidInputError:
         return False

@@ -19,9 +19,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
+from trace_cli.advice import GIT_COMMANDS
 from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, arguments_of
 from trace_cli.commands import BY_NAME, COMMANDS, PANELS, PLUMBING, Command
-from trace_cli.failures import EXIT_OK, EXIT_USAGE, GIT_COMMANDS, usage_error
+from trace_cli.failures import EXIT_OK, EXIT_USAGE, usage_error
 from trace_cli.ordering import InOrder, option_order
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation

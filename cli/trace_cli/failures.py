@@ -1,29 +1,16 @@
-"""What a failure means on the command line: its exit code and the hint that follows its message.
+"""How a command ends when it cannot do what it is asked for: its exit codes, and the errors of the command line.
 
-Rule: hints live here and nowhere else. Exit codes are stable; a new one is added, none is reused.
+Rule: exit codes are stable; a new one is added, none is reused. What an error means and what may be done about it is
+in `advice`, which only a command that fails loads.
 """
 
 from __future__ import annotations
 
-from trace_store.errors import (
-    AlreadyExistsError,
-    AmbiguousRevisionError,
-    BudgetError,
-    ConcurrencyError,
-    ConflictError,
-    ErrorCode,
-    FormatError,
-    InvalidInputError,
-    NotFoundError,
-    RenderError,
-    RepositoryNotFoundError,
-    StateError,
-    StorageError,
-    TraceError,
-    UnbornBranchError,
-    UnreadableInputError,
-    UnsupportedFormatError,
-)
+from trace_store import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.errors import InvalidInputError
 
 EXIT_OK = 0
 EXIT_BUG = 1
@@ -33,113 +20,11 @@ EXIT_DAMAGED = 12
 EXIT_INTERRUPTED = 130
 EXIT_OUTPUT_CLOSED = 141
 
-# The first class that an error belongs to decides, so a special case stands before its group.
-EXIT_CODES: tuple[tuple[type[TraceError], int, str], ...] = (
-    (RepositoryNotFoundError, 10, "there is no repository here"),
-    (NotFoundError, 4, "an object, ref, revision or message is not here"),
-    (AlreadyExistsError, 5, "it exists already"),
-    (InvalidInputError, EXIT_USAGE, "the call or its input is wrong"),
-    (StateError, 6, "something has to be done first"),
-    (ConflictError, 3, "a decision is needed"),
-    (ConcurrencyError, 11, "somebody else was quicker; try again"),
-    (UnsupportedFormatError, 13, "a newer Trace wrote this"),
-    (FormatError, EXIT_DAMAGED, "the repository, or what was given, is damaged"),
-    (StorageError, 14, "the disk failed or refused"),
-    (BudgetError, 15, "the context is over its budget"),
-    (
-        RenderError,
-        EXIT_INVALID,
-        "the context is not valid for the provider, or would lose something",
-    ),
-)
-
-OTHER_EXIT_CODES: tuple[tuple[int, str], ...] = (
-    (EXIT_OK, "done"),
-    (EXIT_BUG, "an unexpected error: a defect of Trace"),
-    (EXIT_INTERRUPTED, "interrupted from the keyboard"),
-    (EXIT_OUTPUT_CLOSED, "whoever read the output stopped reading"),
-)
-
-HINTS: dict[str, str] = {
-    ErrorCode.REPOSITORY_NOT_FOUND: "`trace init` makes a repository here; --dir names one elsewhere",
-    ErrorCode.OBJECT_NOT_FOUND: "`trace fsck` tells whether anything else is missing",
-    ErrorCode.REF_NOT_FOUND: "`trace for-each-ref` lists the refs that exist",
-    ErrorCode.REVISION_NOT_FOUND: "`trace for-each-ref` lists the names, `trace log` the commits",
-    ErrorCode.MESSAGE_NOT_FOUND: "`trace compile --table` shows the address of each message",
-    ErrorCode.INVALID_REF_NAME: "a name such as refs/heads/main: see `trace update-ref --help`",
-    ErrorCode.INVALID_ADDRESS: "a commit and a number, such as HEAD.0; `trace compile --table` lists them",
-    ErrorCode.INVALID_MESSAGE: "roles are system, developer, user, assistant and tool",
-    ErrorCode.DETACHED_HEAD: "`trace symbolic-ref HEAD refs/heads/NAME` goes back to a branch",
-    ErrorCode.TOO_LARGE: "several commits take what one does not",
-    ErrorCode.UNBORN_BRANCH: "`trace commit --user TEXT` or `trace import FILE` makes the first commit",
-    ErrorCode.LOCKED: "try again when the other process is done",
-    ErrorCode.REF_CHANGED: "look at the ref as it is now and try again",
-    ErrorCode.FORMAT: "`trace fsck` tells what is damaged",
-    ErrorCode.CORRUPT_OBJECT: "`trace fsck` tells what is damaged",
-    ErrorCode.CORRUPT_PACK: "`trace fsck` tells what is damaged",
-    ErrorCode.CORRUPT_JOURNAL: "`trace fsck` tells what is damaged",
-    ErrorCode.CORRUPT_INDEX: "`trace compile-index --rebuild` writes it anew",
-    ErrorCode.CORRUPT_BUNDLE: "have it sent or copied once more; nothing of it was taken",
-    ErrorCode.UNSUPPORTED_FORMAT: "install a newer version of Trace",
-    ErrorCode.RENDER: "without --strict it is repaired each time; `trace repair` does it once, on a branch beside",
-    ErrorCode.BUDGET: "without --strict it is printed all the same; `trace config budget` sets what is allowed",
-    ErrorCode.INTERNAL: "please report this, with what `TRACE_DEBUG=1` adds",
-}
-
-GIT_COMMANDS: dict[str, str] = {
-    "add": "`trace commit` records messages at once; nothing is staged",
-    "branch": "`trace for-each-ref refs/heads` lists branches, `trace update-ref refs/heads/NAME HEAD` makes one",
-    "checkout": "`trace symbolic-ref HEAD refs/heads/NAME` goes to a branch, `trace compile REVISION` needs none",
-    "diff": "`trace log A..B` lists the commits between two revisions, `trace show COMMIT` what one did",
-    "merge": "histories are not merged by a command; `trace commit --branch NAME` adds to a branch",
-    "reflog": "`trace rev-parse 'main@{1}'` says where a branch was; `trace compile 'main@{1}'` shows it",
-    "reset": "`trace update-ref HEAD REVISION` moves the branch; `trace remove ADDRESS` hides a message",
-    "revert": "`trace restore ADDRESS` undoes `trace remove`; `trace restore --version N ADDRESS` undoes `trace edit`",
-    "rm": "`trace remove ADDRESS` hides a message",
-    "switch": "`trace symbolic-ref HEAD refs/heads/NAME` goes to a branch, and begins it when it is new",
-    "tag": "`trace update-ref refs/tags/NAME REVISION` makes a tag, `trace for-each-ref refs/tags` lists them",
-}
-"""What comes closest to a command that git has and Trace has not."""
-
 
 class OutputClosedError(Exception):
     """Whoever read our output stopped; there is nobody to tell, so the command ends quietly."""
 
 
-def exit_code(error: BaseException) -> int:
-    """Return the exit code of a failure."""
-    if isinstance(error, KeyboardInterrupt):
-        return EXIT_INTERRUPTED
-    if isinstance(error, OutputClosedError):
-        return EXIT_OUTPUT_CLOSED
-    for group, code, _ in EXIT_CODES:
-        if isinstance(error, group):
-            return code
-    return EXIT_BUG
-
-
-def hint(error: TraceError) -> str:
-    """Return what one may do about a failure, in one line; "" when there is nothing to say."""
-    if isinstance(error, AmbiguousRevisionError):
-        candidates = list(error.data.get("candidates") or ())  # type: ignore[call-overload]
-        if candidates:
-            # Ids are long; names of branches are of use only whole.
-            shown = ", ".join(
-                str(each)[:16] if isinstance(each, bytes) else str(each) for each in candidates[:5]
-            )
-            more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
-            return f"it may be {shown}{more}"
-    if isinstance(error, UnreadableInputError) and error.data.get("tried"):
-        tried = ", ".join(list(error.data["tried"]))  # type: ignore[call-overload]
-        return f"tried {tried}; `--format NAME` takes it for one of them"
-    if isinstance(error, UnbornBranchError) and error.data.get("branches"):
-        first, *others = list(error.data["branches"])  # type: ignore[call-overload]
-        more = "; `trace for-each-ref refs/heads` lists all branches" if others else ""
-        return f"`trace symbolic-ref HEAD {first}` goes to a branch that has some{more}"
-    given = error.data.get("hint")
-    return given if isinstance(given, str) else HINTS.get(error.code, "")
-
-
 def usage_error(message: str, hint: str = "") -> InvalidInputError:
     """Return the error of a command that was called in a way it cannot be."""
-    return InvalidInputError(message, hint=hint)
+    return errors.InvalidInputError(message, hint=hint)

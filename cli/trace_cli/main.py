@@ -11,18 +11,10 @@ import sys
 
 from trace_cli.arguments import arguments_of, parse
 from trace_cli.commands import BY_NAME
-from trace_cli.failures import (
-    EXIT_BUG,
-    EXIT_INTERRUPTED,
-    EXIT_OUTPUT_CLOSED,
-    OutputClosedError,
-    exit_code,
-    hint,
-)
+from trace_cli.failures import EXIT_BUG, EXIT_INTERRUPTED, EXIT_OUTPUT_CLOSED, OutputClosedError
 from trace_cli.render.escape import safe
 from trace_cli.runtime import Invocation
-from trace_store import __version__
-from trace_store.errors import TraceError
+from trace_store import __version__, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,11 +35,11 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
         code = _run(words, here)
         here.flush()
         return code
-    except TraceError as error:
+    except errors.TraceError as error:
         if here.output_failed:
             _forget_output()
-        complain(here, error.message, hint(error))
-        return exit_code(error)
+        complain(here, error.message, _load("trace_cli.advice:hint")(error))
+        return int(_load("trace_cli.advice:exit_code")(error))
     except KeyboardInterrupt:
         here.note("")
         return EXIT_INTERRUPTED

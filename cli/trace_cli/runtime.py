@@ -12,8 +12,8 @@ import sys
 from errno import EAGAIN
 
 from trace_cli.failures import OutputClosedError, usage_error
+from trace_store import errors
 from trace_store.environment import Environment
-from trace_store.errors import StorageError, UnreadableInputError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Invocation:
         if isinstance(error, BrokenPipeError):
             return OutputClosedError()
         reason = "it is closed" if error is None else getattr(error, "strerror", None) or str(error)
-        return StorageError(f"cannot write to standard output: {reason}")
+        return errors.StorageError(f"cannot write to standard output: {reason}")
 
     @property
     def stdin(self) -> BinaryIO:
@@ -167,7 +167,7 @@ class Invocation:
         """
         if self._input is None:
             if sys.stdin is None:
-                raise UnreadableInputError("standard input is closed", path="-")
+                raise errors.UnreadableInputError("standard input is closed", path="-")
             self._input = sys.stdin.buffer
         return self._input
 
@@ -209,7 +209,7 @@ class Invocation:
             try:
                 text = line.decode("utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
-                raise UnreadableInputError(
+                raise errors.UnreadableInputError(
                     f"line {number} of standard input is not UTF-8", line=number
                 ) from error
             if text:
@@ -230,11 +230,11 @@ class Invocation:
                 with open(path, "rb") as file:
                     data = file.read(MAXIMUM_INPUT_BYTES + 1)
         except OSError as error:
-            raise UnreadableInputError(
+            raise errors.UnreadableInputError(
                 f"cannot read {name}: {error.strerror}", path=path
             ) from error
         if len(data) > MAXIMUM_INPUT_BYTES:
-            raise UnreadableInputError(f"{name} holds more than 1 GiB", path=path)
+            raise errors.UnreadableInputError(f"{name} holds more than 1 GiB", path=path)
         return data
 
 

@@ -13,7 +13,7 @@ import pytest
 import trace_store
 from tests.support.command_line import Trace
 from trace_cli import main as entry
-from trace_cli.failures import EXIT_CODES, HINTS, OTHER_EXIT_CODES, exit_code, hint
+from trace_cli.advice import EXIT_CODES, HINTS, OTHER_EXIT_CODES, exit_code, hint
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import errors

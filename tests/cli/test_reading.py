@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.test_bad_input import refused
 from tests.support.command_line import Outcome, Trace
-from trace_cli.failures import GIT_COMMANDS
+from trace_cli.advice import GIT_COMMANDS
 from trace_cli.render import tables
 
 Run = Callable[..., Outcome]

@@ -6,9 +6,8 @@ table, or where the history is not whole, the objects are walked.
 
 from __future__ import annotations
 
-from trace_store import graph
+from trace_store import errors, graph
 from trace_store.commit_table import walking
-from trace_store.errors import CorruptIndexError
 from trace_store.objects.commit import parents_of
 from trace_store.oid import ObjectId
 
@@ -99,7 +98,7 @@ class Commits:
                         given += 1
                         yield oid
                 return
-            except CorruptIndexError:
+            except errors.CorruptIndexError:
                 self.distrust()
         for number, oid in enumerate(self.walked(starts, hidden, first_parent=first_parent)):
             if number == limit:
@@ -147,7 +146,7 @@ class Commits:
             rows, (one, other) = found
             try:
                 return walking.is_ancestor(rows, one, other)
-            except CorruptIndexError:
+            except errors.CorruptIndexError:
                 self.distrust()
         return graph.is_ancestor(candidate, descendant, self.parents)
 
@@ -158,7 +157,7 @@ class Commits:
             rows, (first, second) = found
             try:
                 return sorted(map(rows.oid, walking.merge_bases(rows, first, second)))
-            except CorruptIndexError:
+            except errors.CorruptIndexError:
                 self.distrust()
         return graph.merge_bases(one, other, self.parents)
 
@@ -174,7 +173,7 @@ class Commits:
             try:
                 number, left = walking.ancestor(rows, number, generations)
                 return rows.oid(number), left
-            except CorruptIndexError:
+            except errors.CorruptIndexError:
                 self.distrust()
         while generations:
             above = self.parents(oid)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import struct
 from zlib import crc32
 
-from trace_store.errors import CorruptIndexError
+from trace_store import errors
 from trace_store.objects.operations import OPERATIONS, message_count
 from trace_store.oid import digest
 
@@ -107,12 +107,12 @@ def decode_header(data: bytes, store: bytes, magic: bytes = MAGIC, size: int = R
         CorruptIndexError: it is damaged, of another version, or of another store.
     """
     if len(data) != HEADER_BYTES or not is_sound(data):
-        raise CorruptIndexError("the header of the commit table is damaged")
+        raise errors.CorruptIndexError("the header of the commit table is damaged")
     named, version, rows, owner, generation, _ = _HEADER.unpack(data[:-CHECK_BYTES])
     if (named, version, rows) != (magic, VERSION, size):
-        raise CorruptIndexError(f"a commit table of version {version}, not {VERSION}")
+        raise errors.CorruptIndexError(f"a commit table of version {version}, not {VERSION}")
     if owner != store:
-        raise CorruptIndexError("the commit table belongs to another repository")
+        raise errors.CorruptIndexError("the commit table belongs to another repository")
     return bytes(generation)
 
 

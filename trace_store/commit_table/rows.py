@@ -6,6 +6,7 @@ was read stays true. A parent has a smaller number than its child.
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.commit_table.records import (
     FLAGS_AT,
     HEADER_BYTES,
@@ -18,7 +19,6 @@ from trace_store.commit_table.records import (
     ROW_BYTES,
     is_sound,
 )
-from trace_store.errors import CorruptIndexError
 from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ class CommitRows:
             or not is_sound(data)
             or int.from_bytes(number, "little") != first
         ):
-            raise CorruptIndexError("rows of the commit table are damaged")
+            raise errors.CorruptIndexError("rows of the commit table are damaged")
         return data
 
     def chunk(self, number: int) -> bytes:
@@ -131,7 +131,7 @@ class CommitRows:
             self.chunk(number // CHUNK_ROWS)[at : at + ROW_BYTES][_RUN], "little"
         )
         if found > number:
-            raise CorruptIndexError("a run of the commit table begins after its end")
+            raise errors.CorruptIndexError("a run of the commit table begins after its end")
         return found
 
     def parents(self, number: int) -> list[int]:
@@ -146,7 +146,7 @@ class CommitRows:
             if data[at + FLAGS_AT] & MANY:
                 found += self._further(number + 1)
         if found and max(found) >= number:
-            raise CorruptIndexError("a row of the commit table comes before its parent's")
+            raise errors.CorruptIndexError("a row of the commit table comes before its parent's")
         return found
 
     def recent(self, oid: bytes) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from trace_store import errors
 from trace_store.columns import DiskColumn
 from trace_store.commit_table.records import (
     GENERATION_BYTES,
@@ -22,7 +23,6 @@ from trace_store.commit_table.records import (
     tag_of,
 )
 from trace_store.commit_table.rows import CommitRows
-from trace_store.errors import CorruptIndexError, FormatError, NotFoundError, StorageError
 from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
@@ -71,7 +71,7 @@ class CommitTable:
                 rows.row(rows.count - 1)
             self._loaded = known, rows
             return rows
-        except (CorruptIndexError, StorageError):
+        except (errors.CorruptIndexError, errors.StorageError):
             return None
 
     def is_recent(self, oid: bytes) -> bool:
@@ -79,7 +79,7 @@ class CommitTable:
         rows = self.load()
         try:
             return rows is not None and rows.recent(oid) is not None
-        except CorruptIndexError:
+        except errors.CorruptIndexError:
             return False  # whoever needs the rows finds it damaged, too
 
     def discard(self) -> None:
@@ -87,7 +87,7 @@ class CommitTable:
         self._loaded = None
         try:
             self._disk.remove(self._path)
-        except StorageError:
+        except errors.StorageError:
             return  # a read-only repository: it will be found damaged again
 
     def reaching(
@@ -109,7 +109,7 @@ class CommitTable:
         rows = self.load()
         try:
             return self._reaching(starts, rows, limit)
-        except CorruptIndexError:
+        except errors.CorruptIndexError:
             self.discard()
             return None
 
@@ -206,7 +206,7 @@ class _Missing:
             if found is None:
                 found = known(oid)
             if found is None:
-                raise CorruptIndexError("the commit table lost a row")
+                raise errors.CorruptIndexError("the commit table lost a row")
             return found
 
         for oid in self._order:
@@ -223,7 +223,7 @@ class _Missing:
     def _read(self, oid: bytes) -> bool:
         try:
             commit = read_commit(oid, self._objects.read)
-        except (NotFoundError, FormatError):
+        except (errors.NotFoundError, errors.FormatError):
             self.broken = True
             return False
         self._facts[oid] = (commit.parents, facts_of(commit))

@@ -11,11 +11,10 @@ leave a marker record, so that the index knows how far it reaches.
 
 from __future__ import annotations
 
-from trace_store import context
+from trace_store import context, errors
 from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
 from trace_store.context.index_records import Header, MessageRecord
-from trace_store.errors import CorruptIndexError
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -122,7 +121,7 @@ class IndexView:
         while left > 0:
             count = min(_BATCH, self.records - number, left)
             if not count:
-                raise CorruptIndexError("the index ends before its context does")
+                raise errors.CorruptIndexError("the index ends before its context does")
             block = self.opened.read(form.HEADER_BYTES + number * size, count * size)
             places = form.message_places(block)
             left -= len(places)
@@ -218,7 +217,7 @@ class CompileIndex:
                 if last.flags & form.END:
                     return IndexView(opened, records, last, header.base, header.generation)
                 records -= 1  # a writer was cut off within a commit
-        except CorruptIndexError:
+        except errors.CorruptIndexError:
             pass
         return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from trace_store import context
+from trace_store import context, errors
 from trace_store import revision as revisions
 from trace_store.columns import DiskColumn, MemoryColumn
 from trace_store.context import tokens
@@ -18,7 +18,6 @@ from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.token_column import TokenColumn
 from trace_store.context.tokens.counting import TokenCounting
 from trace_store.context.wording import created_messages, ghost_text
-from trace_store.errors import CorruptIndexError
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
 from trace_store.oid import ObjectId
@@ -129,7 +128,7 @@ class ContextCompiler:
         try:
             pairs = zip_longest(ours.shown(), theirs.shown())
             difference = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
-        except CorruptIndexError:
+        except errors.CorruptIndexError:
             difference = 0
         cached = self._context(ours, index, cold=False)
         cold = self._context(theirs, "", cold=True)

@@ -5,12 +5,12 @@ Rule: the context comes from `compiler.py`; a strategy only chooses other messag
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.plain import PlainContext
 from trace_store.context.wording import one_line
-from trace_store.errors import InvalidInputError, NotFoundError
 from trace_store.objects.message import Message
 from trace_store.objects.operations import USAGE
 from trace_store.oid import ObjectId
@@ -51,7 +51,9 @@ def compile(
         RevisionNotFoundError: there is no such commit.
     """
     if strategy not in STRATEGIES:
-        raise InvalidInputError(f"unknown strategy {strategy!r}: one of {', '.join(STRATEGIES)}")
+        raise errors.InvalidInputError(
+            f"unknown strategy {strategy!r}: one of {', '.join(STRATEGIES)}"
+        )
     where: str | ObjectId = _commit_at(contexts, revision, at) if at else revision
     context = contexts.compile(where, model=model, reasoning=reasoning)
     if strategy == "messages":
@@ -64,14 +66,14 @@ def compile(
 def _commit_at(contexts: ContextCompiler, revision: str | ObjectId, at: str) -> ObjectId:
     try:
         return revisions.resolve_commit(contexts.store, at)
-    except (NotFoundError, InvalidInputError) as not_a_revision:
+    except (errors.NotFoundError, errors.InvalidInputError) as not_a_revision:
         moment = revisions.parse_moment(at, contexts.store)
         if moment is None:
             raise not_a_revision
     start = revisions.resolve_commit(contexts.store, revision)
     found = revisions.newest_not_after(contexts.store, start, moment)
     if found is None:
-        raise NotFoundError(f"{revision} has no commit as old as {at}")
+        raise errors.NotFoundError(f"{revision} has no commit as old as {at}")
     return found
 
 

@@ -10,6 +10,7 @@ messages alone; an operation that names another, or looks back at earlier wordin
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.context import index_records as form
 from trace_store.context.folding import Entry
 from trace_store.context.index_building import (
@@ -20,7 +21,6 @@ from trace_store.context.index_building import (
 )
 from trace_store.context.index_records import START, MessageRecord
 from trace_store.context.wording import created_messages, seen_of, seen_of_ghost, wording_of
-from trace_store.errors import UnsupportedFormatError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.moulds import Mould, Moulds
@@ -62,7 +62,7 @@ def derive(
         change = _Change(data, oid, commit)
         change.apply()
         return change.build(read_many, moulds)
-    except (_UnknownError, UnsupportedFormatError, IndexError):
+    except (_UnknownError, errors.UnsupportedFormatError, IndexError):
         return None  # the last, when records name messages that there are not
 
 
@@ -70,7 +70,7 @@ def applies(data: bytes, commit: Commit) -> bool:
     """Tell whether a commit that is being made names visible messages only, and so can be applied; else ask a fold."""
     try:
         _Change(data, ops.HERE, commit).apply()
-    except (_UnknownError, UnsupportedFormatError):
+    except (_UnknownError, errors.UnsupportedFormatError):
         return False
     return True
 

@@ -6,12 +6,7 @@ stays at its place, so that it can be shown again. An operation may name any ent
 
 from __future__ import annotations
 
-from trace_store.errors import (
-    CorruptObjectError,
-    InvalidOperationError,
-    MessageNotFoundError,
-    UnsupportedFormatError,
-)
+from trace_store import errors
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import ObjectId
@@ -144,7 +139,7 @@ class Fold:
         try:
             return self._by_address[address]
         except KeyError:
-            raise MessageNotFoundError(
+            raise errors.MessageNotFoundError(
                 f"this context has no message {_show(address)}", address=address
             ) from None
 
@@ -176,19 +171,19 @@ class Fold:
             try:
                 apply_one = _APPLY[operation.name]
             except KeyError:
-                raise UnsupportedFormatError(
+                raise errors.UnsupportedFormatError(
                     f"commit {ObjectId(oid).short()} holds the operation {operation.name[:40]!r}, "
                     "which this version does not know",
                     required=f"operation:{operation.name}",
                 ) from None
             try:
                 apply_one(self, operation, _Making(oid, created, version, others))
-            except MessageNotFoundError as error:
-                raise InvalidOperationError(
+            except errors.MessageNotFoundError as error:
+                raise errors.InvalidOperationError(
                     f"{operation.name}: {error.message}", address=error.address
                 ) from error
             except (KeyError, TypeError, AttributeError, IndexError) as error:
-                raise CorruptObjectError(
+                raise errors.CorruptObjectError(
                     f"commit {ObjectId(oid).short()}: the operation {operation.name} is damaged"
                 ) from error
             created += ops.message_count(operation)
@@ -292,7 +287,7 @@ def _include(state: Fold, operation: Operation, making: _Making) -> None:
     number = operation.fields["parent"]
     other = making.others[number] if 0 < number < len(making.others) else None
     if other is None:
-        raise InvalidOperationError(f"include: the commit has no parent {number}")
+        raise errors.InvalidOperationError(f"include: the commit has no parent {number}")
     after = operation.fields.get("after")
     at = state._index(making.address(after)) + 1 if after is not None else len(state.entries)
     for address in making.addresses(operation):
@@ -315,7 +310,7 @@ def _annotate(state: Fold, operation: Operation, making: _Making) -> None:
         entry = state.entry(address)
         entry.priority = fields.get("priority", entry.priority)
         if entry.priority not in ops.PRIORITIES:
-            raise UnsupportedFormatError(
+            raise errors.UnsupportedFormatError(
                 f"unknown priority {entry.priority!r}", required=f"priority:{entry.priority}"
             )
         if "keep" in fields:
@@ -338,7 +333,7 @@ def _restore(state: Fold, operation: Operation, making: _Making) -> None:
         entry = state.entry(address)
         if version is not None:
             if not 0 <= version < len(entry.versions):
-                raise InvalidOperationError(
+                raise errors.InvalidOperationError(
                     f"message {_show(address)} has {len(entry.versions)} versions, "
                     f"none numbered {version}"
                 )
@@ -365,7 +360,7 @@ def _move(state: Fold, operation: Operation, making: _Making) -> None:
     after = operation.fields.get("after")
     neighbour = None if after is None else state.entry(making.address(after))
     if neighbour is not None and any(entry is neighbour for entry in moved):
-        raise InvalidOperationError("move: a message cannot be placed after itself")
+        raise errors.InvalidOperationError("move: a message cannot be placed after itself")
     names = {entry.address for entry in moved}
     rest = [entry for entry in state.entries if entry.address not in names]
     at = 0 if neighbour is None else rest.index(neighbour) + 1

@@ -6,11 +6,11 @@ the others by the decoder.
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.context import index_records as form
 from trace_store.context.folding import Entry, Fold, is_append_only
 from trace_store.context.index_records import START, MessageRecord
 from trace_store.context.wording import prefix_after, prefix_after_ghost
-from trace_store.errors import UnsupportedFormatError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import KINDS, ROLES
@@ -256,5 +256,7 @@ def marker_record(
     )
 
 
-def _unknown_role(role: str) -> UnsupportedFormatError:
-    return UnsupportedFormatError(f"a message has the unknown role {role!r}", required="role")
+def _unknown_role(role: str) -> errors.UnsupportedFormatError:
+    return errors.UnsupportedFormatError(
+        f"a message has the unknown role {role!r}", required="role"
+    )

@@ -6,6 +6,7 @@ its branch's tip as it stands.
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.columns import MemoryBytes
 from trace_store.context import index_records as form
 from trace_store.context.compile_index import IndexView
@@ -18,7 +19,6 @@ from trace_store.context.index_building import (
     steps_since,
 )
 from trace_store.context.index_records import Header
-from trace_store.errors import CorruptIndexError
 from trace_store.objects.commit import read_commit
 from trace_store.objects.moulds import Moulds
 from trace_store.oid import digest
@@ -105,7 +105,7 @@ class Growth:
         data = view.opened.read(form.HEADER_BYTES, view.records * form.MESSAGE_BYTES)
         try:
             form.message_places(data)
-        except CorruptIndexError:
+        except errors.CorruptIndexError:
             return None
         builder = Builder(view.last, view.records)
         builder.data[:] = data

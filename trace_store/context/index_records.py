@@ -32,7 +32,7 @@ from __future__ import annotations
 import struct
 import zlib
 
-from trace_store.errors import CorruptIndexError
+from trace_store import errors
 from trace_store.objects.message import KINDS, ROLES
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED
 from trace_store.values import value
@@ -100,7 +100,7 @@ class Header:
         _check(data, HEADER_BYTES)
         found, version, size, base, generation, _, _ = _HEADER.unpack(data)
         if (found, version, size) != (magic, VERSION, record_bytes):
-            raise CorruptIndexError("not an index of this version")
+            raise errors.CorruptIndexError("not an index of this version")
         return cls(found, size, base, generation)
 
 
@@ -204,7 +204,7 @@ class MessageRecord:
             _MESSAGE.unpack_from(block, at)[:10]
         )
         if role >= len(ROLES) or kind >= len(KINDS):
-            raise CorruptIndexError("an index record is damaged")
+            raise errors.CorruptIndexError("an index record is damaged")
         return cls(
             commit,
             number,
@@ -285,7 +285,7 @@ def message_places(block: bytes) -> Sequence[int]:
     """
     # After a record with its checksum the running CRC is SEED again, so one look checks them all.
     if len(block) % MESSAGE_BYTES or zlib.crc32(block, SEED) != SEED:
-        raise CorruptIndexError("an index record is damaged")
+        raise errors.CorruptIndexError("an index record is damaged")
     first, last = _LEAN.unpack_from(block), _LEAN.unpack_from(block, len(block) - MESSAGE_BYTES)
     if not first[0] & MARKER and last[1] - first[1] == len(block) // MESSAGE_BYTES - 1:
         return range(0, len(block), MESSAGE_BYTES)  # no marker counts as a message
@@ -339,4 +339,4 @@ def _sealed(data: bytes) -> bytes:
 
 def _check(data: bytes, size: int) -> None:
     if len(data) != size or zlib.crc32(data[:-4], SEED) != int.from_bytes(data[-4:], "little"):
-        raise CorruptIndexError("an index record is damaged")
+        raise errors.CorruptIndexError("an index record is damaged")

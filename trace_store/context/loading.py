@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from trace_store import errors
 from trace_store.context.index_records import (
     EDITED,
     GHOST,
@@ -18,7 +19,6 @@ from trace_store.context.index_records import (
     unpack_places,
 )
 from trace_store.context.wording import created_messages
-from trace_store.errors import TraceError
 from trace_store.objects.codec import blob_content
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts, part_blobs
@@ -104,7 +104,7 @@ class Loader:
             at += MESSAGE_BYTES
         try:
             self._fill(found, records, start, self._read_data(oids))
-        except TraceError:
+        except errors.TraceError:
             return found  # whoever asks for that message is told
         return found
 
@@ -171,7 +171,7 @@ class Loader:
 def _said_of(commit: bytes, plan: MessagePlan, objects: list[bytes]) -> Said | None:
     try:
         parts = _parts(plan.parts, commit, map(_text_of, objects))
-    except (UnicodeDecodeError, TraceError):
+    except (UnicodeDecodeError, errors.TraceError):
         return None
     # Most have no name and no model, and spare these calls.
     name, model, id_ = plan.name, plan.model, plan.id
@@ -187,7 +187,7 @@ def _said_of_stored(stored: Stored, objects: list[bytes]) -> Said | None:
     known = dict(zip(part_blobs(stored["parts"]), objects, strict=True))
     try:
         parts = load_parts(stored["parts"], known.__getitem__)
-    except TraceError:
+    except errors.TraceError:
         return None
     return stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from trace_store import errors
 from trace_store.context.index_records import (
     EDITED,
     GHOST,
@@ -21,7 +22,6 @@ from trace_store.context.index_records import (
     unpack_places,
 )
 from trace_store.context.wording import created_messages, wording_of
-from trace_store.errors import CorruptObjectError
 from trace_store.objects.codec import links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
@@ -101,7 +101,7 @@ def _objects(
         elif number < len(created):
             found = part_blobs(created[number]["parts"])
         else:
-            raise CorruptObjectError(f"commit {ObjectId(commit)} has no message {number}")
+            raise errors.CorruptObjectError(f"commit {ObjectId(commit)} has no message {number}")
         if flags & GHOST:
             found = []
         blobs += found

@@ -7,11 +7,11 @@ encoding. It belongs to one generation of the index and is begun anew with the n
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
 from trace_store.context.compile_index import IndexView
 from trace_store.context.index_records import Header, MessageRecord, TokenRecord
-from trace_store.errors import CorruptIndexError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class TokenColumn:
                     have = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
                     if _belongs(opened, min(have, view.message_count), view):
                         return opened, have
-            except CorruptIndexError:
+            except errors.CorruptIndexError:
                 pass
         header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, 0, view.generation)
         return self._column.replace(header.pack()), 0

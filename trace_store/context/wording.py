@@ -6,8 +6,8 @@ that equal contexts have equal prefixes wherever they came from.
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.context.line import LINE_WIDTH, Line
-from trace_store.errors import CorruptObjectError, FormatError, NotFoundError
 from trace_store.objects import operations as ops
 from trace_store.objects.codec import encode
 from trace_store.objects.commit import Commit, Operation
@@ -75,7 +75,7 @@ def find_message(address: Address, read_commit: ReadCommit) -> Stored:
             if left < len(messages):
                 return messages[left]
             left -= len(messages)
-    raise CorruptObjectError(f"commit {ObjectId(address[0])} has no message {address[1]}")
+    raise errors.CorruptObjectError(f"commit {ObjectId(address[0])} has no message {address[1]}")
 
 
 def find_wording(place: Address, read_commit: ReadCommit) -> Sequence[Stored]:
@@ -92,7 +92,7 @@ def wording_of(commit: Commit, number: int) -> Sequence[Stored]:
     wordings = [message["parts"] for message in created_messages(commit)]
     wordings += [o.fields["parts"] for o in commit.operations if o.name == ops.EDIT]
     if number >= len(wordings):
-        raise CorruptObjectError(f"a commit has no wording {number}")
+        raise errors.CorruptObjectError(f"a commit has no wording {number}")
     parts: Sequence[Stored] = wordings[number]
     return parts
 
@@ -191,9 +191,9 @@ def _said(stored: Stored, read: Callable[[bytes], bytes]) -> str:
 def _beginning(oid: bytes, read: Callable[[bytes], bytes]) -> str:
     try:
         content = read_content(oid, read)
-    except NotFoundError:
+    except errors.NotFoundError:
         return "[absent]"
-    except FormatError:
+    except errors.FormatError:
         return "[damaged]"
     return content[: LINE_WIDTH * 8].decode("utf-8", "replace")
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from _collections_abc import Mapping  # that of collections.abc, without the rest of collections
 
-from trace_store import context
+from trace_store import context, errors
 from trace_store.context import parsing
-from trace_store.errors import InvalidMessageError, InvalidOperationError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import Gathering, bytes_of
@@ -130,7 +129,7 @@ class Draft:
             InvalidMessageError: there is none, or one is not valid.
         """
         if not messages:
-            raise InvalidMessageError("there is no message to append")
+            raise errors.InvalidMessageError("there is no message to append")
         stored = self._store(messages)
         self._add(ops.append(stored))
         return self._number(len(stored))
@@ -312,7 +311,7 @@ def as_messages(given: Sequence[Given]) -> Sequence[Message]:
 def _schema(schema: Mapping[str, Any]) -> bytes:
     """Return a tool schema as compact JSON, its keys in the order given: a model reads them in that order."""
     if not isinstance(schema, Mapping):
-        raise InvalidOperationError("a tool schema is a JSON object")
+        raise errors.InvalidOperationError("a tool schema is a JSON object")
     import json
 
     try:
@@ -320,4 +319,4 @@ def _schema(schema: Mapping[str, Any]) -> bytes:
             json.dumps(schema, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         )
     except (TypeError, ValueError) as error:
-        raise InvalidOperationError(f"a tool schema is not JSON: {error}") from error
+        raise errors.InvalidOperationError(f"a tool schema is not JSON: {error}") from error

@@ -20,6 +20,7 @@ from __future__ import annotations
 import struct
 from zlib import crc32
 
+from trace_store import errors
 from trace_store.columns import DiskColumn
 from trace_store.commit_table.records import (
     CHECK_BYTES,
@@ -34,7 +35,6 @@ from trace_store.commit_table.records import (
 )
 from trace_store.commit_table.rows import CHUNK_ROWS
 from trace_store.context.line import LINE_WIDTH, Line
-from trace_store.errors import CorruptIndexError, FormatError, NotFoundError, StorageError
 from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
@@ -146,7 +146,7 @@ class Lines:
                 if decode_header(head, self._tag, magic, LINE_BYTES) != self._rows.generation:
                     return
             count, rest = divmod(places.size() - HEADER_BYTES, LINE_BYTES)
-        except (CorruptIndexError, StorageError):
+        except (errors.CorruptIndexError, errors.StorageError):
             return
         if not rest:
             self._places, self._texts = places, texts
@@ -183,7 +183,7 @@ class Lines:
         for path in (self._store.layout.commit_lines_file, self._store.layout.commit_text_file):
             try:
                 self._store.disk.remove(path)
-            except StorageError:
+            except errors.StorageError:
                 continue  # a read-only repository: it is found damaged each time
         return None
 
@@ -224,14 +224,14 @@ class Lines:
             nonlocal whole
             try:
                 return read(wanted)
-            except (FormatError, NotFoundError):
+            except (errors.FormatError, errors.NotFoundError):
                 whole = False
                 raise
 
         try:
             commit = read_commit(oid, look)
             lines = self._tell(commit, look)
-        except (FormatError, NotFoundError):
+        except (errors.FormatError, errors.NotFoundError):
             return None, ""
         if len(lines) > 1 and not any(line.said for line in lines):
             lines = [Line("; ".join(line.before + line.after for line in lines))]

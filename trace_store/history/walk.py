@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
+from trace_store import errors
 from trace_store.commit_table import Spans
 from trace_store.commit_table.commits import STEPS
 from trace_store.commit_table.records import ROW_BYTES
-from trace_store.errors import CorruptIndexError
 from trace_store.history.entries import LogSource, entries_of, entry_of
 from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
@@ -70,7 +70,7 @@ def log(
                     yield from entries_of(source, first, data)
                     given += len(data) // ROW_BYTES
             return
-        except CorruptIndexError:
+        except errors.CorruptIndexError:
             commits.distrust()
     walked = commits.walked(starts, hidden, first_parent=first_parent)
     for oid in islice(walked, given, limit):

@@ -6,17 +6,9 @@ appends needs no fold, so it costs the same at any length of history.
 
 from __future__ import annotations
 
-from trace_store import context
+from trace_store import context, errors
 from trace_store import revision as revisions
 from trace_store.contracts import Transaction
-from trace_store.errors import (
-    InvalidMessageError,
-    InvalidOperationError,
-    InvalidRefNameError,
-    MessageNotFoundError,
-    RefChangedError,
-    RefNotFoundError,
-)
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
@@ -81,7 +73,7 @@ def write(
         StorageError: the disk failed; nothing was written.
     """
     if not draft.operations:
-        raise InvalidOperationError("there is nothing to commit")
+        raise errors.InvalidOperationError("there is nothing to commit")
     check_author(author)
     ref = store.refs.head_target() if branch is None else branch_ref(store, branch)
     writer = _Writer(store, draft, author, message, meta, links, merge, onto)
@@ -106,22 +98,22 @@ def _write_detached(
     for _ in range(MAXIMUM_ATTEMPTS):
         at = store.refs.head()
         if at.ref is not None:
-            raise RefChangedError("HEAD was attached meanwhile", ref="HEAD", actual=at.ref)
+            raise errors.RefChangedError("HEAD was attached meanwhile", ref="HEAD", actual=at.ref)
         _, objects = writer.make(at.oid, None)
         store.transact(lambda _, made=objects: Transaction(made), durability=durability)  # type: ignore[misc]
         made = writer.written()
 
         def move(_: RefReader, old: ObjectId | None = at.oid, new: ObjectId = made.oid) -> None:
             if store.refs.head().oid != old:
-                raise RefChangedError("HEAD moved meanwhile", ref="HEAD", expected=old)
+                raise errors.RefChangedError("HEAD moved meanwhile", ref="HEAD", expected=old)
             store.refs.set_head(new, message="commit", author=author)
 
         try:
             store.transact(move)
-        except RefChangedError:
+        except errors.RefChangedError:
             continue  # somebody else was quicker; the commit goes on top of theirs
         return made
-    raise RefChangedError("HEAD moves again and again", ref="HEAD")
+    raise errors.RefChangedError("HEAD moves again and again", ref="HEAD")
 
 
 class batch:  # noqa: N801 - it is called as a function is
@@ -180,7 +172,7 @@ def commit(
     gathering = Gathering()
     stored = [store_message(given, gathering.put) for given in as_messages(messages)]
     if not stored:
-        raise InvalidMessageError("there is no message to append")
+        raise errors.InvalidMessageError("there is no message to append")
     result: CommitResult | None = None
 
     def make(tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
@@ -204,11 +196,11 @@ def branch_ref(store: Store, name: str) -> str:
         RefNotFoundError: it is the full name of something that is no branch.
     """
     if name in ("HEAD", "@", "-"):
-        raise InvalidRefNameError(f"{name} is no name for a branch", ref=name)
+        raise errors.InvalidRefNameError(f"{name} is no name for a branch", ref=name)
     full = name if name.startswith("refs/") else revisions.HEADS + name
     check_ref_name(full)
     if not full.startswith(revisions.HEADS):
-        raise RefNotFoundError(f"not a branch: {name}", ref=full)
+        raise errors.RefNotFoundError(f"not a branch: {name}", ref=full)
     return full
 
 
@@ -241,7 +233,7 @@ class _Writer:
     def written(self) -> CommitResult:
         """Return what the transaction wrote."""
         if self._result is None:
-            raise InvalidOperationError("there is nothing to commit")
+            raise errors.InvalidOperationError("there is nothing to commit")
         return self._result
 
     def make(
@@ -252,7 +244,7 @@ class _Writer:
         if self._onto is not None:
             base = self._onto
             if tip is not None and tip != base:
-                raise RefChangedError(
+                raise errors.RefChangedError(
                     f"{ref or 'HEAD'} moved meanwhile", ref=ref, expected=base, actual=tip
                 )
         if not self.only_appends:
@@ -287,9 +279,9 @@ class _Writer:
                     others[number] = context.fold(made.parents[number], read)
         try:
             state.apply(ops.HERE, made, others)
-        except InvalidOperationError as error:
+        except errors.InvalidOperationError as error:
             # To the writer of an operation it is the message that is not there.
-            if isinstance(error.__cause__, MessageNotFoundError):
+            if isinstance(error.__cause__, errors.MessageNotFoundError):
                 raise error.__cause__ from None
             raise
         self._checked = tip

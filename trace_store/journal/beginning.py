@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 
-from trace_store.errors import StorageError
+from trace_store import errors
 from trace_store.files import create_file
 from trace_store.ident import Randomness
 from trace_store.journal.frames import (
@@ -61,7 +61,7 @@ class JournalMaker(JournalView):
         """
         try:
             return self._link_new(after, line or self._randomness.take(LINE_BYTES), sync, moved)
-        except StorageError as error:
+        except errors.StorageError as error:
             if error.errno != errno.ENOENT:
                 raise
             return False
@@ -73,12 +73,14 @@ class JournalMaker(JournalView):
         number = 1 + (after.number if after else max([self._highest_seen, *sealed]))
         path = self._layout.journal_file(number)
         if number >= NUMBERS_END:
-            raise StorageError("no number is left for a journal", path=path, errno=errno.EOVERFLOW)
+            raise errors.StorageError(
+                "no number is left for a journal", path=path, errno=errno.EOVERFLOW
+            )
         if after is not None and sync:
             # What is acknowledged as durable in the new journal rests on all of the old one.
             try:
                 self._disk.sync(after.fd)
-            except StorageError:
+            except errors.StorageError:
                 self._distrust(after)
                 raise
         self._disk.make_directory(self._layout.journal_dir)
@@ -103,7 +105,7 @@ class JournalMaker(JournalView):
         file.failed = True
         try:
             self._disk.protect(file.fd)
-        except StorageError:
+        except errors.StorageError:
             return  # others that have it open learn of it by their own syncs
 
     def _replace(self, file: JournalFile) -> None:
@@ -144,7 +146,7 @@ class JournalMaker(JournalView):
         """
         data = encode_void()
         if self._disk.write(file.fd, data, file.end) != len(data):
-            raise StorageError("the disk took a part of the frame only", path=file.path)
+            raise errors.StorageError("the disk took a part of the frame only", path=file.path)
         file.take(Frame(VOID, file.end, file.end + len(data)))
 
     def _sync_name(self, file: JournalFile) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import errno
 
+from trace_store import errors
 from trace_store import journal as journals
-from trace_store.errors import StorageError
 from trace_store.files import READ, WRITABLE, WRITE
 from trace_store.journal.frames import (
     BEGIN,
@@ -92,7 +92,7 @@ class JournalFile:
         self.room = -1
         self.written = False
         self.closed = False
-        self.refusal: StorageError | None = None
+        self.refusal: errors.StorageError | None = None
         self.unsynced = False
         self.durable = 0
         self.failed = False
@@ -261,13 +261,13 @@ class JournalFile:
 
 def open_journal(disk: Disk, path: str, number: int) -> JournalFile | None:
     """Return the journal at a path, for reading only where writing is not permitted; None when it is absent."""
-    refusal: StorageError | None = None
+    refusal: errors.StorageError | None = None
     try:
         fd = disk.open(path, WRITE)
-    except StorageError as error:
+    except errors.StorageError as error:
         if error.errno not in _READ_ONLY:
             raise
-        refusal = StorageError(error.message, path=path, errno=error.errno)
+        refusal = errors.StorageError(error.message, path=path, errno=error.errno)
         fd = disk.open(path, READ)
     if fd is None:
         return None

@@ -19,7 +19,7 @@ import struct
 import sys
 from zlib import crc32
 
-from trace_store.errors import CorruptJournalError, InvalidInputError
+from trace_store import errors
 from trace_store.objects import small
 from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode_ordered
 from trace_store.oid import OID_BYTES, ObjectId
@@ -175,7 +175,7 @@ def encode_transaction(
         InvalidInputError: it is too large, or its text is not valid UTF-8.
     """
     if len(moves) >= MAXIMUM_ELEMENTS:
-        raise InvalidInputError(f"{len(moves)} ref moves are too many for one transaction")
+        raise errors.InvalidInputError(f"{len(moves)} ref moves are too many for one transaction")
     section: dict[str, Any] = {"author": author}
     if head:
         section["head"] = head
@@ -231,7 +231,7 @@ def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[F
         frame = Frame(kind, start, end)
         try:
             _parse(frame, payload)
-        except CorruptJournalError:
+        except errors.CorruptJournalError:
             return
         yield frame
         start = end
@@ -251,7 +251,7 @@ def _frame(kind: int, objects: Sequence[tuple[ObjectId, bytes]], section: dict[s
     pieces.append(encode_ordered(section))
     payload = b"".join(pieces)
     if len(payload) > MAXIMUM_FRAME_BYTES:
-        raise InvalidInputError(f"{len(payload)} bytes are too many for one transaction")
+        raise errors.InvalidInputError(f"{len(payload)} bytes are too many for one transaction")
     head = _CHECKED.pack(len(payload), kind)
     return head + COUNT.pack(crc32(payload, crc32(head, SEED))) + payload
 
@@ -260,19 +260,19 @@ def _parse(frame: Frame, payload: memoryview) -> None:
     if frame.kind not in KNOWN_LASTING:
         return
     if len(payload) < COUNT.size:
-        raise CorruptJournalError("a frame has no object count")
+        raise errors.CorruptJournalError("a frame has no object count")
     (count,) = COUNT.unpack_from(payload)
     place = COUNT.size + ENTRY_BYTES * count
     if place > len(payload):
-        raise CorruptJournalError("a frame counts more objects than it has room for")
+        raise errors.CorruptJournalError("a frame counts more objects than it has room for")
     frame.entries = bytes(payload[COUNT.size : place])
     section_start = place + sum(size for _, size in _ENTRY.iter_unpack(frame.entries))
     if section_start > len(payload):
-        raise CorruptJournalError("a frame's objects are longer than it is")
+        raise errors.CorruptJournalError("a frame's objects are longer than it is")
     try:
         _read_section(frame, _unpack(payload[section_start:]))
     except (TypeError, ValueError, KeyError) as error:
-        raise CorruptJournalError(f"a frame's section is not readable: {error}") from error
+        raise errors.CorruptJournalError(f"a frame's section is not readable: {error}") from error
 
 
 def _unpack(data: memoryview) -> dict[str, Any]:

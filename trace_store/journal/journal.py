@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
-from trace_store.errors import ConcurrencyError, StorageError
+from trace_store import errors
 from trace_store.journal.beginning import JournalMaker
 from trace_store.journal.file import FAILED, WHOLE
 from trace_store.journal.frames import END, TRANSACTION, Frame, encode_end, encode_transaction
@@ -49,7 +49,9 @@ class Journal(JournalMaker):
                 continue
             live = self.files[-1]
             if live.refusal is not None and not live.closed and not live.failed:
-                raise StorageError(live.refusal.message, path=live.path, errno=live.refusal.errno)
+                raise errors.StorageError(
+                    live.refusal.message, path=live.path, errno=live.refusal.errno
+                )
             self._disk.lock(live.fd)
             try:
                 if not self._is_current(live):
@@ -71,7 +73,7 @@ class Journal(JournalMaker):
                 # A journal that was sealed or replaced meanwhile is closed, and its lock gone with it.
                 if self._locked is None and (live in self.files or live in self.lost):
                     self._disk.unlock(live.fd)
-        raise ConcurrencyError("the journal keeps changing")
+        raise errors.ConcurrencyError("the journal keeps changing")
 
     def unlock(self) -> None:
         """Release the lock."""
@@ -157,7 +159,7 @@ class Journal(JournalMaker):
             try:
                 self._disk.sync(file.fd)
                 file.durable = end
-            except StorageError:
+            except errors.StorageError:
                 self._distrust(file)
                 self.unlock()
                 self.lock()  # begins a successor, and writes the frames anew
@@ -216,7 +218,7 @@ class Journal(JournalMaker):
 
     def _live(self) -> JournalFile:
         if self._locked is None:
-            raise ConcurrencyError("the journal is not locked")
+            raise errors.ConcurrencyError("the journal is not locked")
         return self._locked
 
     def _put(self, file: JournalFile, data: bytes, *, ahead: bool = False) -> None:
@@ -234,7 +236,7 @@ class Journal(JournalMaker):
         taken = self._disk.write(file.fd, data, file.end)
         if file.end + taken < end:
             self._create(file)
-            raise StorageError("the disk took a part of the frame only", path=file.path)
+            raise errors.StorageError("the disk took a part of the frame only", path=file.path)
         file.room = max(file.room, file.end + taken)
         file.written = True
 
@@ -242,7 +244,7 @@ class Journal(JournalMaker):
         if sync:
             try:
                 self._disk.sync(file.fd)
-            except StorageError as failure:
+            except errors.StorageError as failure:
                 return self._rescue(file, frame, failure)
         standing = file.standing(self._disk)
         if standing is WHOLE:
@@ -251,7 +253,7 @@ class Journal(JournalMaker):
                 file.unsynced = False
             return True
         if standing is FAILED:
-            error = StorageError(
+            error = errors.StorageError(
                 "a sync by another process failed", path=file.path, errno=errno.EIO
             )
             return self._rescue(file, frame, error)
@@ -261,7 +263,7 @@ class Journal(JournalMaker):
         self._fold_again()  # without the frame: another journal may have been found to be the live one meanwhile
         return False
 
-    def _rescue(self, file: JournalFile, frame: Frame, error: StorageError) -> bool:
+    def _rescue(self, file: JournalFile, frame: Frame, error: errors.StorageError) -> bool:
         """Find out what becomes of a frame when a sync of its journal has failed.
 
         Whoever comes first writes the frames anew into a successor. Where this one is among them it is durable.

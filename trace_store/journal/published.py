@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.errors import InvalidInputError
+from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.journal.frames import LINE_BYTES
 from trace_store.journal.tip_table import (
@@ -131,7 +131,7 @@ def load(disk: Disk, layout: Layout, known: Published) -> Published:
         return Published()
     try:
         sealed, table, changed = _parse(data)
-    except (ValueError, InvalidInputError):
+    except (ValueError, errors.InvalidInputError):
         return Published(stamp=stamp, damaged=True)
     tips = PublishedTips(changed, TipTable(disk, layout, table) if table else None)
     return Published(sealed, tips, stamp=stamp)

@@ -9,7 +9,7 @@ is read; looking up one ref reads a few lines, and what is not readable says not
 
 from __future__ import annotations
 
-from trace_store.errors import InvalidInputError, StorageError
+from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.oid import HEX_CHARACTERS, ObjectId, digest
 from trace_store.ref_names import MAXIMUM_NAME_BYTES, is_ref_name
@@ -47,7 +47,7 @@ class TipTable:
         try:
             wanted = ref.encode("ascii")
             return self._collect(fd, self._lower_bound(fd, wanted), wanted)
-        except (ValueError, InvalidInputError):
+        except (ValueError, errors.InvalidInputError):
             return ()
         finally:
             self._disk.close(fd)
@@ -59,7 +59,7 @@ class TipTable:
             if data is None or _name_of(data) != self.name:
                 return None
             return parse_tips(data.decode("ascii").splitlines())
-        except (ValueError, InvalidInputError, StorageError):
+        except (ValueError, errors.InvalidInputError, errors.StorageError):
             return None
 
     def _lower_bound(self, fd: int, wanted: bytes) -> int:

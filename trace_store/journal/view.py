@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.errors import ClosedError, ConcurrencyError
+from trace_store import errors
 from trace_store.journal.file import JournalFile, open_journal
 from trace_store.journal.folding import Fold
 from trace_store.journal.frames import VOID
@@ -91,7 +91,7 @@ class JournalView:
                 if not file.closed:
                     self._scan(file)
             return
-        raise ConcurrencyError("the journals keep changing")
+        raise errors.ConcurrencyError("the journals keep changing")
 
     def read(self, oid: bytes) -> bytes | None:
         """Return the bytes stored for an id, unchecked; None when no journal of this view has it.
@@ -155,7 +155,7 @@ class JournalView:
 
     def _check_open(self) -> None:
         if self._shut:
-            raise ClosedError("the repository is closed")
+            raise errors.ClosedError("the repository is closed")
 
     def _scan(self, file: JournalFile) -> list[Frame]:
         """Read what was added to a journal, fold it, and return it."""

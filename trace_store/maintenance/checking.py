@@ -5,7 +5,7 @@ Rule: damage is reported, never raised, and nothing is changed. The codes are st
 
 from __future__ import annotations
 
-from trace_store.errors import FormatError, TraceError
+from trace_store import errors
 from trace_store.files import read_file
 from trace_store.journal import Fold
 from trace_store.layout import ATTRIBUTES, IGNORED
@@ -49,7 +49,7 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
     for step in steps:
         try:
             found.extend(step())
-        except TraceError as error:
+        except errors.TraceError as error:
             found.append(Finding("check-failed", ERROR, "fsck", str(error)))
     order = {ERROR: 0, WARNING: 1, INFO: 2}
     return sorted(dict.fromkeys(found), key=lambda f: (order[f.severity], f.code, f.what))
@@ -111,7 +111,7 @@ def _check_loose(
     for oid in database.loose.iterate():
         try:
             data = database.loose.read(oid)
-        except TraceError as error:
+        except errors.TraceError as error:
             yield Finding("object-damaged", ERROR, str(oid), f"loose file: {error}")
             continue
         if data is not None:
@@ -123,7 +123,7 @@ def _check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
         head = store.refs.head()
         if head.ref is None and head.oid is not None and head.oid not in objects.present:
             yield Finding("head-incomplete", ERROR, "HEAD", f"commit {head.oid} is not here")
-    except FormatError as error:
+    except errors.FormatError as error:
         yield Finding("head-unreadable", ERROR, "HEAD", str(error))
     if isinstance(store.refs, RefDatabase):
         for stray in store.refs.files.strays():
@@ -144,6 +144,6 @@ def _roots(store: Store) -> list[ObjectId]:
     roots = [tip for _, tips in store.refs.iterate_tips() for tip in tips]
     try:
         head = store.refs.head()
-    except FormatError:
+    except errors.FormatError:
         return roots
     return [*roots, head.oid] if head.oid is not None else roots

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 
-from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
+from trace_store import errors
 from trace_store.files import read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb import ObjectDatabase
@@ -71,8 +71,8 @@ def _sizes(store: Store) -> Iterator[tuple[int, int, int, str]]:
             continue
         try:
             raw = sum(place.raw for place in packed.pack.places())
-        except (CorruptPackError, StorageError) as error:
-            if isinstance(error, StorageError) and error.errno in NO_DESCRIPTORS:
+        except (errors.CorruptPackError, errors.StorageError) as error:
+            if isinstance(error, errors.StorageError) and error.errno in NO_DESCRIPTORS:
                 raise
             continue
         yield raw, found.st_size, found.st_mtime_ns, name
@@ -88,26 +88,26 @@ def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
     assert isinstance(store.objects, ObjectDatabase)
     packed = store.objects.packs.get(name)
     if packed is None:
-        raise CorruptPackError(
+        raise errors.CorruptPackError(
             f"pack {name[:12]} cannot be read", path=store.layout.pack_file(name)
         )
     count = 0
     try:
         for _, _, objects in walk_objects(packed.pack):
-            if isinstance(objects, CorruptObjectError):
+            if isinstance(objects, errors.CorruptObjectError):
                 what = f"pack {name[:12]} is damaged: {objects}"
-                raise CorruptPackError(what, path=packed.pack.path)
+                raise errors.CorruptPackError(what, path=packed.pack.path)
             for oid, _, data in objects:
                 count += 1
                 yield oid, data
-    except StorageError as error:
+    except errors.StorageError as error:
         if error.errno in NO_DESCRIPTORS:
             raise
-        raise CorruptPackError(
+        raise errors.CorruptPackError(
             f"pack {name[:12]} cannot be read: {error}", path=packed.pack.path
         ) from error
     if count != packed.pack.object_count:
-        raise CorruptPackError(f"pack {name[:12]} lacks objects", path=packed.pack.path)
+        raise errors.CorruptPackError(f"pack {name[:12]} lacks objects", path=packed.pack.path)
 
 
 def remove_packs(store: Store, names: list[str]) -> None:
@@ -128,7 +128,7 @@ def remove_if_possible(disk: Disk, path: str) -> bool:
     """
     try:
         disk.remove(path)
-    except StorageError as error:
+    except errors.StorageError as error:
         if error.errno not in _IN_USE:
             raise
         return False
@@ -153,7 +153,7 @@ def git_index(disk: Disk, root: str) -> bytes | None:
         if name == "index" or name.startswith("sharedindex."):
             try:
                 data = read_file(disk, os.path.join(git, name), limit=MAXIMUM_GIT_INDEX_BYTES)
-            except StorageError:
+            except errors.StorageError:
                 return None
             pieces.append(data or b"")
     return b"".join(pieces)
@@ -163,7 +163,7 @@ def _linked(disk: Disk, path: str, folder: str) -> str:
     """Return the git directory that a file `.git` names, as in a linked work tree."""
     try:
         data = read_file(disk, path, limit=4096) or b""
-    except StorageError:
+    except errors.StorageError:
         return path
     text = data.decode("utf-8", "surrogateescape").strip()
     return os.path.join(folder, text.removeprefix("gitdir:").strip())
@@ -173,6 +173,6 @@ def _is_sound(store: Store, name: str) -> bool:
     try:
         for _ in objects_of(store, name):
             pass
-    except (CorruptPackError, CorruptObjectError):
+    except (errors.CorruptPackError, errors.CorruptObjectError):
         return False
     return True

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from time import sleep
 
-from trace_store.errors import LockedError, StorageError
+from trace_store import errors
 from trace_store.files import APPEND, CREATE
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ class BriefLock:
             fd = self._store.disk.open(self._path, mode)
             if fd is not None:
                 return fd
-        raise StorageError("the lock file comes and goes", path=self._path)
+        raise errors.StorageError("the lock file comes and goes", path=self._path)
 
 
 def brief_lock(store: Store, *, wait: bool = True) -> BriefLock | OperationLock:
@@ -116,5 +116,5 @@ def brief_lock(store: Store, *, wait: bool = True) -> BriefLock | OperationLock:
     )
 
 
-def _locked(path: str) -> LockedError:
-    return LockedError("another process is sealing or packing", path=path)
+def _locked(path: str) -> errors.LockedError:
+    return errors.LockedError("another process is sealing or packing", path=path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from _collections_abc import Mapping  # which collections.abc has, without the rest of collections
 
-from trace_store.errors import CorruptObjectError, ObjectNotFoundError
+from trace_store import errors
 from trace_store.objects.codec import (
     BLOB,
     COMMIT,
@@ -188,7 +188,7 @@ def _groups(store: Store) -> tuple[list[_Group], list[_Group], list[_Group]]:
 def _file_bytes(store: Store, tips: Iterable[ObjectId]) -> int:
     try:
         return sum(file_size(tip, store.objects.read) for tip in tips)
-    except (CorruptObjectError, ObjectNotFoundError):
+    except (errors.CorruptObjectError, errors.ObjectNotFoundError):
         return 0
 
 
@@ -278,7 +278,7 @@ def _objects(store: Store) -> Iterator[tuple[bytes, _Object]]:
         seen.add(oid)
         try:
             data = database.read(oid)
-        except CorruptObjectError:
+        except errors.CorruptObjectError:
             continue
         size = _loose_size(store, oid) or len(data)
         yield oid, _looked_at(data, float(size), likenesses)
@@ -290,7 +290,7 @@ def _packed(database: ObjectDatabase) -> Iterator[tuple[ObjectId, bytes, float]]
         if packed is None:
             continue
         for _, place, objects in walk_objects(packed.pack):
-            if isinstance(objects, CorruptObjectError):
+            if isinstance(objects, errors.CorruptObjectError):
                 continue
             whole = sum(len(data) for _, _, data in objects) or 1
             for oid, _, data in objects:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError, FormatError, InvalidInputError
+from trace_store import errors
 from trace_store.maintenance.findings import ERROR, INFO, Finding
 from trace_store.objects.codec import (
     BLOB,
@@ -105,7 +105,7 @@ class ObjectChecks:
                 yield Finding("object-unknown-kind", INFO, str(oid), f"kind {kind[:40]!r}")
             if kind != BLOB:
                 self.links[oid] = tuple(dict.fromkeys(links(data)))
-        except (FormatError, CorruptObjectError, InvalidInputError) as error:
+        except (errors.FormatError, errors.CorruptObjectError, errors.InvalidInputError) as error:
             yield Finding("object-unreadable", ERROR, str(oid), f"in {where}: {error}")
 
     def missing(self, roots: Iterable[ObjectId]) -> Iterator[Finding]:

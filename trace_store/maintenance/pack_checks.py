@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from trace_store.errors import CorruptIndexError, CorruptObjectError, FormatError, StorageError
+from trace_store import errors
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
 from trace_store.maintenance.proving_together import prove
@@ -41,7 +41,7 @@ def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -
             if fd is None:
                 continue  # folded into another one meanwhile
             pack = Pack(store.disk, store.layout.pack_file(name), name, fd)
-        except (FormatError, StorageError) as error:
+        except (errors.FormatError, errors.StorageError) as error:
             yield Finding("pack-damaged", ERROR, what, str(error))
             continue
         try:
@@ -64,7 +64,7 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
     try:
         for number, _, found in walk_objects(pack):
             frames += 1
-            if isinstance(found, CorruptObjectError):
+            if isinstance(found, errors.CorruptObjectError):
                 yield Finding("pack-frame-damaged", ERROR, what, f"frame {number}: {found}")
                 continue
             for oid, offset, data in found:
@@ -72,7 +72,7 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
                 count += 1
                 if not objects.accept(oid, data):
                     yield from objects.check(oid, data, "a pack")
-    except FormatError as error:
+    except errors.FormatError as error:
         yield Finding("pack-damaged", ERROR, what, str(error))
     if (frames, count) != (pack.frame_count, pack.object_count):
         detail = f"{count} readable objects in {frames} frames, not {pack.object_count} in {pack.frame_count}"
@@ -89,7 +89,7 @@ def _named_objects(store: Store, name: str) -> Iterator[tuple[bytes, bytes]]:
     pack = Pack(store.disk, path, name, fd)
     try:
         for _, _, found in walk_objects(pack):
-            if not isinstance(found, CorruptObjectError):
+            if not isinstance(found, errors.CorruptObjectError):
                 yield from ((oid, data) for oid, _, data in found)
     finally:
         pack.close()
@@ -102,7 +102,7 @@ def _check_index(
     what = f"objects/pack/{pack.name}{INDEX_SUFFIX}"
     try:
         fd = store.disk.open(path)
-    except StorageError as error:
+    except errors.StorageError as error:
         yield Finding("pack-index-damaged", WARNING, what, str(error))
         return
     if fd is None:
@@ -121,7 +121,7 @@ def _check_index(
         for oid in entries.keys() - places.keys() if len(entries) > len(places) else ():
             detail = f"its bytes in pack {pack.name[:12]} cannot be read"
             yield Finding("object-damaged", ERROR, oid.hex(), detail)
-    except CorruptIndexError as error:
+    except errors.CorruptIndexError as error:
         yield Finding("pack-index-damaged", WARNING, what, str(error))
     finally:
         store.disk.close(fd)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from trace_store.errors import CorruptIndexError, FormatError, StorageError
+from trace_store import errors
 from trace_store.files import read_file
 from trace_store.maintenance.object_checks import ObjectChecks
 from trace_store.objects.codec import plain_blob_head
@@ -60,14 +60,14 @@ class OpenPack:
         data = read_file(disk, layout.pack_index_file(name), limit=MAXIMUM_INDEX_BYTES)
         fd = None if data is None else disk.open(path)
         if fd is None or data is None:
-            raise StorageError("a pack or its index is absent", path=path)
+            raise errors.StorageError("a pack or its index is absent", path=path)
         self.pack = Pack(disk, path, name, fd)
         try:
             self.index = PackIndex(lambda at, size: data[at : at + size], len(data), self.pack)
             self.index.hold()
             self._data = data
             self.places: list[FramePlace] = list(self.pack.places())
-        except (FormatError, StorageError):
+        except (errors.FormatError, errors.StorageError):
             self.pack.close()
             raise
 
@@ -101,7 +101,7 @@ class OpenPack:
             or any(index.place(n)[0].key() != place.key() for n, place in enumerate(places))
             or not leads_to_all(self._data)
         ):
-            raise CorruptIndexError("a pack holds something else than its index says")
+            raise errors.CorruptIndexError("a pack holds something else than its index says")
         return ids_in(index.ids)
 
 
@@ -132,7 +132,7 @@ class Prover:
                 self.__exit__()
                 self._open = OpenPack(self._disk, self._layout, name)
             return self._show(self._open, range(start, stop))
-        except (FormatError, StorageError):
+        except (errors.FormatError, errors.StorageError):
             return None
 
     def _show(self, packed: OpenPack, frames: range) -> Shown | None:

@@ -12,7 +12,7 @@ import os
 import struct
 import sys
 
-from trace_store.errors import FormatError, StorageError
+from trace_store import errors
 from trace_store.files import Disk
 from trace_store.layout import Layout
 from trace_store.maintenance.proving import OpenPack, Prover, ids_in
@@ -170,7 +170,7 @@ def _prove(disk: Disk, layout: Layout, names: Sequence[str], crew: _Crew) -> dic
                 runs[name] = list(packed.runs())
                 answers.update((run, crew.ask(run)) for run in runs[name])
                 oids[name] = packed.oids()
-        except (FormatError, StorageError):
+        except (errors.FormatError, errors.StorageError):
             continue  # the check says what is wrong
     shown: dict[Run, Shown | None] = {}
     with Prover(disk, layout) as prover:

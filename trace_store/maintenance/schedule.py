@@ -7,7 +7,7 @@ same at any length of history; it looks at sizes that are known already.
 
 from __future__ import annotations
 
-from trace_store.errors import LockedError, TraceError
+from trace_store import errors
 from trace_store.maintenance.sealing import SealReport, seal
 from trace_store.store import Store
 from trace_store.store.unsealed import INTERVAL_MS, MAXIMUM_JOURNAL_BYTES
@@ -39,9 +39,9 @@ class SealSchedule:
             return None
         try:
             report = seal(store, wait=False)
-        except LockedError:
+        except errors.LockedError:
             return None
-        except TraceError:
+        except errors.TraceError:
             self._not_before = now + RETRY_MS
             return None
         self._last = now
@@ -58,5 +58,5 @@ def seal_if_due_by_age(store: Store) -> SealReport | None:
         if not store.unsealed().due(store.clock.now()):
             return None
         return seal(store, wait=False)
-    except TraceError:
+    except errors.TraceError:
         return None

@@ -10,13 +10,7 @@ from __future__ import annotations
 
 import errno
 
-from trace_store.errors import (
-    ConcurrencyError,
-    CorruptJournalError,
-    FormatError,
-    StorageError,
-    UnsupportedFormatError,
-)
+from trace_store import errors
 from trace_store.journal import Fold
 from trace_store.journal.published import save, stamp_of
 from trace_store.maintenance.folding import (
@@ -148,12 +142,12 @@ class _Sealing:
         for name, entries in sorted(self._logs.items()):
             try:
                 append_log(store.disk, store.layout.log_file(name), entries)
-            except StorageError as error:
+            except errors.StorageError as error:
                 if getattr(error, "errno", None) in _PASSING:
                     raise  # a seal that is repeated may write it
                 unlogged.append(name)  # something stands in its place: it is worth less than a seal
         if stamp_of(store.disk, store.layout.published_file) != before.stamp:
-            raise ConcurrencyError("another process has sealed at the same time")
+            raise errors.ConcurrencyError("another process has sealed at the same time")
         sealed = dict(before.sealed)
         for file in closed:
             number = max(file.number, sealed.pop(file.line, 0))  # goes to the end, as the newest
@@ -195,7 +189,7 @@ class _Sealing:
                     gone = {number: identity for number, (identity, _) in journal.covered.items()}
                     gone.update((file.number, file.identity) for file in spent)
                     return closed, journal.published, gone
-        raise ConcurrencyError("the journal is removed again and again")
+        raise errors.ConcurrencyError("the journal is removed again and again")
 
     def _refuse_unknown(self, files: list[JournalFile]) -> None:
         for file in files:
@@ -203,7 +197,7 @@ class _Sealing:
             if kinds:
                 names = tuple(f"journal frame kind {kind}" for kind in kinds)
                 path = self._store.layout.journal_file(file.number)
-                raise UnsupportedFormatError(
+                raise errors.UnsupportedFormatError(
                     f"journal {file.number} holds frames unknown here", path=path, required=names
                 )
 
@@ -239,16 +233,16 @@ class _Sealing:
     def _is_packed(self, oid: bytes) -> bool:
         try:
             return self._objects.packs.read(oid) is not None
-        except FormatError:
+        except errors.FormatError:
             return False  # the journal's copy may be the last sound one
 
     def _sound(self, oid: bytes, data: bytes) -> bytes:
         try:
             return check_hash(oid, data, "a journal")
-        except FormatError as error:
+        except errors.FormatError as error:
             copy = self._objects.loose.read(oid)
             if copy is None:
-                raise CorruptJournalError(str(error), oid=oid) from error
+                raise errors.CorruptJournalError(str(error), oid=oid) from error
             return copy
 
     def _publish_moved(self, before: Published) -> list[str]:

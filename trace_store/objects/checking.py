@@ -5,7 +5,7 @@ Rule: kinds and fields that this version does not know are let through, as long 
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.objects.codec import COMMIT, TAG, is_canonical, kind_of
 from trace_store.objects.commit import Commit, Tag
 
@@ -18,7 +18,7 @@ def check_object(data: bytes) -> str:
     """
     kind = kind_of(data)
     if not is_canonical(data):
-        raise CorruptObjectError(f"a {kind} that is not in canonical form")
+        raise errors.CorruptObjectError(f"a {kind} that is not in canonical form")
     if kind == COMMIT:
         Commit.decode(data)
     elif kind == TAG:

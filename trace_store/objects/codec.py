@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 
-from trace_store.errors import CorruptObjectError, ErrorCode, InvalidInputError
+from trace_store import errors
 from trace_store.objects import small
 from trace_store.oid import OID_BYTES, ObjectId
 
@@ -71,7 +71,7 @@ def encode_ordered(value: Any) -> bytes:
     try:
         return msgpack.packb(value, use_bin_type=True)  # type: ignore[no-any-return]
     except (UnicodeEncodeError, OverflowError) as error:
-        raise InvalidInputError(f"cannot be stored: {error}") from error
+        raise errors.InvalidInputError(f"cannot be stored: {error}") from error
 
 
 def check_readable(value: Any, size: int) -> None:
@@ -83,17 +83,17 @@ def check_readable(value: Any, size: int) -> None:
     if size <= MAXIMUM_ELEMENTS:
         return  # an element takes a byte at least
     if size > MAXIMUM_STRUCTURE_BYTES:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"a commit, tag or list takes at most {MAXIMUM_STRUCTURE_BYTES:,} bytes, not {size:,}",
-            code=ErrorCode.TOO_LARGE,
+            code=errors.ErrorCode.TOO_LARGE,
         )
     stack = [value]
     while stack:
         value = stack.pop()
         if len(value) > MAXIMUM_ELEMENTS:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"a list in an object has at most {MAXIMUM_ELEMENTS:,} elements, not {len(value):,}",
-                code=ErrorCode.TOO_LARGE,
+                code=errors.ErrorCode.TOO_LARGE,
             )
         inner = value.values() if isinstance(value, dict) else value
         stack.extend(item for item in inner if isinstance(item, dict | list | tuple))
@@ -106,10 +106,10 @@ def decode(data: bytes) -> list[Any]:
         CorruptObjectError: the bytes are no object, or break a bound.
     """
     if len(data) > MAXIMUM_STRUCTURE_BYTES and data[:6] not in (_BLOB_HEAD, _SALTED_HEAD):
-        raise CorruptObjectError(f"object of {len(data)} bytes is over the bound")
+        raise errors.CorruptObjectError(f"object of {len(data)} bytes is over the bound")
     value = _unpacked(data)
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
-        raise CorruptObjectError("not an object: the first element is not a kind")
+        raise errors.CorruptObjectError("not an object: the first element is not a kind")
     _check_nested(value)
     return value
 
@@ -133,7 +133,7 @@ def _unpacked(data: bytes) -> Any:
             ext_hook=_refuse_extension,
         )
     except Exception as error:  # msgpack raises ValueError and its kin, and UnicodeDecodeError
-        raise CorruptObjectError(f"not a readable object: {type(error).__name__}") from error
+        raise errors.CorruptObjectError(f"not a readable object: {type(error).__name__}") from error
 
 
 def unpack(data: bytes) -> Any:
@@ -153,7 +153,7 @@ def is_canonical(data: bytes) -> bool:
     """
     try:
         return encode(decode(data)) == data
-    except InvalidInputError:
+    except errors.InvalidInputError:
         return False
 
 
@@ -169,7 +169,7 @@ def kind_of(data: bytes) -> str:
             return str(data[2:end], "utf-8")
         except UnicodeDecodeError:
             pass
-    raise CorruptObjectError("not an object: it does not begin with a kind")
+    raise errors.CorruptObjectError("not an object: it does not begin with a kind")
 
 
 def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
@@ -189,7 +189,9 @@ def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
         if size < 0x10000:
             return b"%b\xc5%b%b" % (_BLOB_HEAD, size.to_bytes(2, "big"), content)
     if size > MAXIMUM_BLOB_BYTES:
-        raise InvalidInputError(f"a blob holds at most {MAXIMUM_BLOB_BYTES} bytes, not {size}")
+        raise errors.InvalidInputError(
+            f"a blob holds at most {MAXIMUM_BLOB_BYTES} bytes, not {size}"
+        )
     head = _BLOB_HEAD if salt is None else _SALTED_HEAD
     if size < 0x100:
         head += bytes((0xC4, size))
@@ -200,7 +202,7 @@ def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
     if salt is None:
         return head + content
     if len(salt) != SALT_BYTES:
-        raise InvalidInputError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
+        raise errors.InvalidInputError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     return head + content + bytes((0xC4, SALT_BYTES)) + salt
 
 
@@ -240,7 +242,7 @@ def blob_content(data: bytes) -> bytes:
         value = decode(data)
         if len(value) == 3 and isinstance(value[1], bytes) and isinstance(value[2], bytes):
             return value[1]
-    raise CorruptObjectError("not a blob")
+    raise errors.CorruptObjectError("not a blob")
 
 
 def links(data: bytes) -> list[ObjectId]:
@@ -300,22 +302,22 @@ def _is_in_order(value: Any) -> bool:
 
 def _canonical(value: Any, depth: int) -> Any:
     if depth > MAXIMUM_DEPTH:
-        raise InvalidInputError(f"nested deeper than {MAXIMUM_DEPTH} levels")
+        raise errors.InvalidInputError(f"nested deeper than {MAXIMUM_DEPTH} levels")
     if value is None or value is True or value is False or isinstance(value, str | bytes):
         return value
     if isinstance(value, int):
         if not _INTEGER_FLOOR <= value <= _INTEGER_CEILING:
-            raise InvalidInputError(f"integer out of range: {value}")
+            raise errors.InvalidInputError(f"integer out of range: {value}")
         return value
     if isinstance(value, list | tuple):
         return [_canonical(item, depth + 1) for item in value]
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise InvalidInputError(f"map key is not text: {key!r}")
+                raise errors.InvalidInputError(f"map key is not text: {key!r}")
         # Code point order is also the order of the UTF-8 bytes.
         return {key: _canonical(value[key], depth + 1) for key in sorted(value)}
-    raise InvalidInputError(f"cannot be stored: {type(value).__name__}")
+    raise errors.InvalidInputError(f"cannot be stored: {type(value).__name__}")
 
 
 def _check_nested(value: list[Any]) -> None:
@@ -328,11 +330,11 @@ def _check_nested(value: list[Any]) -> None:
                 if kind in _CONTAINERS:
                     below.append(item)
                 elif kind is float:
-                    raise CorruptObjectError("an object holds a float")
+                    raise errors.CorruptObjectError("an object holds a float")
         if not below:
             return
         level = below
-    raise CorruptObjectError(f"nested deeper than {MAXIMUM_DEPTH} levels")
+    raise errors.CorruptObjectError(f"nested deeper than {MAXIMUM_DEPTH} levels")
 
 
 def _refuse_extension(code: int, data: bytes) -> Any:

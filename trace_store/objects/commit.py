@@ -6,7 +6,7 @@ Rule: pure values. A commit's map is `author`, `ops`, `parents`, `time` and, whe
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.objects.codec import (
     COMMIT,
     TAG,
@@ -120,7 +120,7 @@ class Commit:
                 ],
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise CorruptObjectError(f"not a valid commit: {error}") from error
+            raise errors.CorruptObjectError(f"not a valid commit: {error}") from error
         commit._unknown = fields
         return commit
 
@@ -185,7 +185,7 @@ class Tag:
                 meta=_map(fields.get("meta", {})),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise CorruptObjectError(f"not a valid tag: {error}") from error
+            raise errors.CorruptObjectError(f"not a valid tag: {error}") from error
 
 
 def encode_appending(
@@ -233,11 +233,13 @@ def read_commit(oid: bytes, read: Callable[[bytes], bytes]) -> Commit:
     """
     try:
         return Commit.decode(read(oid))
-    except CorruptObjectError as error:
+    except errors.CorruptObjectError as error:
         name = ObjectId(oid)
         if name.short() in error.message:
             raise
-        raise CorruptObjectError(f"object {name.short()}: {error.message}", oid=name) from error
+        raise errors.CorruptObjectError(
+            f"object {name.short()}: {error.message}", oid=name
+        ) from error
 
 
 def parents_of(data: bytes) -> list[ObjectId]:
@@ -249,7 +251,7 @@ def parents_of(data: bytes) -> list[ObjectId]:
     try:
         return [_oid(parent) for parent in structure(data, COMMIT)["parents"]]
     except (KeyError, TypeError) as error:
-        raise CorruptObjectError("not a valid commit") from error
+        raise errors.CorruptObjectError("not a valid commit") from error
 
 
 def structure(data: bytes, kind: str) -> dict[str, Any]:
@@ -260,7 +262,7 @@ def structure(data: bytes, kind: str) -> dict[str, Any]:
     """
     value = decode(data)
     if value[0] != kind or len(value) != 2 or not isinstance(value[1], dict):
-        raise CorruptObjectError(f"not a {kind}: it is a {value[0][:40]!r}")
+        raise errors.CorruptObjectError(f"not a {kind}: it is a {value[0][:40]!r}")
     return value[1]
 
 

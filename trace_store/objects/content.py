@@ -6,7 +6,7 @@ the same kind with their own fields.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.objects.codec import (
     BLOB,
     LIST,
@@ -87,7 +87,7 @@ def read_content(oid: bytes, read: Read) -> bytes:
             content = b"".join(blob_content(read(chunk)) for chunk in fields.get("items", ()))
             if len(content) == fields.get("size"):
                 return content
-    raise CorruptObjectError(f"object {ObjectId(oid)} is not content", oid=ObjectId(oid))
+    raise errors.CorruptObjectError(f"object {ObjectId(oid)} is not content", oid=ObjectId(oid))
 
 
 def text_of(content: bytes) -> str:

@@ -13,7 +13,7 @@ whoever said it and whenever. The stored form of each part:
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError, InvalidMessageError, UnsupportedFormatError
+from trace_store import errors
 from trace_store.objects.content import bytes_of, read_content, text_of
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
@@ -62,7 +62,7 @@ class Message:
             InvalidMessageError: unknown role or kind, or content that is not text or parts.
         """
         if role not in ROLES:
-            raise InvalidMessageError(
+            raise errors.InvalidMessageError(
                 f"unknown role {str(role)[:40]!r}: one of {', '.join(ROLES)}", role=role
             )
         parts = message_parts(content)
@@ -70,7 +70,9 @@ class Message:
         self.parts: tuple[Part, ...] = parts
         self.kind = kind or default_kind(role, parts)
         if self.kind not in KINDS:
-            raise InvalidMessageError(f"unknown kind {self.kind[:40]!r}: one of {', '.join(KINDS)}")
+            raise errors.InvalidMessageError(
+                f"unknown kind {self.kind[:40]!r}: one of {', '.join(KINDS)}"
+            )
         self.name = name
         self.model = model
         self.id = id
@@ -101,14 +103,16 @@ def message_parts(content: str | Sequence[Part]) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(content),)
     if isinstance(content, Part) or not isinstance(content, list | tuple):
-        raise InvalidMessageError(
+        raise errors.InvalidMessageError(
             f"the content of a message is text or a list of parts, not {type(content).__name__}"
         )
     for part in content:
         if not isinstance(part, Part):
-            raise InvalidMessageError(f"not a part of a message: {type(part).__name__}")
+            raise errors.InvalidMessageError(f"not a part of a message: {type(part).__name__}")
         if isinstance(part, Text) and not isinstance(part.text, str):
-            raise InvalidMessageError(f"the text of a part is {type(part.text).__name__}, not text")
+            raise errors.InvalidMessageError(
+                f"the text of a part is {type(part.text).__name__}, not text"
+            )
     return tuple(content)
 
 
@@ -218,7 +222,7 @@ def _store_part(part: Part, put: Put) -> dict[str, Any]:
     if isinstance(part, Opaque):
         provider = check_name(part.provider, "provider")
         return {"blob": put(part.data), "provider": provider, "type": part.type}
-    raise InvalidMessageError(f"not a part of a message: {type(part).__name__}")
+    raise errors.InvalidMessageError(f"not a part of a message: {type(part).__name__}")
 
 
 def _load_part(stored: Mapping[str, Any], read: Read) -> Part:
@@ -247,8 +251,8 @@ def _load_part(stored: Mapping[str, Any], read: Read) -> Part:
         if type_ == "opaque":
             return Opaque(stored["provider"], content_bytes)
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
-        raise CorruptObjectError(f"a message part is damaged: {error}") from error
-    raise UnsupportedFormatError(
+        raise errors.CorruptObjectError(f"a message part is damaged: {error}") from error
+    raise errors.UnsupportedFormatError(
         f"a message holds a part of unknown type {type_!r}", required=f"part:{type_}"
     )
 
@@ -260,13 +264,13 @@ def check_name(value: object, field: str) -> str:
         InvalidMessageError: it is no text, not valid UTF-8, or too long.
     """
     if not isinstance(value, str):
-        raise InvalidMessageError(f"the {field} of a message must be text")
+        raise errors.InvalidMessageError(f"the {field} of a message must be text")
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise InvalidMessageError(f"the {field} of a message is not valid UTF-8") from None
+        raise errors.InvalidMessageError(f"the {field} of a message is not valid UTF-8") from None
     if size > MAXIMUM_NAME_BYTES:
-        raise InvalidMessageError(
+        raise errors.InvalidMessageError(
             f"the {field} of a message has {size} bytes, at most {MAXIMUM_NAME_BYTES}"
         )
     return value

@@ -11,7 +11,7 @@ beside the messages: nothing that a shape depends on.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError, InvalidInputError
+from trace_store import errors
 from trace_store.objects.codec import COMMIT
 from trace_store.objects.commit import Commit
 from trace_store.oid import OID_BYTES
@@ -173,7 +173,7 @@ def make_mould(data: bytes) -> Mould | None:
         parents = fields["parents"].items
         parent = parents[0].place if parents else None
         return Mould(data, *walk.gaps(), tuple(messages), parent)
-    except (CorruptObjectError, InvalidInputError, _OtherFormError):
+    except (errors.CorruptObjectError, errors.InvalidInputError, _OtherFormError):
         return None
 
 

@@ -8,7 +8,7 @@ operations in order, and an empty commit id means the commit that the operation 
 
 from __future__ import annotations
 
-from trace_store.errors import InvalidOperationError
+from trace_store import errors
 from trace_store.objects.commit import Operation
 from trace_store.oid import OID_BYTES, ObjectId
 
@@ -73,7 +73,7 @@ def include(
         after: the neighbour they come after; None puts them at the end.
     """
     if parent < 1:
-        raise InvalidOperationError("messages are included from a parent after the first")
+        raise errors.InvalidOperationError("messages are included from a parent after the first")
     fields: dict[str, Any] = {"parent": parent, "targets": _targets(targets)}
     if after is not None:
         fields["after"] = _target(after)
@@ -101,7 +101,7 @@ def annotate(
     fields: dict[str, Any] = {"targets": _targets(targets)}
     if priority is not None:
         if priority not in PRIORITIES:
-            raise InvalidOperationError(
+            raise errors.InvalidOperationError(
                 f"unknown priority {priority[:40]!r}: one of {', '.join(PRIORITIES)}"
             )
         fields["priority"] = priority
@@ -112,7 +112,7 @@ def annotate(
     if unlabels:
         fields["unlabels"] = [_label(label) for label in unlabels]
     if len(fields) == 1:
-        raise InvalidOperationError("an annotation sets a priority, patterns or labels")
+        raise errors.InvalidOperationError("an annotation sets a priority, patterns or labels")
     return Operation(ANNOTATE, fields)
 
 
@@ -134,7 +134,7 @@ def restore(targets: Sequence[Address], *, version: int | None = None) -> Operat
     fields: dict[str, Any] = {"targets": _targets(targets)}
     if version is not None:
         if version < 0:
-            raise InvalidOperationError("a version is counted from 0")
+            raise errors.InvalidOperationError("a version is counted from 0")
         fields["version"] = version
     return Operation(RESTORE, fields)
 
@@ -206,17 +206,17 @@ def message_count(operation: Operation) -> int:
 def _target(address: Address) -> list[Any]:
     commit, number = address
     if len(commit) not in (0, OID_BYTES) or number < 0:
-        raise InvalidOperationError(f"not an address: {commit.hex()}.{number}")
+        raise errors.InvalidOperationError(f"not an address: {commit.hex()}.{number}")
     return [commit, number]
 
 
 def _targets(addresses: Sequence[Address]) -> list[list[Any]]:
     if len({(bytes(commit), number) for commit, number in addresses}) != len(addresses):
-        raise InvalidOperationError("an operation names a message twice")
+        raise errors.InvalidOperationError("an operation names a message twice")
     return [_target(address) for address in addresses]
 
 
 def _label(label: str) -> str:
     if not label or len(label) > 100 or any(ord(c) < 33 or ord(c) == 127 for c in label):
-        raise InvalidOperationError(f"not a label: {label[:40]!r}")
+        raise errors.InvalidOperationError(f"not a label: {label[:40]!r}")
     return label

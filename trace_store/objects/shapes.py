@@ -6,7 +6,7 @@ operations and fields pass, since they are carried whole.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.oid import OID_BYTES
 
 TYPE_CHECKING = False
@@ -26,10 +26,10 @@ def check_operation(name: str, fields: Mapping[str, Any]) -> None:
     required, optional = _SHAPES.get(name, ((), ()))
     for field, check in required:
         if field not in fields or not check(fields[field]):
-            raise CorruptObjectError(f"the operation {name} has no valid {field}")
+            raise errors.CorruptObjectError(f"the operation {name} has no valid {field}")
     for field, check in optional:
         if field in fields and not check(fields[field]):
-            raise CorruptObjectError(f"the operation {name} has no valid {field}")
+            raise errors.CorruptObjectError(f"the operation {name} has no valid {field}")
 
 
 def _is_address(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError, InvalidInputError
+from trace_store import errors
 from trace_store.oid import ObjectId, hash_object, is_prefix
 
 MAXIMUM_CANDIDATES = 16
@@ -16,7 +16,9 @@ def check_prefix(prefix: str) -> None:
         InvalidInputError: the text is anything else.
     """
     if not is_prefix(prefix):
-        raise InvalidInputError(f"not the beginning of an object id: {prefix[:80]!r}", text=prefix)
+        raise errors.InvalidInputError(
+            f"not the beginning of an object id: {prefix[:80]!r}", text=prefix
+        )
 
 
 def check_size(data: bytes, limit: int) -> None:
@@ -26,7 +28,7 @@ def check_size(data: bytes, limit: int) -> None:
         InvalidInputError: it is.
     """
     if len(data) > limit:
-        raise InvalidInputError(f"an object has at most {limit} bytes, not {len(data)}")
+        raise errors.InvalidInputError(f"an object has at most {limit} bytes, not {len(data)}")
 
 
 def check_hash(oid: bytes, data: bytes, where: str) -> bytes:
@@ -36,7 +38,7 @@ def check_hash(oid: bytes, data: bytes, where: str) -> bytes:
         CorruptObjectError: it is not.
     """
     if hash_object(data) != oid:
-        raise CorruptObjectError(
+        raise errors.CorruptObjectError(
             f"object {oid.hex()} is damaged in {where}", oid=ObjectId(oid), path=where
         )
     return data

@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
-from trace_store import odb
-from trace_store.errors import (
-    CorruptObjectError,
-    CorruptPackError,
-    FormatError,
-    ObjectNotFoundError,
-    StorageError,
-    TraceError,
-)
+from trace_store import errors, odb
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_prefix
 from trace_store.oid import ObjectId, digest
 
@@ -101,8 +93,10 @@ class ObjectDatabase:
             if failure is not None:
                 raise failure
             for error in self.packs.damaged.values():
-                raise CorruptPackError(f"object {oid.hex()} is not found, and {error}") from error
-        raise ObjectNotFoundError(f"no object {oid.hex()}", oid=ObjectId(oid))
+                raise errors.CorruptPackError(
+                    f"object {oid.hex()} is not found, and {error}"
+                ) from error
+        raise errors.ObjectNotFoundError(f"no object {oid.hex()}", oid=ObjectId(oid))
 
     def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
         """Yield (id, bytes) in the order asked for, hash-checked; raises as `read` does.
@@ -138,7 +132,7 @@ class ObjectDatabase:
         with self._mutex:
             try:
                 return self.packs.read(oid) is not None
-            except FormatError:
+            except errors.FormatError:
                 return False
 
     def refresh(self) -> None:
@@ -209,15 +203,15 @@ class ObjectDatabase:
                         yield [oid], [self.read(oid) if data is None else data]
                 del batch[: len(found)]
 
-    def _look(self, oid: bytes) -> tuple[bytes | None, TraceError | None]:
+    def _look(self, oid: bytes) -> tuple[bytes | None, errors.TraceError | None]:
         """Return a sound copy, or what is wrong with the last of those there are."""
-        failure: TraceError | None = None
+        failure: errors.TraceError | None = None
         for place in (self._in_journal, self._in_packs, self._in_files):
             try:
                 data = place(oid)
                 if data is not None:
                     return data, None
-            except (CorruptObjectError, StorageError) as error:
+            except (errors.CorruptObjectError, errors.StorageError) as error:
                 failure = error
         return None, failure
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Dictionary:
             CorruptObjectError: it has fewer bytes than a dictionary needs.
         """
         if len(content) < MINIMUM_DICTIONARY_BYTES:
-            raise CorruptObjectError("a dictionary is too short")
+            raise errors.CorruptObjectError("a dictionary is too short")
         self.size = len(content)
         self._content: Any = _library().ZstdDict(content, is_raw=True)
 
@@ -91,10 +91,10 @@ class Inflation:
         loaded = None if dictionary is None else dictionary.for_reading
         try:
             if zstd.get_frame_info(data)[0] != size:
-                raise CorruptObjectError("compressed data declares another size")
+                raise errors.CorruptObjectError("compressed data declares another size")
             self._machine: Any = zstd.ZstdDecompressor(zstd_dict=loaded, options=options)
         except (zstd.ZstdError, ValueError, MemoryError) as error:
-            raise CorruptObjectError(f"compressed data is damaged: {error}") from error
+            raise errors.CorruptObjectError(f"compressed data is damaged: {error}") from error
         self._data = data
         self.size = size
         self.content = b""
@@ -116,9 +116,9 @@ class Inflation:
             # One byte more than there should be takes the decompressor to the end of the frame.
             piece: bytes = machine.decompress(self._data, max_length=goal - done + whole)
         except (zstd.ZstdError, EOFError, ValueError, MemoryError) as error:
-            raise CorruptObjectError(f"compressed data is damaged: {error}") from error
+            raise errors.CorruptObjectError(f"compressed data is damaged: {error}") from error
         if len(piece) != goal - done or (whole and (not machine.eof or machine.unused_data)):
-            raise CorruptObjectError("compressed data has another length than declared")
+            raise errors.CorruptObjectError("compressed data has another length than declared")
         self.content = self.content + piece if done else piece
         self._data = b""
         if whole:

@@ -5,7 +5,7 @@ Rule: what is wrong is told, and the rest is gone through all the same. Memory i
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError, CorruptPackError, FormatError
+from trace_store import errors
 from trace_store.objects.checking import check_object
 from trace_store.odb.pack_index import encode_index
 from trace_store.odb.pack_walk import PackWalk
@@ -80,7 +80,7 @@ class Examination:
                 self.places.append(place)
                 try:
                     objects = self._walk.objects(place)
-                except CorruptObjectError as error:
+                except errors.CorruptObjectError as error:
                     self._tell(f"frame {number}: {error.message}")
                     continue
                 finally:
@@ -93,7 +93,7 @@ class Examination:
                     found = self._look_at(oid, data, number, offset)
                     if found is not None:
                         yield found
-        except CorruptPackError as error:
+        except errors.CorruptPackError as error:
             if self._damage is None:
                 raise
             self._tell(error.message)
@@ -120,7 +120,7 @@ class Examination:
     def _look_at(self, oid: ObjectId, data: bytes, number: int, offset: int) -> PackedObject | None:
         try:
             kind = check_object(data)
-        except FormatError as error:
+        except errors.FormatError as error:
             self._tell(f"object {oid} in frame {number}: {error.message}")
             return None
         self.rows.append((oid, number, offset))
@@ -128,7 +128,7 @@ class Examination:
 
     def _tell(self, what: str) -> None:
         if self._damage is None:
-            raise CorruptPackError(
+            raise errors.CorruptPackError(
                 f"pack {self._pack.name[:12]} is damaged: {what}", path=self._pack.path
             )
         self._damage(what)

@@ -6,7 +6,7 @@ need the same one.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptIndexError
+from trace_store import errors
 from trace_store.odb.deflate import Dictionary, Inflation
 from trace_store.odb.pack import DICTIONARY, MAXIMUM_DICTIONARY_BYTES, NEEDS_DICTIONARY
 
@@ -96,10 +96,10 @@ class FrameCache:
         found = self._dictionaries.pop(key, None)
         if found is None:
             if number < 0:
-                raise CorruptIndexError("a frame needs a dictionary that is not there")
+                raise errors.CorruptIndexError("a frame needs a dictionary that is not there")
             place, _ = index.place(number)
             if place.sort != DICTIONARY or place.raw > MAXIMUM_DICTIONARY_BYTES:
-                raise CorruptIndexError("a frame's dictionary is none")
+                raise errors.CorruptIndexError("a frame's dictionary is none")
             found = Dictionary(pack.decode(place))
             self._dictionary_bytes += found.size
             while self._dictionary_bytes > DICTIONARY_CACHE_BYTES and self._dictionaries:

@@ -5,7 +5,7 @@ Rule: what is not to the byte what the writer would have made of the same conten
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptIndexError
+from trace_store import errors
 from trace_store.odb.pack import FramePlace
 from trace_store.odb.pack_index import (
     HASH_BYTES,
@@ -40,15 +40,15 @@ class IndexContent:
             CorruptIndexError: they are none, or damaged.
         """
         if len(data) < HEADER.size + HASH_BYTES or not is_whole(data, len(data)):
-            raise CorruptIndexError("a pack index is too short, or its checksum is wrong")
+            raise errors.CorruptIndexError("a pack index is too short, or its checksum is wrong")
         magic, version, bits, objects, frames, pack_size, check = HEADER.unpack_from(data)
         if magic != MAGIC or version != VERSION or bits > MAXIMUM_BITS:
-            raise CorruptIndexError("a pack index does not begin like one")
+            raise errors.CorruptIndexError("a pack index does not begin like one")
         ids_at = HEADER.size + 4 * ((1 << bits) + 1) + 4 * objects
         rows_at = ids_at + OID_BYTES * objects
         frames_at = rows_at + ROW.size * objects
         if frames_at + PLACE.size * frames + HASH_BYTES != len(data):
-            raise CorruptIndexError("a pack index has another size than it says")
+            raise errors.CorruptIndexError("a pack index has another size than it says")
         ids = [data[at : at + OID_BYTES] for at in range(ids_at, rows_at, OID_BYTES)]
         stands = [(frame, offset) for offset, frame in ROW.iter_unpack(data[rows_at:frames_at])]
         self.places = [
@@ -64,4 +64,4 @@ class IndexContent:
         self.check: bytes = check
         again = encode_index(b"".join(ids), stands, self.places, pack_size, check, bits=bits)
         if again != data:
-            raise CorruptIndexError("a pack index is not in order")
+            raise errors.CorruptIndexError("a pack index is not in order")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.odb.deflate import Dictionary
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, split
 from trace_store.odb.pack_index import ROW
@@ -58,7 +58,7 @@ def walk_by_index(
             ]
         told = index.ids[OID_BYTES * first : OID_BYTES * stop]
         if joined_digests(objects) != told or index.stored_rows(first, stop) != rows:
-            raise CorruptObjectError("a frame holds other objects than its index says")
+            raise errors.CorruptObjectError("a frame holds other objects than its index says")
         yield first, objects, forms
         first = stop
 
@@ -67,4 +67,4 @@ def _dictionary_before(pack: Pack, places: Sequence[FramePlace], frame: int) -> 
     for place in reversed(places[:frame]):
         if place.sort == DICTIONARY:
             return Dictionary(pack.decode(place))
-    raise CorruptObjectError("the dictionary of a frame is absent")
+    raise errors.CorruptObjectError("the dictionary of a frame is absent")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.files import create_file, read_file
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_size
@@ -131,7 +131,7 @@ class LooseObjects:
     def _is_sound(self, oid: ObjectId) -> bool:
         try:
             return self.read(oid) is not None
-        except CorruptObjectError:
+        except errors.CorruptObjectError:
             return False  # writing it again heals it
 
 
@@ -149,6 +149,6 @@ def _body(data: bytes) -> bytes:
     if data[:1] == bytes((DEFLATED,)) and len(data) >= _HEAD_BYTES:
         size = int.from_bytes(data[1:_HEAD_BYTES], "little")
         if size > MAXIMUM_OBJECT_BYTES:
-            raise CorruptObjectError(f"a loose object declares {size} bytes")
+            raise errors.CorruptObjectError(f"a loose object declares {size} bytes")
         return inflate(data[_HEAD_BYTES:], size)
-    raise CorruptObjectError("a loose object does not begin like one")
+    raise errors.CorruptObjectError("a loose object does not begin like one")

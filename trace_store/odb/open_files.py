@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 
-from trace_store.errors import StorageError
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ class OpenFiles:
                 self._disk.close(fd)
                 fd = None
             if fd is None:
-                raise StorageError(f"the file is gone: {path}", path=path, errno=errno.ENOENT)
+                raise errors.StorageError(
+                    f"the file is gone: {path}", path=path, errno=errno.ENOENT
+                )
         self._fds[handle] = fd  # now the most recently used
         return fd
 
@@ -84,7 +86,7 @@ class OpenFiles:
         while True:
             try:
                 return self._disk.open(path)
-            except StorageError as error:
+            except errors.StorageError as error:
                 if error.errno not in NO_DESCRIPTORS or not self._fds:
                     raise
                 # Half of what there were, so that the rest of the process has some, too.

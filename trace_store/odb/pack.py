@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import struct
 
-from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
+from trace_store import errors
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.deflate import Dictionary, Inflation
 from trace_store.oid import Digester
@@ -117,7 +117,7 @@ class Pack:
         self.size = disk.size(fd)
         try:
             self.frame_count, self.object_count, self.check = self._read_ends()
-        except (CorruptPackError, StorageError):
+        except (errors.CorruptPackError, errors.StorageError):
             disk.close(fd)
             raise
 
@@ -177,7 +177,7 @@ class Pack:
             CorruptObjectError: it is damaged.
         """
         if place.raw > MAXIMUM_FRAME_BYTES:
-            raise CorruptObjectError(f"a frame declares {place.raw} bytes", path=self.path)
+            raise errors.CorruptObjectError(f"a frame declares {place.raw} bytes", path=self.path)
         data = self._disk.read_at(self.fd, place.offset, place.compressed)
         return Inflation(data, place.raw, dictionary=dictionary)
 
@@ -216,8 +216,8 @@ class Pack:
         frames, objects, check = TRAILER.unpack(trailer)
         return frames, objects, check
 
-    def _corrupt(self, what: str) -> CorruptPackError:
-        return CorruptPackError(f"pack {self.name[:12]} is damaged: {what}", path=self.path)
+    def _corrupt(self, what: str) -> errors.CorruptPackError:
+        return errors.CorruptPackError(f"pack {self.name[:12]} is damaged: {what}", path=self.path)
 
 
 def split(raw: bytes, count: int) -> Iterator[tuple[int, int]]:
@@ -228,10 +228,10 @@ def split(raw: bytes, count: int) -> Iterator[tuple[int, int]]:
     """
     offset = 4 * count
     if offset > len(raw) or count > MAXIMUM_FRAME_OBJECTS:
-        raise CorruptObjectError("a frame counts more objects than it has room for")
+        raise errors.CorruptObjectError("a frame counts more objects than it has room for")
     lengths = struct.unpack_from(f"<{count}I", raw)
     if offset + sum(lengths) != len(raw):
-        raise CorruptObjectError("a frame's objects have another length than it")
+        raise errors.CorruptObjectError("a frame's objects have another length than it")
     for length in lengths:
         yield offset, length
         offset += length

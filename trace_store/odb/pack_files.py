@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.errors import StorageError
+from trace_store import errors
 from trace_store.files import CREATE, create_file, write_all
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 
@@ -36,7 +36,7 @@ class PackFile:
         self._path = os.path.join(folder, f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
         fd = disk.open(self._path, CREATE)
         if fd is None:
-            raise StorageError("a temporary name is taken", path=self._path)
+            raise errors.StorageError("a temporary name is taken", path=self._path)
         self._fd: int | None = fd
         self.name = ""
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import struct
 
-from trace_store.errors import CorruptIndexError, CorruptObjectError, CorruptPackError
+from trace_store import errors
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SORTS, FramePlace, Pack
 from trace_store.odb.pack_walk import PackWalk
 from trace_store.odb.short_links import ABSENT
@@ -97,12 +97,12 @@ class PackIndex:
         """
         head = read(0, HEADER.size)
         if len(head) < HEADER.size:
-            raise CorruptIndexError("a pack index is too short", path=pack.path)
+            raise errors.CorruptIndexError("a pack index is too short", path=pack.path)
         magic, version, bits, objects, frames, pack_size, check = HEADER.unpack(head)
         if magic != MAGIC or version != VERSION or bits > MAXIMUM_BITS:
-            raise CorruptIndexError("a pack index does not begin like one", path=pack.path)
+            raise errors.CorruptIndexError("a pack index does not begin like one", path=pack.path)
         if pack_size != pack.size or check != pack.check:
-            raise CorruptIndexError("a pack index belongs to another pack", path=pack.path)
+            raise errors.CorruptIndexError("a pack index belongs to another pack", path=pack.path)
         self._read = read
         self._left = max(size // LOOK_UP_BYTES, FEW_LOOK_UPS)
         self._data: bytes | None = None
@@ -119,7 +119,7 @@ class PackIndex:
         self.frames: int = frames
         self.verified = False
         if self._frames_at + PLACE.size * frames + HASH_BYTES != size:
-            raise CorruptIndexError("a pack index has another size than it says", path=pack.path)
+            raise errors.CorruptIndexError("a pack index has not the size it says", path=pack.path)
 
     def find(self, oid: bytes) -> int | None:
         """Return an object's number in the pack, or None.
@@ -203,7 +203,7 @@ class PackIndex:
             if len(data) == ROW.size:
                 offset, frame = ROW.unpack(data)
                 return frame, offset, 0
-        raise CorruptIndexError("a pack index is too short")
+        raise errors.CorruptIndexError("a pack index is too short")
 
     def rows(self, numbers: Iterable[int]) -> Iterable[tuple[int, int, int, int]]:
         """Return (offset, frame, end, frame of the next) of some objects; where the frames differ, the end is no end.
@@ -230,13 +230,13 @@ class PackIndex:
             CorruptIndexError: there is no such frame, or it is said to be outside of the pack.
         """
         if not 0 <= frame < self.frames:
-            raise CorruptIndexError(f"a pack index names frame {frame} of {self.frames}")
+            raise errors.CorruptIndexError(f"a pack index names frame {frame} of {self.frames}")
         data = self._read(self._frames_at + PLACE.size * frame, PLACE.size)
         if len(data) < PLACE.size:
-            raise CorruptIndexError("a pack index is too short")
+            raise errors.CorruptIndexError("a pack index is too short")
         offset, compressed, raw, objects, dictionary, sort = PLACE.unpack(data)
         if offset + compressed > self._pack_size or dictionary > frame or sort not in SORTS:
-            raise CorruptIndexError("a pack index names a place outside of its pack")
+            raise errors.CorruptIndexError("a pack index names a place outside of its pack")
         return FramePlace(offset, compressed, raw, objects, sort), dictionary - 1
 
     def with_prefix(self, prefix: str, limit: int) -> list[ObjectId]:
@@ -299,7 +299,7 @@ class PackIndex:
         """
         data = self._read(0, self.size)
         if not is_whole(data, self.size):
-            raise CorruptIndexError("the checksum of a pack index is wrong")
+            raise errors.CorruptIndexError("the checksum of a pack index is wrong")
         self.verified = True
         self._data = data
         self.ids = data[self._ids_at : self._rows_at]
@@ -369,10 +369,10 @@ def build_index(pack: Pack) -> tuple[bytes, bool]:
             places.append(place)
             try:
                 whole = len(walk.objects(place)) == place.objects and whole
-            except CorruptObjectError:
+            except errors.CorruptObjectError:
                 whole = False
             rows += [(number, offset) for offset in walk.offsets]
-    except CorruptPackError:
+    except errors.CorruptPackError:
         whole = False
     whole = whole and len(places) == pack.frame_count and len(rows) == pack.object_count
     return encode_index(bytes(walk.ids), rows, places, pack.size, pack.check), whole

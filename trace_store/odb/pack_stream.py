@@ -6,7 +6,7 @@ kept, and a pack is returned only when its trailer is that of its bytes.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptPackError
+from trace_store import errors
 from trace_store.odb.pack import (
     FRAME,
     HASH_BYTES,
@@ -80,7 +80,7 @@ def read_pack(read: Callable[[int], bytes], head: bytes, where: str) -> bytes:
         CorruptPackError: it is no pack, is cut, or is larger than a pack may be.
     """
     if len(head) < HEADER.size or HEADER.unpack(head)[:2] != (MAGIC, VERSION):
-        raise CorruptPackError(f"{where} does not begin like a pack", path=where)
+        raise errors.CorruptPackError(f"{where} does not begin like a pack", path=where)
     pieces = [head]
     room = MAXIMUM_PACK_BYTES - HEADER.size
     frames = 0
@@ -91,16 +91,16 @@ def read_pack(read: Callable[[int], bytes], head: bytes, where: str) -> bytes:
         room -= FRAME.size + size
         frames += 1
         if room < 0 or frames > MAXIMUM_PACK_FRAMES + 1:
-            raise CorruptPackError(f"{where} is larger than a pack may be", path=where)
+            raise errors.CorruptPackError(f"{where} is larger than a pack may be", path=where)
         body = read_exactly(read, size)
         pieces += (frame, body)
         if len(frame) < FRAME.size or len(body) < size:
-            raise CorruptPackError(f"{where} ends before it is complete", path=where)
+            raise errors.CorruptPackError(f"{where} ends before it is complete", path=where)
         if not compressed:
             break
     data = b"".join(pieces)
     if digest(data[:-HASH_BYTES]) != data[-HASH_BYTES:]:
-        raise CorruptPackError(f"{where} has another hash than its trailer says", path=where)
+        raise errors.CorruptPackError(f"{where} has another hash than its trailer says", path=where)
     return data
 
 

@@ -7,7 +7,7 @@ Memory holds one frame, one dictionary, and the ids.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.odb.deflate import Dictionary
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, split
 from trace_store.odb.short_links import ABSENT, lengthen
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     Objects: TypeAlias = list[tuple[ObjectId, int, bytes]]
 
 
-def walk_objects(pack: Pack) -> Iterator[tuple[int, FramePlace, Objects | CorruptObjectError]]:
+def walk_objects(
+    pack: Pack,
+) -> Iterator[tuple[int, FramePlace, Objects | errors.CorruptObjectError]]:
     """Yield (number, place, objects or what is wrong) of every frame in order; a dictionary has none.
 
     An object is (id, offset in the frame's content, bytes); the id is the hash of the bytes. One that cannot be
@@ -38,7 +40,7 @@ def walk_objects(pack: Pack) -> Iterator[tuple[int, FramePlace, Objects | Corrup
     for number, place in enumerate(pack.places()):
         try:
             yield number, place, walk.objects(place)
-        except CorruptObjectError as error:
+        except errors.CorruptObjectError as error:
             yield number, place, error
 
 
@@ -75,7 +77,7 @@ class PackWalk:
         if not place.sort & NEEDS_DICTIONARY:
             raw = self._pack.decode(place)
         elif self._dictionary is None:
-            raise CorruptObjectError("the dictionary of a frame is damaged, or absent")
+            raise errors.CorruptObjectError("the dictionary of a frame is damaged, or absent")
         else:
             raw = self._pack.decode(place, self._dictionary)
         places = list(split(raw, place.objects))
@@ -92,7 +94,7 @@ class PackWalk:
         for ordinal, (offset, size) in enumerate(places, first // OID_BYTES):
             try:
                 data = lengthen(raw[offset : offset + size], ordinal, self._id_of)
-            except CorruptObjectError:
+            except errors.CorruptObjectError:
                 continue
             oid = hash_object(data)
             self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES] = oid

@@ -9,13 +9,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.errors import (
-    CorruptIndexError,
-    CorruptObjectError,
-    CorruptPackError,
-    StorageError,
-    TraceError,
-)
+from trace_store import errors
 from trace_store.files import create_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash
@@ -62,7 +56,7 @@ class Packs:
         self._listed = False
         self._recent = ""
         self._cache = FrameCache()
-        self.damaged: dict[str, CorruptPackError] = {}
+        self.damaged: dict[str, errors.CorruptPackError] = {}
         """Why a pack, or a part of it, cannot be read, by its name."""
         self._stamps: dict[str, tuple[int, ...] | None] = {}
 
@@ -74,7 +68,7 @@ class Packs:
             StorageError: the process has no descriptor left.
         """
         self._list()
-        failure: TraceError | None = None
+        failure: errors.TraceError | None = None
         for packed in self._likely_first():
             try:
                 number = packed.index.find(oid)
@@ -82,7 +76,11 @@ class Packs:
                     continue
                 self._recent = packed.pack.name
                 return check_hash(oid, self._extract(packed, number), packed.pack.path)
-            except (CorruptObjectError, CorruptIndexError, StorageError) as error:
+            except (
+                errors.CorruptObjectError,
+                errors.CorruptIndexError,
+                errors.StorageError,
+            ) as error:
                 failure = _unless_exhausted(error)
             if packed.index_file is None:
                 continue  # the index was made of the pack itself
@@ -91,10 +89,14 @@ class Packs:
                 number = again.index.find(oid)
                 if number is not None:
                     return check_hash(oid, self._extract(again, number), packed.pack.path)
-            except (CorruptObjectError, CorruptIndexError, StorageError) as error:
+            except (
+                errors.CorruptObjectError,
+                errors.CorruptIndexError,
+                errors.StorageError,
+            ) as error:
                 failure = _unless_exhausted(error)
         if failure is not None:
-            raise CorruptObjectError(
+            raise errors.CorruptObjectError(
                 f"object {oid.hex()} is damaged in a pack: {failure}", oid=ObjectId(oid)
             ) from failure
         return None
@@ -113,7 +115,7 @@ class Packs:
                 packed, numbers = self._locate(left)
                 if packed is not None:
                     pieces = self._cut(packed, numbers, limit)
-            except (CorruptObjectError, CorruptIndexError, StorageError):
+            except (errors.CorruptObjectError, errors.CorruptIndexError, errors.StorageError):
                 pass
             del left[len(pieces) :]
             if joined_digests(pieces) == b"".join(left):
@@ -181,12 +183,12 @@ class Packs:
             try:
                 if packed.index.verify():
                     continue
-            except StorageError as error:
+            except errors.StorageError as error:
                 _unless_exhausted(error)
             try:
                 self._reindex(packed)
                 repaired = True
-            except StorageError as error:
+            except errors.StorageError as error:
                 self._note(packed.pack.name, _unless_exhausted(error))
         return repaired
 
@@ -234,11 +236,11 @@ class Packs:
         """Return what an index answers, made again if need be; None when the pack is gone, or cannot be read."""
         try:
             return ask(packed.index)
-        except StorageError as error:
+        except errors.StorageError as error:
             _unless_exhausted(error)
         try:
             return ask(self._reindex(packed).index)
-        except StorageError as error:
+        except errors.StorageError as error:
             self._note(packed.pack.name, _unless_exhausted(error))
             self.refresh()
             return None
@@ -262,19 +264,19 @@ class Packs:
                 return False
             pack = Pack(self._files, path, name, file)
             self._open[name] = self._load_index(pack) or self._make_index(pack)
-        except (StorageError, CorruptPackError) as error:
+        except (errors.StorageError, errors.CorruptPackError) as error:
             self._note(name, _unless_exhausted(error))
             return False
         return True
 
-    def _note(self, name: str, error: TraceError) -> None:
+    def _note(self, name: str, error: errors.TraceError) -> None:
         """Record why a pack cannot be read; what the disk refused is tried again in any case."""
-        if isinstance(error, StorageError):
+        if isinstance(error, errors.StorageError):
             self._stamps[name] = None
-            error = CorruptPackError(
+            error = errors.CorruptPackError(
                 f"pack {name[:12]} cannot be read: {error}", path=self._layout.pack_file(name)
             )
-        if isinstance(error, CorruptPackError):
+        if isinstance(error, errors.CorruptPackError):
             self.damaged[name] = error
 
     def _has_changed(self, name: str) -> bool:
@@ -290,7 +292,7 @@ class Packs:
     def _load_index(self, pack: Pack) -> IndexedPack | None:
         try:
             file = self._files.open(self._layout.pack_index_file(pack.name))
-        except StorageError as error:
+        except errors.StorageError as error:
             _unless_exhausted(error)
             return None
         if file is None:
@@ -299,7 +301,7 @@ class Packs:
             index = PackIndex(
                 lambda at, size: self._files.read_at(file, at, size), self._files.size(file), pack
             )
-        except (CorruptIndexError, StorageError) as error:
+        except (errors.CorruptIndexError, errors.StorageError) as error:
             self._files.close(file)
             _unless_exhausted(error)
             return None
@@ -313,13 +315,13 @@ class Packs:
             self._save_index(pack.name, data)
         else:
             what = f"pack {pack.name[:12]} is damaged: not all of it can be read"
-            self._note(pack.name, CorruptPackError(what, path=pack.path))
+            self._note(pack.name, errors.CorruptPackError(what, path=pack.path))
         return IndexedPack(pack, index, None)
 
     def _save_index(self, name: str, data: bytes) -> None:
         try:
             self._replace_index(name, data)
-        except StorageError:
+        except errors.StorageError:
             return  # a read-only repository: the index stays in memory
 
     def _replace_index(self, name: str, data: bytes) -> None:
@@ -368,15 +370,15 @@ class Packs:
                 limit -= len(data)
                 if limit <= 0:
                     break
-        except (CorruptObjectError, CorruptIndexError, StorageError):
+        except (errors.CorruptObjectError, errors.CorruptIndexError, errors.StorageError):
             if not pieces:
                 raise
         return pieces
 
 
-def _unless_exhausted(error: TraceError) -> TraceError:
+def _unless_exhausted(error: errors.TraceError) -> errors.TraceError:
     """Return the error, or raise it when it only says that no descriptor is left."""
-    if isinstance(error, StorageError) and error.data.get("errno") in NO_DESCRIPTORS:
+    if isinstance(error, errors.StorageError) and error.data.get("errno") in NO_DESCRIPTORS:
         raise error
     return error
 

@@ -6,7 +6,7 @@ the oldest comes first, and every beginning of the sequence is whole in itself. 
 
 from __future__ import annotations
 
-from trace_store.errors import ObjectNotFoundError
+from trace_store import errors
 from trace_store.objects.codec import BLOB, COMMIT, decode, kind_of, links_within
 from trace_store.oid import OID_BYTES, ObjectId
 
@@ -106,12 +106,12 @@ class _Open:
 def _read(read: Read, oid: ObjectId, namer: ObjectId | None, absent: Absent | None) -> bytes | None:
     try:
         return read(oid)
-    except ObjectNotFoundError as error:
+    except errors.ObjectNotFoundError as error:
         if absent is not None:
             absent(oid, namer)
             return None
         if namer is None:
             raise
-        raise ObjectNotFoundError(
+        raise errors.ObjectNotFoundError(
             f"no object {oid}, which {namer} names", oid=oid, named_by=namer
         ) from error

@@ -10,7 +10,7 @@ looked at, and whether they are right is told by their hash.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.oid import OID_BYTES
 
@@ -84,16 +84,16 @@ def lengthen(data: bytes, ordinal: int, id_of: Callable[[int], bytes]) -> bytes:
     for at in range(1, len(pieces)):
         piece = pieces[at]
         if len(piece) < DIGITS:
-            raise CorruptObjectError("a short link is cut off")
+            raise errors.CorruptObjectError("a short link is cut off")
         back = piece[0] + (piece[1] << 7) + (piece[2] << 14)
         if not back:
             pieces[at] = piece[DIGITS:]
             continue
         if back > ordinal:
-            raise CorruptObjectError("a short link leads out of its pack")
+            raise errors.CorruptObjectError("a short link leads out of its pack")
         oid = id_of(ordinal - back)
         if len(oid) != OID_BYTES or oid == ABSENT:
-            raise CorruptObjectError("a short link leads to an object that cannot be read")
+            raise errors.CorruptObjectError("a short link leads to an object that cannot be read")
         pieces[at] = oid + piece[DIGITS:]
     return MARK.join(pieces)
 
@@ -117,14 +117,14 @@ def lengthen_by_ids(data: bytes, ordinal: int, ids: bytes) -> bytes:
     for at in range(1, len(pieces)):
         piece = pieces[at]
         if len(piece) < DIGITS:
-            raise CorruptObjectError("a short link is cut off")
+            raise errors.CorruptObjectError("a short link is cut off")
         back = piece[0] + (piece[1] << 7) + (piece[2] << 14)
         if not back:
             pieces[at] = piece[DIGITS:]
             continue
         there = here - OID_BYTES * back
         if there < 0:
-            raise CorruptObjectError("a short link leads out of its pack")
+            raise errors.CorruptObjectError("a short link leads out of its pack")
         pieces[at] = ids[there : there + OID_BYTES] + piece[DIGITS:]
     return MARK.join(pieces)
 
@@ -138,4 +138,4 @@ def _check_length(data: bytes, pieces: list[bytes]) -> None:
     links = sum(1 for piece in pieces[1:] if piece[:DIGITS] != bytes(DIGITS))
     literals = len(pieces) - 1 - links
     if len(data) + SPARED_BYTES * links - DIGITS * literals > MAXIMUM_OBJECT_BYTES:
-        raise CorruptObjectError("an object is longer than it may be")
+        raise errors.CorruptObjectError("an object is longer than it may be")

@@ -6,9 +6,8 @@ have been at work meanwhile. Nothing here moves a ref: moves go through the jour
 
 from __future__ import annotations
 
-from trace_store import graph, objects, refs
+from trace_store import errors, graph, objects, refs
 from trace_store.contracts import ANY
-from trace_store.errors import FormatError, InvalidInputError, NotFoundError, RefChangedError
 from trace_store.files import read_file, replace_file, stamp, unchanged
 from trace_store.journal import Frame, Move
 from trace_store.oid import ObjectId
@@ -154,7 +153,7 @@ class RefDatabase:
         with self._mutex:
             try:
                 old = self.head().oid
-            except FormatError:
+            except errors.FormatError:
                 old = None  # setting it heals it
             scratch = self._layout.tmp_dir
             replace_file(self._disk, self._layout.head_file, data, scratch=scratch)
@@ -215,7 +214,7 @@ class RefDatabase:
             InvalidInputError: two edits of one ref.
         """
         if len({edit.name for edit in edits}) != len(edits):
-            raise InvalidInputError("two edits of one ref in a transaction")
+            raise errors.InvalidInputError("two edits of one ref in a transaction")
         moves: list[Move] = []
         for edit in edits:
             tips = self._tips(check_ref_name(edit.name))
@@ -306,7 +305,7 @@ class RefDatabase:
     def _parents(self, oid: ObjectId) -> list[ObjectId]:
         try:
             return objects.parents_of(self._objects.read(oid))
-        except (NotFoundError, FormatError):
+        except (errors.NotFoundError, errors.FormatError):
             self._met_absent = True
             return []  # an incomplete history ends here
 
@@ -359,7 +358,7 @@ def check_expected(edit: RefEdit, actual: ObjectId | None) -> None:
         RefChangedError: it is not.
     """
     if edit.expected is not ANY and edit.expected != actual:
-        raise RefChangedError(
+        raise errors.RefChangedError(
             f"{edit.name} is {actual or 'absent'}, not {edit.expected or 'absent'}",
             ref=edit.name,
             expected=edit.expected,

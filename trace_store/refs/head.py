@@ -5,7 +5,7 @@ Rule: the file is local and replaced as a whole. Absent, it means the default br
 
 from __future__ import annotations
 
-from trace_store.errors import FormatError, InvalidInputError, InvalidRefNameError
+from trace_store import errors
 from trace_store.oid import ObjectId
 from trace_store.refs.names import check_ref_name
 
@@ -68,5 +68,5 @@ def decode_head(data: bytes, path: str) -> str | ObjectId:
         if text.startswith(_SYMBOLIC):
             return check_ref_name(text[len(_SYMBOLIC) :].strip())
         return ObjectId.parse(text)
-    except (UnicodeDecodeError, InvalidRefNameError, InvalidInputError) as error:
-        raise FormatError(f"HEAD is not readable: {error}", path=path) from error
+    except (UnicodeDecodeError, errors.InvalidRefNameError, errors.InvalidInputError) as error:
+        raise errors.FormatError(f"HEAD is not readable: {error}", path=path) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.errors import InvalidRefNameError
+from trace_store import errors
 from trace_store.ref_names import is_ref_name, problem_of
 
 BRANCHES = "refs/heads/"
@@ -19,5 +19,5 @@ def check_ref_name(name: str) -> str:
     """
     if not is_ref_name(name):
         problem = problem_of(name)
-        raise InvalidRefNameError(f"not a ref name: {name[:200]!r} {problem}", name=name)
+        raise errors.InvalidRefNameError(f"not a ref name: {name[:200]!r} {problem}", name=name)
     return name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.errors import InvalidInputError
+from trace_store import errors
 from trace_store.files import APPEND, CREATE, read_file, write_all
 from trace_store.oid import ObjectId
 
@@ -125,7 +125,7 @@ def _decode(line: bytes) -> ReflogEntry | None:
         old = None if fields[0] == _ABSENT else ObjectId.parse(fields[0])
         new = None if fields[1] == _ABSENT else ObjectId.parse(fields[1])
         return ReflogEntry(old, new, int(fields[2]), _unescape(fields[3]), _unescape(message))
-    except (InvalidInputError, ValueError):
+    except (errors.InvalidInputError, ValueError):
         return None
 
 

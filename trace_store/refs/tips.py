@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from trace_store.errors import StorageError
+from trace_store import errors
 from trace_store.files import create_file, stamp, unchanged
 from trace_store.oid import HEX_CHARACTERS, ObjectId
 from trace_store.ref_names import is_ref_name
@@ -113,7 +113,7 @@ class TipFiles:
                 self._disk.make_directory(path)
                 self._disk.sync_directory(parent)
             elif not stat.S_ISDIR(found.st_mode):
-                raise StorageError("not a directory", path=path)
+                raise errors.StorageError("not a directory", path=path)
 
     def _prune(self, name: str) -> None:
         while name.count("/") > 1 and self._disk.remove_directory(self._layout.ref_dir(name)):

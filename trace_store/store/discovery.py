@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
-from trace_store.errors import NotFoundError, RepositoryNotFoundError, StateError
+from trace_store import errors
 from trace_store.files import Disk
 from trace_store.layout import CONFIG_NAME, DIRECTORY_NAME
 
@@ -41,10 +41,10 @@ def find(
         for path in (named, os.path.join(named, DIRECTORY_NAME)):
             if _is_repository(disk, path):
                 return os.path.abspath(path)
-        raise RepositoryNotFoundError(f"there is no repository at {named}", path=named)
+        raise errors.RepositoryNotFoundError(f"there is no repository at {named}", path=named)
     folder = os.path.abspath(start)
     if disk.stat(folder) is None:
-        raise NotFoundError(f"there is no folder {start}", path=start)
+        raise errors.NotFoundError(f"there is no folder {start}", path=start)
     while True:
         path = os.path.join(folder, DIRECTORY_NAME)
         found = disk.stat(path)
@@ -56,7 +56,7 @@ def find(
             break
         folder = parent
     where = "" if not environment.discovery else " or in any folder above"
-    raise RepositoryNotFoundError(f"there is no repository in {start}{where}", path=start)
+    raise errors.RepositoryNotFoundError(f"there is no repository in {start}{where}", path=start)
 
 
 def _is_repository(disk: Disk, path: str) -> bool:
@@ -65,6 +65,6 @@ def _is_repository(disk: Disk, path: str) -> bool:
 
 def _check_owner(path: str, found: os.stat_result) -> None:
     if not stat.S_ISDIR(found.st_mode):
-        raise StateError(f"{path} is a link; name the directory it leads to", path=path)
+        raise errors.StateError(f"{path} is a link; name the directory it leads to", path=path)
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-        raise StateError(f"{path} belongs to another user; name it to use it", path=path)
+        raise errors.StateError(f"{path} belongs to another user; name it to use it", path=path)

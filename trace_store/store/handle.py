@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from _thread import RLock
 
-from trace_store import odb, refs
+from trace_store import errors, odb, refs
 from trace_store import store as stores
 from trace_store.config import DEFAULT_BRANCH, Config, new_config
 from trace_store.contracts import DURABILITIES, DURABLE, FAST
-from trace_store.errors import ClosedError, InvalidInputError, StorageError
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
 from trace_store.journal import Journal
@@ -57,7 +56,7 @@ class Store:
         randomness: Randomness | None = None,
     ) -> None:
         if durability not in DURABILITIES:
-            raise InvalidInputError(f"not a durability: {durability!r}", value=durability)
+            raise errors.InvalidInputError(f"not a durability: {durability!r}", value=durability)
         self.config = config
         self.clock = clock
         self.durability = durability
@@ -133,7 +132,7 @@ class Store:
         _, others = disk.scan(layout.root)
         for name in DIRECTORIES.intersection(others):
             directory = os.path.join(layout.root, name)
-            raise StorageError(f"not a directory: {directory}", path=directory)
+            raise errors.StorageError(f"not a directory: {directory}", path=directory)
         config = Config.load(disk, layout.config_file)
         return cls(config, clock or SystemClock(), durability, disk, layout, randomness)
 
@@ -167,7 +166,7 @@ class Store:
             InvalidInputError: it is in memory and has none.
         """
         if self._layout is None:
-            raise InvalidInputError("a repository in memory has no files")
+            raise errors.InvalidInputError("a repository in memory has no files")
         return self._layout
 
     @property
@@ -178,7 +177,7 @@ class Store:
             InvalidInputError: it is in memory and has none.
         """
         if self._disk is None:
-            raise InvalidInputError("a repository in memory has no files")
+            raise errors.InvalidInputError("a repository in memory has no files")
         return self._disk
 
     @property
@@ -189,7 +188,7 @@ class Store:
             InvalidInputError: it is in memory and has none.
         """
         if self._journal is None:
-            raise InvalidInputError("a repository in memory has no journal")
+            raise errors.InvalidInputError("a repository in memory has no journal")
         return self._journal
 
     @property
@@ -263,7 +262,7 @@ class Store:
         with self._mutex:
             transactions = self._writing()
             if not isinstance(transactions, stores.Transactions):
-                raise InvalidInputError("a repository in memory has no journal")
+                raise errors.InvalidInputError("a repository in memory has no journal")
             return transactions.rotate()
 
     def sync(self) -> None:
@@ -317,4 +316,4 @@ class Store:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ClosedError("the repository is closed")
+            raise errors.ClosedError("the repository is closed")

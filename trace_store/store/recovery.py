@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from trace_store.errors import ConcurrencyError
+from trace_store import errors
 from trace_store.journal import Move
 from trace_store.oid import digest, hash_object
 from trace_store.refs import TRASH, is_ref_name
@@ -80,7 +80,7 @@ def bring_back(journal: Journal, refs: RefReader) -> None:
             recover(journal, refs)
         finally:
             journal.unlock()
-    raise ConcurrencyError("the journal goes again and again")
+    raise errors.ConcurrencyError("the journal goes again and again")
 
 
 def _objects(journal: Journal, file: JournalFile, frame: Frame) -> list[tuple[ObjectId, bytes]]:

@@ -7,9 +7,9 @@ would.
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store import store as stores
 from trace_store.contracts import BATCH, DURABLE, RefEdit, Transaction
-from trace_store.errors import InvalidInputError, StorageError
 from trace_store.journal import Frame, Move
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 
@@ -164,7 +164,7 @@ class Transactions:
         try:
             if not self._journal.conclude(appended, sync=sync):
                 return appended[1]
-        except StorageError:
+        except errors.StorageError:
             if not self._is_sealed(appended[1]):
                 raise
         self._wrote = True
@@ -185,7 +185,7 @@ class Transactions:
         """Return the objects that are not in the journal; large ones are looked for in packs, too."""
         longest = max(map(len, dict(objects).values()), default=0)
         if longest > MAXIMUM_OBJECT_BYTES:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"an object has at most {MAXIMUM_OBJECT_BYTES} bytes, not {longest}"
             )
         found = self._journal.lacking(objects)
@@ -260,6 +260,6 @@ def advancing(ref: str, make: Make, message: str) -> Callable[[RefReader], Trans
     return build
 
 
-def again_and_again(journal: Journal) -> StorageError:
+def again_and_again(journal: Journal) -> errors.StorageError:
     """Return the error of a journal that is removed as often as it is made."""
-    return StorageError("the journal goes again and again", path=journal.folder)
+    return errors.StorageError("the journal goes again and again", path=journal.folder)

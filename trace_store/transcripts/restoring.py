@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.oid import ObjectId, digest
@@ -31,7 +31,9 @@ def segments_of(tip: bytes, read: Read) -> list[Segment]:
     while oid is not None:
         segment = Segment.decode(read(oid))
         if found and segment.start >= found[-1].start:
-            raise CorruptObjectError(f"segment {oid.short()} does not come before its follower")
+            raise errors.CorruptObjectError(
+                f"segment {oid.short()} does not come before its follower"
+            )
         found.append(segment)
         oid = segment.previous
     return found[::-1]
@@ -77,10 +79,10 @@ def restore_segment(segment: Segment, read: Read, held: Held | None = None) -> b
             else:
                 pieces.append(records[number])
         except (IndexError, ValueError) as error:
-            raise CorruptObjectError(f"a damaged layout of a transcript: {error}") from error
+            raise errors.CorruptObjectError(f"a damaged layout of a transcript: {error}") from error
     data = b"".join(pieces)
     if digest(data).hex() != segment.hash:
-        raise CorruptObjectError("a piece of a transcript is not what the file held")
+        raise errors.CorruptObjectError("a piece of a transcript is not what the file held")
     return data
 
 

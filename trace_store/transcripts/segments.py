@@ -20,7 +20,7 @@ Records, contents and letters are those of `sources`.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.objects.codec import LIST, decode, encode, kind_of
 from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.values import value
@@ -79,7 +79,7 @@ class Segment:
         """
         fields = decode(data)[1] if kind_of(data) == LIST else None
         if not isinstance(fields, dict) or fields.get("type") != TYPE:
-            raise CorruptObjectError("not a segment of a transcript")
+            raise errors.CorruptObjectError("not a segment of a transcript")
         try:
             items = [_oid(item) for item in fields["items"]]
             previous = fields.get("previous")
@@ -92,7 +92,9 @@ class Segment:
                 previous=None if previous is None else _oid(previous),
             )
         except (KeyError, TypeError, IndexError) as error:
-            raise CorruptObjectError(f"a damaged segment of a transcript: {error}") from error
+            raise errors.CorruptObjectError(
+                f"a damaged segment of a transcript: {error}"
+            ) from error
 
 
 def escape(data: bytes) -> bytes:
@@ -130,7 +132,7 @@ def _place(text: bytes) -> tuple[int, int, str]:
     letter = number[-1:] if number[-1:].isalpha() else b""
     digits = number.removesuffix(letter)
     if not (item.isdigit() and digits.isdigit() and len(text) < 40):
-        raise CorruptObjectError("a damaged layout of a transcript")
+        raise errors.CorruptObjectError("a damaged layout of a transcript")
     return int(item), int(digits), letter.decode("ascii")
 
 

@@ -17,7 +17,7 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring, encode_basestring_ascii
 
-from trace_store.errors import CorruptObjectError
+from trace_store import errors
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import bytes_of, read_content, text_of
 from trace_store.objects.message import part_blobs
@@ -216,7 +216,7 @@ def _with_contents(line: bytes, contents: Sequence[bytes], read: Read) -> bytes:
             number, letter = int(pieces[index][:-1]), chr(pieces[index][-1])
             pieces[index] = spelled_content(contents[number], letter, read)
     except (ValueError, IndexError) as error:
-        raise CorruptObjectError(f"not a source of this commit: {error}") from error
+        raise errors.CorruptObjectError(f"not a source of this commit: {error}") from error
     return b"".join(pieces)
 
 

@@ -5,8 +5,7 @@ Rule: reads, and never fails. What is not here, or is no text, is told as nothin
 
 from __future__ import annotations
 
-from trace_store import transcripts
-from trace_store.errors import FormatError, NotFoundError
+from trace_store import errors, transcripts
 from trace_store.objects.commit import Commit
 
 TYPE_CHECKING = False
@@ -32,7 +31,7 @@ def event_text(commit: Commit, read: Callable[[bytes], bytes]) -> str:
         return ""
     try:
         records = transcripts.source_records(commit, read)
-    except (NotFoundError, FormatError):
+    except (errors.NotFoundError, errors.FormatError):
         return ""
     return next((words for raw in records if (words := _words_of(raw))), "")
 

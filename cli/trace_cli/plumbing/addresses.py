@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_cli.plumbing.ranges import reach
-from trace_store.errors import NotFoundError
+from trace_store import errors
 from trace_store.revision import ref_of, resolve, resolve_address
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def addressed(store: Store, text: str, short: bool) -> list[str]:
     if _ends_in_number(text):
         try:
             commit, number = resolve_address(store, text)
-        except NotFoundError:
+        except errors.NotFoundError:
             if ref_of(store, text) is None:  # a branch may be called v1.0
                 raise
         else:

@@ -36,14 +36,7 @@ from trace_cli.plumbing.contents import (
 from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import bounded, safe
 from trace_cli.runtime import Invocation
-from trace_store import objects
-from trace_store.errors import (
-    AmbiguousRevisionError,
-    FormatError,
-    NotFoundError,
-    TraceError,
-    UnbornBranchError,
-)
+from trace_store import errors, objects
 from trace_store.objects.codec import BLOB, LIST, decode, kind_of
 from trace_store.oid import ObjectId, is_full_id
 
@@ -143,7 +136,7 @@ def _each(
         try:
             oid = _named(store, name)
             data = store.objects.read(oid)
-        except TraceError as error:
+        except errors.TraceError as error:
             write(name, None, b"", _trouble(error))
         else:
             write(name, oid, data, "")
@@ -185,11 +178,11 @@ def _json_writer(
     return write
 
 
-def _trouble(error: TraceError) -> str:
-    if isinstance(error, AmbiguousRevisionError):
+def _trouble(error: errors.TraceError) -> str:
+    if isinstance(error, errors.AmbiguousRevisionError):
         return "ambiguous"
-    if isinstance(error, FormatError):
+    if isinstance(error, errors.FormatError):
         return "damaged"
-    if isinstance(error, NotFoundError | UnbornBranchError | ValueError):
+    if isinstance(error, errors.NotFoundError | errors.UnbornBranchError | ValueError):
         return "missing"
     raise error

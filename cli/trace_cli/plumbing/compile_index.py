@@ -20,9 +20,9 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
+from trace_store import errors
 from trace_store.context.compile_index import IndexView
 from trace_store.context.compiler import ContextCompiler
-from trace_store.errors import NotFoundError, RefNotFoundError
 from trace_store.revision import ref_of
 from trace_store.store import Store
 
@@ -43,7 +43,7 @@ def run(invocation: Invocation, *, verify: bool, rebuild: bool, branch: str | No
             return _verify(invocation, contexts, ref)
         view = contexts.rebuild(ref) if rebuild else contexts.index_view(ref)
         if view is None or view.tip is None:
-            raise NotFoundError(f"there is no compile index of {ref}", ref=ref)
+            raise errors.NotFoundError(f"there is no compile index of {ref}", ref=ref)
         _print_head(invocation, ref, view)
         if not rebuild:
             for record in view.messages():
@@ -58,7 +58,7 @@ def _ref(store: Store, branch: str | None) -> str:
         return store.refs.head().ref or "HEAD"
     ref = ref_of(store, branch)
     if ref is None:
-        raise RefNotFoundError(f"there is no branch {branch!r}", ref=branch)
+        raise errors.RefNotFoundError(f"there is no branch {branch!r}", ref=branch)
     return ref
 
 

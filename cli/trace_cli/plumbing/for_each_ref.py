@@ -19,7 +19,7 @@ from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.plumbing.support import open_store
 from trace_cli.plumbing.templates import filler
 from trace_cli.runtime import Invocation
-from trace_store.errors import ObjectNotFoundError
+from trace_store import errors
 from trace_store.objects.codec import kind_of
 from trace_store.oid import ObjectId
 
@@ -47,7 +47,7 @@ class _Row:
     def kind(self) -> str:
         try:
             return kind_of(self.store.objects.read(self.oid))
-        except ObjectNotFoundError:
+        except errors.ObjectNotFoundError:
             return "missing"
 
     def short_name(self) -> str:

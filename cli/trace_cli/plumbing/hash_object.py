@@ -15,8 +15,7 @@ from trace_cli import plumbing
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.runtime import Invocation
-from trace_store import objects
-from trace_store.errors import CorruptObjectError, UnreadableInputError
+from trace_store import errors, objects
 from trace_store.objects.codec import BLOB, COMMIT, KINDS, TAG, is_canonical, kind_of
 from trace_store.objects.content import write_content
 from trace_store.oid import ObjectId, hash_object
@@ -95,13 +94,15 @@ def _inputs(
 def _check(name: str, data: bytes, kind: str) -> None:
     try:
         if kind_of(data) != kind:
-            raise UnreadableInputError(f"{name} is a {kind_of(data)!r}, not a {kind!r}")
+            raise errors.UnreadableInputError(f"{name} is a {kind_of(data)!r}, not a {kind!r}")
         if kind == COMMIT:
             objects.Commit.decode(data)
         elif kind == TAG:
             objects.Tag.decode(data)
         whole = is_canonical(data)
-    except CorruptObjectError as error:
-        raise UnreadableInputError(f"{name} is not a valid {kind}: {error.message}") from error
+    except errors.CorruptObjectError as error:
+        raise errors.UnreadableInputError(
+            f"{name} is not a valid {kind}: {error.message}"
+        ) from error
     if not whole:
-        raise UnreadableInputError(f"{name} is not in canonical form")
+        raise errors.UnreadableInputError(f"{name} is not in canonical form")

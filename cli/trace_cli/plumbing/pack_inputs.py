@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.errors import CorruptPackError, StorageError, UnreadableInputError
+from trace_store import errors
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.odb.examining import Examination
 from trace_store.odb.pack import Pack
@@ -31,7 +31,7 @@ def packs_on_stdin(invocation: Invocation) -> Iterator[bytes]:
     """
     try:
         yield from read_packs(invocation.stdin.read, STANDARD_INPUT)
-    except CorruptPackError as error:
+    except errors.CorruptPackError as error:
         error.data.setdefault("hint", ADVICE)
         raise
 
@@ -46,7 +46,7 @@ def examined(pack: Pack | bytes) -> Examination:
         look = Examination(pack if isinstance(pack, Pack) else pack_of(pack, STANDARD_INPUT))
         for _ in look.objects():
             pass
-    except CorruptPackError as error:
+    except errors.CorruptPackError as error:
         error.data.setdefault("hint", ADVICE)
         raise
     return look
@@ -70,10 +70,10 @@ def open_file(disk: Disk, path: str) -> int:
     """
     try:
         fd = disk.open(os.path.realpath(path))
-    except (StorageError, ValueError) as error:
-        raise UnreadableInputError(f"cannot read {path!r}: {error}", path=path) from error
+    except (errors.StorageError, ValueError) as error:
+        raise errors.UnreadableInputError(f"cannot read {path!r}: {error}", path=path) from error
     if fd is None:
-        raise UnreadableInputError(f"there is no file {path!r}", path=path)
+        raise errors.UnreadableInputError(f"there is no file {path!r}", path=path)
     return fd
 
 

@@ -26,7 +26,7 @@ from trace_cli.plumbing.contents import object_name
 from trace_cli.plumbing.ranges import object_sets
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store.errors import ObjectNotFoundError
+from trace_store import errors
 from trace_store.odb.pack_files import PackFiles
 from trace_store.odb.pack_writer import (
     DEFAULT_FRAME_BYTES,
@@ -130,7 +130,7 @@ def _named(store: Store, invocation: Invocation) -> Iterable[tuple[ObjectId, byt
         name = object_name(line)
         oid = ObjectId.parse(name) if is_full_id(name) else resolve(store, name)
         if not store.objects.contains(oid):
-            raise ObjectNotFoundError(f"no object {oid}", oid=oid)
+            raise errors.ObjectNotFoundError(f"no object {oid}", oid=oid)
         oids.append(oid)
     return store.objects.read_many(dict.fromkeys(oids))
 

@@ -12,7 +12,7 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.ranges import reach
 from trace_cli.plumbing.support import all_tips, open_store
 from trace_cli.runtime import Invocation
-from trace_store.errors import RevisionNotFoundError
+from trace_store import errors
 from trace_store.revision import commits_of, resolve_commit
 
 TYPE_CHECKING = False
@@ -69,6 +69,6 @@ def all_commits(store: Store) -> list[ObjectId]:
     for tip in all_tips(store):
         try:
             found.append(resolve_commit(store, tip))
-        except RevisionNotFoundError:
+        except errors.RevisionNotFoundError:
             continue
     return found

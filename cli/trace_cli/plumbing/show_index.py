@@ -19,7 +19,7 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.pack_inputs import open_file
 from trace_cli.runtime import Invocation
-from trace_store.errors import CorruptIndexError
+from trace_store import errors
 from trace_store.files import Disk
 from trace_store.odb.index_content import IndexContent
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES
@@ -59,5 +59,5 @@ def _read(invocation: Invocation, path: str | None) -> bytes:
         finally:
             disk.close(fd)
     if len(data) > MAXIMUM_INDEX_BYTES:
-        raise CorruptIndexError(f"more than {MAXIMUM_INDEX_BYTES} bytes are no pack index")
+        raise errors.CorruptIndexError(f"more than {MAXIMUM_INDEX_BYTES} bytes are no pack index")
     return data

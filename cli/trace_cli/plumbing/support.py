@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from trace_cli.runtime import Invocation
-from trace_store import maintenance
-from trace_store.errors import DetachedHeadError
+from trace_store import errors, maintenance
 from trace_store.refs import check_ref_name
 from trace_store.store import Store, find
 
@@ -42,7 +41,7 @@ def full_ref(store: Store, text: str) -> str:
         return check_ref_name(text)
     ref = store.refs.head().ref
     if ref is None:
-        raise DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")
+        raise errors.DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")
     return ref
 
 

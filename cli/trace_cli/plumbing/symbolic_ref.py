@@ -11,7 +11,7 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store.errors import DetachedHeadError
+from trace_store import errors
 
 HEADS = "refs/heads/"
 
@@ -36,6 +36,8 @@ def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> i
             return 0
         head = store.refs.head()
         if head.ref is None:
-            raise DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")
+            raise errors.DetachedHeadError(
+                "HEAD is detached: it stands for a commit, not for a branch"
+            )
         invocation.line(head.ref.removeprefix(HEADS) if short else head.ref)
     return 0

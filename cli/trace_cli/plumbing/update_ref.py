@@ -19,8 +19,8 @@ from trace_cli.arguments import Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
 from trace_cli.runtime import Invocation
+from trace_store import errors
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.errors import InvalidInputError, RefNotFoundError
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.revision import resolve
 
@@ -63,7 +63,7 @@ def run(
         def build(refs: RefReader) -> Transaction | None:
             for edit in edits:
                 if edit.new is None and edit.expected is not None and refs.read(edit.name) is None:
-                    raise RefNotFoundError(f"there is no ref {edit.name}", ref=edit.name)
+                    raise errors.RefNotFoundError(f"there is no ref {edit.name}", ref=edit.name)
             return Transaction((), edits, text) if edits else None
 
         store.transact(build, author=invocation.environment.author)
@@ -78,7 +78,7 @@ def _parsed(number: int, line: str) -> tuple[str, list[str]]:
     verb, *words = line.split(" ")
     low, high = _COUNTS.get(verb, (0, -1))
     if not low <= len(words) <= high:
-        raise InvalidInputError(f"line {number} of standard input is no move: {line[:80]!r}")
+        raise errors.InvalidInputError(f"line {number} of standard input is no move: {line[:80]!r}")
     return verb, words
 
 
@@ -91,7 +91,7 @@ def _edit(store: Store, verb: str, words: list[str]) -> RefEdit:
         return RefEdit(name, None, _old(store, words[1:]))
     new = resolve(store, words[1])
     if name.startswith(HEADS) and kind_of(store.objects.read(new)) != COMMIT:
-        raise InvalidInputError(f"a branch stands for a commit, and {new.short()} is none")
+        raise errors.InvalidInputError(f"a branch stands for a commit, and {new.short()} is none")
     return RefEdit(name, new, None if verb == "create" else _old(store, words[2:]))
 
 

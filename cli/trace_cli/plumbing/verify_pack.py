@@ -26,7 +26,7 @@ from trace_cli.plumbing.pack_inputs import name_in, open_pack
 from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.runtime import Invocation
-from trace_store.errors import CorruptIndexError, CorruptPackError, StorageError
+from trace_store import errors
 from trace_store.files import Disk, read_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.odb.examining import Examination
@@ -50,7 +50,9 @@ def run(invocation: Invocation, *, verbose: bool, packs: list[str]) -> int:
     paths = _paths(invocation, packs)
     damaged = [path for path in paths if not _Check(invocation, disk, path, verbose).run()]
     if damaged:
-        raise CorruptPackError(f"damaged packs: {len(damaged)} of {len(paths)}", packs=damaged)
+        raise errors.CorruptPackError(
+            f"damaged packs: {len(damaged)} of {len(paths)}", packs=damaged
+        )
     return 0
 
 
@@ -81,12 +83,12 @@ class _Check:
         """Print, and tell whether the pack is whole."""
         try:
             pack = open_pack(self._disk, self._path)
-        except CorruptPackError as error:
+        except errors.CorruptPackError as error:
             self._tell(error.message)
             return False
         try:
             self._look(pack)
-        except StorageError as error:
+        except errors.StorageError as error:
             self._tell(error.message)
         finally:
             pack.close()
@@ -115,7 +117,7 @@ class _Check:
             return
         try:
             content = IndexContent(data)
-        except CorruptIndexError as error:
+        except errors.CorruptIndexError as error:
             self._tell(error.message)
             return
         if not self._problems and not look.agrees_with(content):

@@ -27,17 +27,9 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
 from trace_cli.render.structure import from_json
 from trace_cli.runtime import Invocation
+from trace_store import errors
 from trace_store.context.folding import Fold, fold, is_append_only
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.errors import (
-    CorruptObjectError,
-    FormatError,
-    InvalidInputError,
-    InvalidMessageError,
-    InvalidOperationError,
-    ObjectNotFoundError,
-    UnreadableInputError,
-)
 from trace_store.ident import check_author
 from trace_store.objects.codec import COMMIT, encode, links
 from trace_store.objects.commit import Commit
@@ -83,37 +75,41 @@ def _parsed(text: bytes) -> dict[str, Any]:
     try:
         value = json.loads(text.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise UnreadableInputError(f"the input is not UTF-8 at byte {error.start}") from error
+        raise errors.UnreadableInputError(
+            f"the input is not UTF-8 at byte {error.start}"
+        ) from error
     except json.JSONDecodeError as error:
-        raise UnreadableInputError(
+        raise errors.UnreadableInputError(
             f"the input is not JSON: {error.msg} at line {error.lineno} column {error.colno}",
             line=error.lineno,
             column=error.colno,
         ) from error
     except RecursionError as error:
-        raise UnreadableInputError(
+        raise errors.UnreadableInputError(
             "the input is not JSON that can be read: nested too deep"
         ) from error
     if not isinstance(value, dict):
-        raise UnreadableInputError("a commit is described by a JSON object")
+        raise errors.UnreadableInputError("a commit is described by a JSON object")
     fields = from_json(value)
     if not isinstance(fields, dict):
-        raise UnreadableInputError("a commit is described by a JSON object")
+        raise errors.UnreadableInputError("a commit is described by a JSON object")
     return fields
 
 
 def _checked(store: Store, data: bytes, fields: dict[str, Any]) -> Commit:
     unknown = sorted(set(fields) - FIELDS)
     if unknown:
-        raise InvalidInputError(f"a commit has no field {unknown[0][:80]!r}", field=unknown[0])
+        raise errors.InvalidInputError(
+            f"a commit has no field {unknown[0][:80]!r}", field=unknown[0]
+        )
     commit = _decoded(data, fields)
     check_author(commit.author)
     for operation in commit.operations:
         if operation.name not in OPERATIONS:
-            raise InvalidOperationError(f"unknown operation {operation.name[:80]!r}")
+            raise errors.InvalidOperationError(f"unknown operation {operation.name[:80]!r}")
     for oid in links(data):
         if not store.objects.contains(oid):
-            raise ObjectNotFoundError(
+            raise errors.ObjectNotFoundError(
                 f"the commit names an object that is not here: {oid}", oid=oid
             )
     _check_messages(store, commit)
@@ -125,12 +121,12 @@ def _checked(store: Store, data: bytes, fields: dict[str, Any]) -> Commit:
 def _decoded(data: bytes, fields: dict[str, Any]) -> Commit:
     try:
         return Commit.decode(data)
-    except CorruptObjectError as error:
+    except errors.CorruptObjectError as error:
         try:
             Commit.decode(encode([COMMIT, {**fields, "ops": []}]))
-        except CorruptObjectError:
-            raise InvalidInputError(error.message) from error
-        raise InvalidOperationError(error.message) from error
+        except errors.CorruptObjectError:
+            raise errors.InvalidInputError(error.message) from error
+        raise errors.InvalidOperationError(error.message) from error
 
 
 def _check_messages(store: Store, commit: Commit) -> None:
@@ -142,8 +138,8 @@ def _check_messages(store: Store, commit: Commit) -> None:
                     load_message(message, store.objects.read)
             elif operation.name == EDIT:
                 load_parts(operation.fields["parts"], store.objects.read)
-        except FormatError as error:
-            raise InvalidMessageError(f"{operation.name}: {error.message}") from error
+        except errors.FormatError as error:
+            raise errors.InvalidMessageError(f"{operation.name}: {error.message}") from error
 
 
 def _check_folds(store: Store, commit: Commit) -> None:
@@ -160,8 +156,8 @@ def _check_folds(store: Store, commit: Commit) -> None:
             others[number] = fold(commit.parents[number], read_commit)
     try:
         state.apply(HERE, commit, others)
-    except FormatError as error:
-        raise InvalidOperationError(error.message) from error
+    except errors.FormatError as error:
+        raise errors.InvalidOperationError(error.message) from error
 
 
 def _update(store: Store, ref: str, commit: Commit, data: bytes) -> ObjectId:

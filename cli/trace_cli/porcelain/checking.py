@@ -8,8 +8,7 @@ from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
-from trace_store import context
-from trace_store.errors import TraceError
+from trace_store import context, errors
 from trace_store.maintenance.checking import ERROR, INFO, WARNING, Finding
 from trace_store.maintenance.checking import fsck as check
 
@@ -41,12 +40,12 @@ def fsck(invocation: Invocation, *, as_json: bool) -> int:
             severity = paint(invocation, finding.severity, _STYLES[finding.severity])
             where = one_line(finding.what)
             invocation.line(f"{severity} {finding.code} {where}: {one_line(finding.detail)}")
-    errors = sum(finding.severity == ERROR for finding in findings)
+    wrong = sum(finding.severity == ERROR for finding in findings)
     if not as_json:
-        others = len(findings) - errors
-        said = [counted(errors, "error")] + ([counted(others, "remark")] if others else [])
+        others = len(findings) - wrong
+        said = [counted(wrong, "error")] + ([counted(others, "remark")] if others else [])
         invocation.note(", ".join(said) if findings else "everything is in order")
-    return EXIT_DAMAGED if errors else EXIT_OK
+    return EXIT_DAMAGED if wrong else EXIT_OK
 
 
 def _check_indexes(store: Store) -> Iterator[Finding]:
@@ -58,7 +57,7 @@ def _check_indexes(store: Store) -> Iterator[Finding]:
                 contexts.compile(name, cold=True)
                 continue
             outcome = contexts.verify(name, count_tokens=False)
-        except TraceError as error:
+        except errors.TraceError as error:
             yield Finding("context-unreadable", ERROR, name, error.message)
             continue
         if not outcome.matches:

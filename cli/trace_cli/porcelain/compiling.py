@@ -9,11 +9,11 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import address_text, json_bytes, short_address, write_data
 from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
 from trace_cli.runtime import Invocation
+from trace_store import errors
 from trace_store.context import render as forms
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.compiling import compile as compile_context
-from trace_store.errors import BudgetError, StorageError
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
@@ -146,7 +146,7 @@ def _check_budget(invocation: Invocation, store: Store, context: Context, *, str
     if not budget or context.token_count <= budget:
         return
     if strict:
-        raise BudgetError(
+        raise errors.BudgetError(
             f"the context has {counted(context.token_count, 'token')}, "
             f"and its budget is {number(budget)}",
             needed=context.token_count,
@@ -183,7 +183,9 @@ def _write(invocation: Invocation, data: bytes, output: str | None, *, safe: boo
         with open(output, "wb") as file:
             file.write(data)
     except OSError as error:
-        raise StorageError(f"cannot write {output!r}: {error.strerror}", path=output) from error
+        raise errors.StorageError(
+            f"cannot write {output!r}: {error.strerror}", path=output
+        ) from error
 
 
 def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:

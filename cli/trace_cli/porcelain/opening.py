@@ -7,8 +7,7 @@ from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
-from trace_store import context, history, maintenance
-from trace_store.errors import InvalidInputError, NotFoundError, TraceError
+from trace_store import context, errors, history, maintenance
 from trace_store.objects.commit import read_commit
 from trace_store.revision import ref_of, resolve_commit
 from trace_store.store import Store, find
@@ -70,7 +69,7 @@ def is_revision(store: Store, text: str) -> bool:
     """Tell whether a text names a commit, rather than a time."""
     try:
         resolve_commit(store, text)
-    except (NotFoundError, InvalidInputError):
+    except (errors.NotFoundError, errors.InvalidInputError):
         return False
     return True
 
@@ -82,7 +81,7 @@ def finish(store: Store, *, quiet: bool) -> None:
         return
     try:
         due = store.unsealed().due(store.clock.now())
-    except TraceError:
+    except errors.TraceError:
         return  # what was written is durable, and that is what was asked for
     if due:
         maintenance.seal_if_due_by_age(store)

@@ -5,8 +5,8 @@ Rule: a mistake is told with the place where it is: file, line and column.
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.context import parsing
-from trace_store.errors import UnreadableInputError
 from trace_store.objects.message import Message
 
 TYPE_CHECKING = False
@@ -27,10 +27,10 @@ def text_from(invocation: Invocation, path: str) -> str:
     data = invocation.read(path)
     name = _name(path)
     if not data:
-        raise UnreadableInputError(f"{name} is empty", path=path)
+        raise errors.UnreadableInputError(f"{name} is empty", path=path)
     text = _decoded(data, name)
     if "\0" in text:
-        raise UnreadableInputError(
+        raise errors.UnreadableInputError(
             f"{name} is not text: it holds a zero byte at {text.index(chr(0))}", path=path
         )
     return text.removesuffix("\n").removesuffix("\r")
@@ -44,11 +44,11 @@ def argument_text(text: str) -> str:
             hands over as lone surrogates.
     """
     if not text:
-        raise UnreadableInputError("the text is empty")
+        raise errors.UnreadableInputError("the text is empty")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise UnreadableInputError(
+        raise errors.UnreadableInputError(
             f"the text is not UTF-8 at character {error.start}: give it in a file",
             column=error.start,
         ) from error
@@ -68,21 +68,21 @@ def parsed_json(data: bytes, name: str, first_line: int = 1) -> Any:
     """
     text = _decoded(data, name)
     if not text.strip():
-        raise UnreadableInputError(f"{name} is empty")
+        raise errors.UnreadableInputError(f"{name} is empty")
     import json
 
     try:
         return json.loads(text, parse_constant=_refused)
     except json.JSONDecodeError as error:
         line = error.lineno + first_line - 1
-        raise UnreadableInputError(
+        raise errors.UnreadableInputError(
             f"{name} is not JSON: {error.msg} at line {line} column {error.colno}",
             line=line,
             column=error.colno,
         ) from error
     except (ValueError, RecursionError) as error:
         what = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise UnreadableInputError(f"{name} is not JSON that can be used: {what}") from error
+        raise errors.UnreadableInputError(f"{name} is not JSON that can be used: {what}") from error
 
 
 def messages_from(invocation: Invocation, path: str) -> list[Message]:
@@ -103,7 +103,7 @@ def single_message(text: str) -> Message:
     """
     messages = parsing.parse_messages(text)
     if len(messages) != 1:
-        raise UnreadableInputError(f"one message is wanted, not {len(messages)}")
+        raise errors.UnreadableInputError(f"one message is wanted, not {len(messages)}")
     return messages[0]
 
 
@@ -116,7 +116,7 @@ def _decoded(data: bytes, name: str) -> str:
         return data.removeprefix(BYTE_ORDER_MARK).decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise UnreadableInputError(
+        raise errors.UnreadableInputError(
             f"{name} is not text: no UTF-8 at byte {error.start}, line {line}", line=line
         ) from error
 

@@ -7,9 +7,8 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
-from trace_store import context
+from trace_store import context, errors
 from trace_store.config import KNOWN_KEYS
-from trace_store.errors import NotFoundError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def config(
         else:
             found = settings.get(key)
             if found is None and key not in KNOWN_KEYS:
-                raise NotFoundError(f"there is no setting {key!r}", hint=_known())
+                raise errors.NotFoundError(f"there is no setting {key!r}", hint=_known())
             if as_json:
                 write_record(invocation, {key: found})
             elif found is not None:

@@ -10,11 +10,11 @@ from trace_cli.render.escape import bounded, one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.structure import to_json
 from trace_cli.render.tables import ROLE_STYLES, counted, paint, size
+from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.folding import Entry
 from trace_store.context.render import render
 from trace_store.context.wording import created_messages
-from trace_store.errors import MessageNotFoundError, NotFoundError
 from trace_store.history.entries import entry_of
 from trace_store.objects.codec import BLOB, COMMIT, decode, kind_of
 from trace_store.objects.commit import Commit
@@ -91,7 +91,7 @@ def _address(store: Store, what: str) -> Address | None:
         return None
     try:
         return resolve_address(store, what)
-    except NotFoundError:
+    except errors.NotFoundError:
         if ref_of(store, what) is None:
             raise
         return None  # a branch may be called v1.0
@@ -179,7 +179,7 @@ def _entry(store: Store, address: Address, within: str) -> Entry:
     if head is not None:
         try:
             return ContextCompiler(store).fold(head).entry(address)
-        except MessageNotFoundError:
+        except errors.MessageNotFoundError:
             if within != "HEAD":
                 raise
     return ContextCompiler(store).fold(address[0]).entry(address)

@@ -9,8 +9,7 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
 from trace_cli.subcommands import Group
-from trace_store import context
-from trace_store.errors import UnreadableInputError
+from trace_store import context, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def set_(invocation: Invocation, *, file: str, message: str, as_json: bool, quie
     if isinstance(schemas, dict) and isinstance(schemas.get("tools"), list):
         schemas = schemas["tools"]
     if not isinstance(schemas, list) or not all(isinstance(each, dict) for each in schemas):
-        raise UnreadableInputError(f"{name} holds no JSON list of tool schemas", path=file)
+        raise errors.UnreadableInputError(f"{name} holds no JSON list of tool schemas", path=file)
     recorded(
         invocation,
         lambda _, draft: draft.set_tools(schemas),

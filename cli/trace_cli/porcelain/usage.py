@@ -10,7 +10,7 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, number, table
 from trace_cli.subcommands import Group
-from trace_store.errors import UnreadableInputError
+from trace_store import errors
 from trace_store.history.walk import log
 from trace_store.objects.operations import USAGE
 from trace_store.revision import resolve_commit
@@ -82,7 +82,7 @@ def record(
     )
     fields = parsed_json(data, name)
     if not isinstance(fields, dict):
-        raise UnreadableInputError(f"{name} is not a JSON object")
+        raise errors.UnreadableInputError(f"{name} is not a JSON object")
 
     def add(store: Store, draft: Draft) -> None:
         sent = resolve_commit(store, about) if about else None

@@ -10,7 +10,7 @@ as \u escapes. It is written by hand here because importing json costs as much a
 from __future__ import annotations
 
 from trace_cli.render.escape import safe
-from trace_store.errors import InvalidInputError
+from trace_store import errors
 from trace_store.oid import HEX_CHARACTERS, OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ def from_json(value: Any) -> Any:
     if isinstance(value, list):
         return [from_json(item) for item in value]
     if isinstance(value, float):
-        raise InvalidInputError(f"a commit holds no fractions: {value}")
+        raise errors.InvalidInputError(f"a commit holds no fractions: {value}")
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
@@ -93,9 +93,9 @@ def from_json(value: Any) -> Any:
             try:
                 return bytes.fromhex(inner)
             except ValueError:
-                raise InvalidInputError(f"not hexadecimal: {inner[:40]!r}") from None
+                raise errors.InvalidInputError(f"not hexadecimal: {inner[:40]!r}") from None
         if key in _WRAPPERS:
-            raise InvalidInputError(f"{key} does not go with {type(inner).__name__}")
+            raise errors.InvalidInputError(f"{key} does not go with {type(inner).__name__}")
     return {name: from_json(item) for name, item in value.items()}
 
 

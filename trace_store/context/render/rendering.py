@@ -6,6 +6,7 @@ lists every repair, and `strict` refuses a broken context, naming the address.
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.context import render as forms
 from trace_store.context.render.values import (
     Options,
@@ -15,7 +16,6 @@ from trace_store.context.render.values import (
     Repairs,
 )
 from trace_store.context.render.wire import to_bytes
-from trace_store.errors import InvalidInputError
 from trace_store.oid import digest
 
 TYPE_CHECKING = False
@@ -70,10 +70,12 @@ def render(
     if isinstance(renderer, str):
         if renderer not in RENDERERS:
             names = ", ".join(sorted(RENDERERS))
-            raise InvalidInputError(f"unknown renderer {renderer[:40]!r}: one of {names}")
+            raise errors.InvalidInputError(f"unknown renderer {renderer[:40]!r}: one of {names}")
         renderer = RENDERERS[renderer]
     if cache not in CACHES:
-        raise InvalidInputError(f"unknown cache mode {cache[:40]!r}: one of {', '.join(CACHES)}")
+        raise errors.InvalidInputError(
+            f"unknown cache mode {cache[:40]!r}: one of {', '.join(CACHES)}"
+        )
     options = Options(model=model, strict=strict, reasoning=reasoning, cache=cache)
     messages = tuple(messages)
     repairs = Repairs(messages)

@@ -6,7 +6,7 @@ decided here, by `FAULTS`, and `strict` refuses exactly those.
 
 from __future__ import annotations
 
-from trace_store.errors import RenderError
+from trace_store import errors
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -159,7 +159,7 @@ class Repairs:
         # The details of faults end in what was done about them, after a semicolon; here nothing was.
         wrong = first.detail.rpartition("; ")[0] or first.detail
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        raise RenderError(
+        raise errors.RenderError(
             f"{first.where}: {wrong}{more}",
             address=first.address,
             at=first.at,

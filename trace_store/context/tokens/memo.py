@@ -18,7 +18,7 @@ import os
 import struct
 import zlib
 
-from trace_store.errors import StorageError
+from trace_store import errors
 from trace_store.files import APPEND, CREATE, Disk, read_file, replace_file
 
 _FIELDS = struct.Struct(">32sII")
@@ -87,7 +87,7 @@ class TokenMemo:
         try:
             if not self._add(self._disk):
                 return 0
-        except StorageError:
+        except errors.StorageError:
             return 0
         written = len(self._pending)
         self._pending.clear()
@@ -102,7 +102,7 @@ class TokenMemo:
         counts: dict[bytes, int] = {}
         try:
             data = read_file(self._disk, self._path) if self._disk is not None else None
-        except StorageError:
+        except errors.StorageError:
             # A link, a directory, or over the limit of size: not ours to read, and not to append to.
             self._damaged = True
             return counts
@@ -132,7 +132,7 @@ class TokenMemo:
         for _ in range(_ATTEMPTS):
             try:
                 fd = self._open(disk)
-            except StorageError:
+            except errors.StorageError:
                 self._rewrite(disk)  # a link or a directory has the name; a link is replaced
                 return True
             try:
@@ -151,7 +151,7 @@ class TokenMemo:
                 return not self._damaged
             finally:
                 disk.close(fd)  # which releases the lock
-        raise StorageError("the file of token counts comes and goes", path=self._path)
+        raise errors.StorageError("the file of token counts comes and goes", path=self._path)
 
     def _rewrite(self, disk: Disk) -> None:
         # Read anew: another process may have added to it meanwhile.
@@ -167,5 +167,5 @@ class TokenMemo:
         if fd is None:  # another process was quicker
             fd = disk.open(self._path, APPEND)
         if fd is None:
-            raise StorageError("the file of token counts comes and goes", path=self._path)
+            raise errors.StorageError("the file of token counts comes and goes", path=self._path)
         return fd

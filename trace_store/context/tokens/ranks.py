@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from trace_store.errors import FormatError, StorageError
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,11 +109,13 @@ def load_tokens(encoding: str) -> list[bytes]:
     try:
         data = pkgutil.get_data(__package__, data_name(encoding))
     except OSError as error:
-        raise StorageError(
+        raise errors.StorageError(
             f"the ranks of {encoding} cannot be read", path=error.filename
         ) from error
     if data is None:
-        raise StorageError(f"the ranks of {encoding} are not installed", path=data_name(encoding))
+        raise errors.StorageError(
+            f"the ranks of {encoding} are not installed", path=data_name(encoding)
+        )
     return unpack_tokens(data)
 
 
@@ -142,7 +144,7 @@ def unpack_tokens(data: bytes) -> list[bytes]:
     try:
         tokens: list[bytes] = msgpack.unpackb(zstd.decompress(data), max_array_len=MAXIMUM_TOKENS)
     except (zstd.ZstdError, ValueError) as error:
-        raise FormatError(f"token ranks are damaged: {error}") from error
+        raise errors.FormatError(f"token ranks are damaged: {error}") from error
     return tokens
 
 
@@ -158,11 +160,13 @@ def parse_ranks(text: bytes) -> list[bytes]:
     for number, line in enumerate(text.splitlines()):
         token, _, rank = line.partition(b" ")
         if rank != b"%d" % number:
-            raise FormatError(f"line {number + 1} of the ranks is out of order", line=number + 1)
+            raise errors.FormatError(
+                f"line {number + 1} of the ranks is out of order", line=number + 1
+            )
         try:
             tokens.append(a2b_base64(token, strict_mode=True))
         except ValueError as error:
-            raise FormatError(
+            raise errors.FormatError(
                 f"line {number + 1} of the ranks is not base64", line=number + 1
             ) from error
     return tokens

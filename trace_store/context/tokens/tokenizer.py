@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from _thread import allocate_lock
 
+from trace_store import errors
 from trace_store.context.tokens.ranks import ENCODINGS, load_tokens
-from trace_store.errors import InvalidInputError, StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class CallableTokenizer:
         import re
 
         if not re.fullmatch(_NAME, name) or name in ENCODINGS or name == HEURISTIC_ENCODING:
-            raise InvalidInputError(f"not a name for a tokenizer: {name[:80]!r}", name=name)
+            raise errors.InvalidInputError(f"not a name for a tokenizer: {name[:80]!r}", name=name)
         self.encoding = name
         self._function = function
 
@@ -142,7 +142,7 @@ class CallableTokenizer:
         """
         count = self._function(text)
         if type(count) is not int or count < 0:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"the tokenizer {self.encoding} returned {count!r}, not a number of tokens"
             )
         return count
@@ -163,7 +163,7 @@ def as_tokenizer(
         return tokenizer
     if callable(tokenizer):
         return CallableTokenizer("custom", tokenizer)
-    raise InvalidInputError(f"not a tokenizer: {type(tokenizer).__name__}")
+    raise errors.InvalidInputError(f"not a tokenizer: {type(tokenizer).__name__}")
 
 
 def _counts(given: Any) -> TypeGuard[Tokenizer]:
@@ -189,7 +189,7 @@ def _new_tokenizer(name: str) -> Tokenizer:
     if name == HEURISTIC_ENCODING:
         return HeuristicTokenizer()
     if name not in ENCODINGS:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"unknown encoding {name[:80]!r}: one of {', '.join((*ENCODINGS, HEURISTIC_ENCODING))}",
             name=name,
         )
@@ -243,7 +243,7 @@ def _tiktoken_encode(name: str) -> Callable[[str], list[int]]:
         # Costs 20 ms, and a warm compile counts nothing.
         import tiktoken
     except ImportError as error:
-        raise StateError(f"tiktoken is installed but cannot be imported: {error}") from error
+        raise errors.StateError(f"tiktoken is installed but cannot be imported: {error}") from error
     specification = ENCODINGS[name]
     tokens = load_tokens(name)
     # Built directly: tiktoken.get_encoding would download, and a plug-in that registers a name twice

@@ -1,30 +1,6 @@
-"""Every error that Trace raises, grouped by what a handler would do about it.
+"""The classes of all errors, which a command that fails loads.
 
-TraceError                                      .code .message
-├── NotFoundError              (LookupError)    look elsewhere
-│   ├── ObjectNotFoundError    RefNotFoundError
-│   ├── RevisionNotFoundError  MessageNotFoundError
-│   └── RepositoryNotFoundError
-├── AlreadyExistsError                          choose another name
-├── InvalidInputError          (ValueError)     fix the call
-│   ├── AmbiguousRevisionError .candidates
-│   ├── InvalidRefNameError    InvalidMessageError
-│   └── InvalidOperationError  UnreadableInputError .path .line .column
-├── StateError                                  do something first
-│   └── DetachedHeadError      UnbornBranchError .branches   ClosedError
-├── ConflictError                               decide, then go on
-├── ConcurrencyError                            try again
-│   └── LockedError .path      RefChangedError .ref .expected .actual
-├── FormatError                                 stop, and check the repository
-│   ├── CorruptObjectError     CorruptPackError    CorruptJournalError  CorruptIndexError
-│   ├── CorruptBundleError
-│   └── UnsupportedFormatError .required        a newer Trace wrote this; it is not damage
-├── StorageError .path                          the disk failed
-├── RenderError .address                        the context is not valid for the provider
-└── BudgetError .needed .allowed                compress, or raise the budget
-
-Rule: an error carries data in attributes and says one sentence without a full stop. It never names a
-command; hints belong to the command line.
+A class costs a start what half a module does, so whoever may come to fail asks for its errors only then.
 """
 
 from __future__ import annotations
@@ -212,3 +188,8 @@ class RenderError(TraceError):
 
 class BudgetError(TraceError):
     code = ErrorCode.BUDGET
+
+
+for each in list(globals().values()):
+    if isinstance(each, type):
+        each.__module__ = __name__.rpartition(".")[0]  # where users know it from

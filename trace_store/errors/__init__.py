@@ -1,0 +1,111 @@
+"""Every error that Trace raises, grouped by what a handler would do about it.
+
+TraceError                                      .code .message
+├── NotFoundError              (LookupError)    look elsewhere
+│   ├── ObjectNotFoundError    RefNotFoundError
+│   ├── RevisionNotFoundError  MessageNotFoundError
+│   └── RepositoryNotFoundError
+├── AlreadyExistsError                          choose another name
+├── InvalidInputError          (ValueError)     fix the call
+│   ├── AmbiguousRevisionError .candidates
+│   ├── InvalidRefNameError    InvalidMessageError
+│   └── InvalidOperationError  UnreadableInputError .path .line .column
+├── StateError                                  do something first
+│   └── DetachedHeadError      UnbornBranchError .branches   ClosedError
+├── ConflictError                               decide, then go on
+├── ConcurrencyError                            try again
+│   └── LockedError .path      RefChangedError .ref .expected .actual
+├── FormatError                                 stop, and check the repository
+│   ├── CorruptObjectError     CorruptPackError    CorruptJournalError  CorruptIndexError
+│   ├── CorruptBundleError
+│   └── UnsupportedFormatError .required        a newer Trace wrote this; it is not damage
+├── StorageError .path                          the disk failed
+├── RenderError .address                        the context is not valid for the provider
+└── BudgetError .needed .allowed                compress, or raise the budget
+
+Rule: an error carries data in attributes and says one sentence without a full stop. It never names a
+command; hints belong to the command line. What every command loads says `errors.StorageError`, when it
+raises or catches one: the classes are made when the first is asked for, and most commands come to none.
+"""
+
+from trace_store.doors import door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.errors.tree import (
+        AlreadyExistsError,
+        AmbiguousRevisionError,
+        BudgetError,
+        ClosedError,
+        ConcurrencyError,
+        ConflictError,
+        CorruptBundleError,
+        CorruptIndexError,
+        CorruptJournalError,
+        CorruptObjectError,
+        CorruptPackError,
+        DetachedHeadError,
+        ErrorCode,
+        FormatError,
+        InvalidInputError,
+        InvalidMessageError,
+        InvalidOperationError,
+        InvalidRefNameError,
+        LockedError,
+        MessageNotFoundError,
+        NotFoundError,
+        ObjectNotFoundError,
+        RefChangedError,
+        RefNotFoundError,
+        RenderError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+        StateError,
+        StorageError,
+        TraceError,
+        UnbornBranchError,
+        UnreadableInputError,
+        UnsupportedFormatError,
+    )
+
+__all__ = [
+    "AlreadyExistsError",
+    "AmbiguousRevisionError",
+    "BudgetError",
+    "ClosedError",
+    "ConcurrencyError",
+    "ConflictError",
+    "CorruptBundleError",
+    "CorruptIndexError",
+    "CorruptJournalError",
+    "CorruptObjectError",
+    "CorruptPackError",
+    "DetachedHeadError",
+    "ErrorCode",
+    "FormatError",
+    "InvalidInputError",
+    "InvalidMessageError",
+    "InvalidOperationError",
+    "InvalidRefNameError",
+    "LockedError",
+    "MessageNotFoundError",
+    "NotFoundError",
+    "ObjectNotFoundError",
+    "RefChangedError",
+    "RefNotFoundError",
+    "RenderError",
+    "RepositoryNotFoundError",
+    "RevisionNotFoundError",
+    "StateError",
+    "StorageError",
+    "TraceError",
+    "UnbornBranchError",
+    "UnreadableInputError",
+    "UnsupportedFormatError",
+]
+
+__getattr__ = door(__name__, dict.fromkeys(__all__, "tree"))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
