@@ -41,6 +41,7 @@ class Layout:
 
     __slots__ = (
         "attributes_file",
+        "branches_dir",
         "cache_dir",
         "commit_lines_file",
         "commit_table_file",
@@ -57,6 +58,7 @@ class Layout:
         "pack_dir",
         "published_file",
         "refs_dir",
+        "refs_file",
         "root",
         "tmp_dir",
     )
@@ -72,6 +74,7 @@ class Layout:
         self.objects_dir = here + "objects"
         self.pack_dir = self.objects_dir + sep + "pack"
         self.refs_dir = here + "refs"
+        self.branches_dir = self.refs_dir + sep + "heads"
         self.journal_dir = here + "journal"
         self.logs_dir = here + "logs"
         self.index_dir = here + "index"
@@ -79,6 +82,7 @@ class Layout:
         self.commit_lines_file = self.index_dir + sep + "commits.lines"
         self.commit_text_file = self.index_dir + sep + "commits.text"
         self.cache_dir = here + "cache"
+        self.refs_file = self.cache_dir + sep + "refs"
         self.tmp_dir = here + "tmp"
         self.locks_dir = here + "locks"
         self.local_dir = here + "local"

@@ -22,6 +22,7 @@ from tests.growth.support.table import row_of
 from trace_store.commit_table import rows
 from trace_store.journal import published
 from trace_store.odb import pack_index
+from trace_store.refs import overview
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +44,13 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "CHUNK_ROWS", 16)
     monkeypatch.setattr(rows, "RECENT_ROWS", 32)
     monkeypatch.setattr(pack_index, "FEW_LOOK_UPS", 1_000_000)
+    monkeypatch.setattr(overview, "FEW", 4)
+
+
+def looked(place: Place) -> None:
+    """Let the refs have been looked at since the repository was copied here, as an earlier command has; close it."""
+    place.repo.status()
+    place.close()
 
 
 class Growth:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.growth.conftest import Growth
+from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place
 from trace_store import Message
 
@@ -77,11 +77,15 @@ def test_token_total(growth: Growth) -> None:
 
 
 def test_status(growth: Growth) -> None:
-    growth.check(lambda place: place.repo.status(), before=warm)
+    def begin(place: Place) -> None:
+        looked(place)
+        warm(place)
+
+    growth.check(lambda place: place.repo.status(), before=begin)
 
 
 def test_status_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("status"))
+    growth.check(lambda place: place.trace("status"), before=looked)
 
 
 def test_quiet_commit(growth: Growth) -> None:

@@ -179,6 +179,31 @@ def test_many_branches_are_listed(many_branches: tuple[Path, int]) -> None:
     assert trace(folder, "status").peak < START_BYTES
 
 
+def test_status_and_seal_take_the_same_with_10_and_with_10000_branches(tmp_path: Path) -> None:
+    costs = []
+    for count in (10, size(1_000, 10_000)):
+        (tmp_path / str(count)).mkdir()
+        Store.init(str(tmp_path / str(count))).close()
+        with opened(tmp_path / str(count)) as repo:
+            first = repo.append("user", "one").oid
+            add_branches(repo.store, [branch(n) for n in range(count)], first)
+            seal(repo.store)
+            repo.append("user", "two")
+            assert repo.status().branch_count == count + 1
+        disk = QuickRecordingDisk()
+        with Store.open(str(tmp_path / str(count) / ".trace"), disk=disk) as store:
+            repo = Repo(store, author="ada")
+            repo.append("user", "three")
+            assert repo.status().branch_count == count + 1
+            assert seal(store).refs == ("refs/heads/main",)
+            assert seal(store).refs == ()
+            costs.append((disk.touched, disk.read_bytes, disk.written_bytes))
+    few, many = costs
+    assert many[0] < few[0] + 50
+    assert many[1] < few[1] + 64 * 1024
+    assert many[2] < few[2] + 4 * 1024
+
+
 def test_an_append_looks_at_no_other_branch(many_branches: tuple[Path, int]) -> None:
     folder, _ = many_branches
     disk = QuickRecordingDisk()

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.growth.conftest import Growth
+from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place, branch
 from trace_cli.porcelain.completing import MAXIMUM_ADDRESSES, addresses, branches
 from trace_store import Repo
@@ -22,15 +22,15 @@ def note_tip(place: Place) -> None:
 
 
 def test_log_limited(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("log", "-n", "10"))
+    growth.check(lambda place: place.trace("log", "-n", "10"), before=looked)
 
 
 def test_log(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("log"))
+    growth.check(lambda place: place.trace("log"), before=looked)
 
 
 def test_show(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("show", "HEAD~2"))
+    growth.check(lambda place: place.trace("show", "HEAD~2"), before=looked)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_reflog(growth: Growth) -> None:
 
 
 def test_diverged_refs(growth: Growth) -> None:
-    growth.check(lambda place: place.repo.store.refs.diverged())
+    growth.check(lambda place: place.repo.store.refs.diverged(), before=looked)
 
 
 def test_moved_refs(growth: Growth) -> None:
-    growth.check(lambda place: place.repo.store.refs.moved_by_git())
+    growth.check(lambda place: place.repo.store.refs.moved_by_git(), before=looked)
 
 
 def test_cat_file(growth: Growth) -> None:
@@ -146,7 +146,7 @@ def test_ls_parts(growth: Growth) -> None:
 
 
 def test_compile_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("compile", "--format", "openai"))
+    growth.check(lambda place: place.trace("compile", "--format", "openai"), before=looked)
 
 
 def test_compile_without_index(growth: Growth) -> None:
@@ -170,15 +170,15 @@ def test_write_commit(growth: Growth) -> None:
 
 
 def test_usage(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("usage", "-n", "5"))
+    growth.check(lambda place: place.trace("usage", "-n", "5"), before=looked)
 
 
 def test_tools(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("tools"))
+    growth.check(lambda place: place.trace("tools"), before=looked)
 
 
 def test_config(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("config"))
+    growth.check(lambda place: place.trace("config"), before=looked)
 
 
 def test_without_a_repository(growth: Growth) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.growth.conftest import Growth
+from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.sealing import seal
@@ -15,7 +15,7 @@ def a_pack(place: Place) -> str:
 
 
 def test_seal(growth: Growth) -> None:
-    growth.check(lambda place: seal(place.repo.store))
+    growth.check(lambda place: seal(place.repo.store), before=looked)
 
 
 def test_seal_with_nothing_to_do(growth: Growth) -> None:
@@ -27,7 +27,7 @@ def test_seal_command(growth: Growth) -> None:
 
 
 def test_commit_that_seals(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("commit", "--user", "one more turn"))
+    growth.check(lambda place: place.trace("commit", "--user", "one more turn"), before=looked)
 
 
 def test_pack(growth: Growth) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tests.store.support.histories import (
 )
 from trace_store.maintenance.sealing import MOVED_BY_GIT, seal
 from trace_store.oid import ObjectId
+from trace_store.refs import overview
 from trace_store.store import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -365,6 +367,35 @@ def test_pull_moves_the_branch_forward(tmp_path: Path) -> None:
     assert main_line(b) == ["one", "two", "three", "four"]
     assert b.refs.diverged() == []
     assert len(os.listdir(tmp_path / "b/.trace" / MAIN)) == 1
+
+
+def test_a_branch_that_is_not_at_hand_is_looked_at_after_a_pull(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are many refs, which here begins with one, those that are settled wait until git was at work."""
+    monkeypatch.setattr(overview, "FEW", 0)
+    a = project(tmp_path / "a")
+    sealed(a, "one")
+    sealed(a, "two", ref=OTHER)
+    commit_all(tmp_path / "a")
+    b = clone(tmp_path / "a", tmp_path / "b")
+    assert b.refs.moved_by_git() == []
+    sealed(b, "three")
+    commit_all(tmp_path / "b")
+    known = b.refs.read(OTHER)
+    time.sleep(0.1)
+    assert b.refs.moved_by_git() == []
+    assert (tmp_path / "b/.trace/cache/refs").exists()
+    sealed(a, "four", ref=OTHER)
+    commit_all(tmp_path / "a")
+    git(tmp_path / "b", "pull", "-q", "--no-rebase", "--no-edit")
+    for _ in range(2):
+        with reopen(tmp_path / "b") as again:
+            assert [(name, old) for name, old, _ in again.refs.moved_by_git()] == [(OTHER, known)]
+        time.sleep(0.1)
+    seal(b)
+    assert b.refs.moved_by_git() == []
+    assert errors(b) == []
 
 
 @pytest.mark.parametrize("unsealed", [False, True])

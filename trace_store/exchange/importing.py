@@ -155,9 +155,12 @@ def _move(
     further = [(plan.outcome.name, tip) for plan in plans for tip in plan.further]
     if further:
         assert isinstance(store.refs, RefDatabase)
+        store.refs.overview.forget()
         for name, tip in further:
             store.refs.files.add(name, tip)
-        seal(store)  # which takes note of the new tips, so that nobody says that git brought them
+        seal(
+            store, fully=True
+        )  # which takes note of the new tips, so that nobody says that git brought them
     return [plan.outcome for plan in plans]
 
 

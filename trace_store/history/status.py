@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -70,8 +69,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     head = store.refs.head()
     context = contexts.compile("HEAD", model=model)
     unsealed = store.unsealed()
-    refs = list(store.refs.iterate_tips())
-    contains = store.objects.contains
+    refs = store.refs.standing()
     return Status(
         ref=head.ref,
         oid=head.oid,
@@ -81,9 +79,9 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         text_token_count=context.text_token_count if count_tokens else None,
         text_token_source=context.text_token_source,
         budget=store.config.budget,
-        diverged={name: tips for name, tips in refs if len(tips) > 1},
-        incomplete=tuple(name for name, tips in refs if not all(map(contains, tips))),
-        branch_count=sum(name.startswith(BRANCHES) for name, _ in refs),
+        diverged=refs.diverged,
+        incomplete=tuple(refs.incomplete),
+        branch_count=refs.branch_count,
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
     )

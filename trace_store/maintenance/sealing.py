@@ -26,15 +26,16 @@ from trace_store.odb import ObjectDatabase, PackWriter
 from trace_store.odb.checks import check_hash
 from trace_store.refs import RefDatabase, ReflogEntry
 from trace_store.refs.database import entries_of
+from trace_store.refs.overview import FEW
 from trace_store.refs.reflog import append_log
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from trace_store.journal import JournalFile, Published
+    from trace_store.journal.published import PublishedTips
     from trace_store.oid import ObjectId
+    from trace_store.refs.overview import Look
     from trace_store.store import Store
 
 MOVED_BY_GIT = "moved by git"
@@ -73,13 +74,16 @@ class SealReport:
     unlogged: tuple[str, ...] = ()
 
 
-def seal(store: Store, *, level: int | None = None, wait: bool = True) -> SealReport:
+def seal(
+    store: Store, *, level: int | None = None, wait: bool = True, fully: bool = False
+) -> SealReport:
     """Seal what the journals hold, and accept what git has moved; does nothing when there is neither.
 
     Args:
         store: what to seal.
         level: how hard to compress; None is for the content's size to say.
         wait: whether to wait for another process that is sealing or packing.
+        fully: whether to look at the files of all refs; else only where something says that others changed them.
 
     Raises:
         LockedError: another process has been sealing for a minute, or is at all when not asked to wait.
@@ -87,43 +91,42 @@ def seal(store: Store, *, level: int | None = None, wait: bool = True) -> SealRe
         CorruptJournalError: an object in it is damaged, with no other copy.
         StorageError: the disk refuses; sealing again goes on where this stopped.
     """
-    if not store.local or not _has_work(store):
+    if not store.local or not _has_work(store, fully):
         return SealReport()
     with brief_lock(store, wait=wait):
-        return _Sealing(store, level).run()
+        return _Sealing(store, level, fully).run()
 
 
-def _has_work(store: Store) -> bool:
+def _has_work(store: Store, fully: bool) -> bool:
+    assert isinstance(store.refs, RefDatabase)
     with store.mutex:
         journal = store.journal
         journal.refresh()
         if journal.lost or any(file.has_content() for file in journal.files):
             return True
-    return _differs(store)
+        published, read = journal.published.tips, store.refs.files.read
+        names = _unsettled(store.refs.overview.look(fully=fully), published)
+        return any(set(read(name)) != set(published.get(name)) for name in names)
 
 
-def _differs(store: Store) -> bool:
-    """Tell whether ref files are others than this working copy published."""
-    files = {name: set(tips) for name, tips in _files(store)}
-    published = {name: set(tips) for name, tips in store.journal.published.tips.all().items()}
-    return files != published
-
-
-def _files(store: Store) -> Iterator[tuple[str, tuple[ObjectId, ...]]]:
-    assert isinstance(store.refs, RefDatabase)
-    return store.refs.files.iterate()
+def _unsettled(look: Look, published: PublishedTips) -> list[str]:
+    """Return the names of refs whose files may be others than this working copy published, sorted."""
+    if len(look.unsettled) > FEW:
+        published.all()  # one by one they would take longer
+    return sorted(look.unsettled)
 
 
 class _Sealing:
     """One seal, under the lock."""
 
-    def __init__(self, store: Store, level: int | None) -> None:
+    def __init__(self, store: Store, level: int | None, fully: bool) -> None:
         assert isinstance(store.refs, RefDatabase)
         assert isinstance(store.objects, ObjectDatabase)
         self._store = store
         self._refs = store.refs
         self._objects = store.objects
         self._level = level
+        self._fully = fully
         self._fold = Fold()
         self._changes: dict[str, tuple[ObjectId, ...]] = {}
         self._logs: dict[str, list[ReflogEntry]] = {}
@@ -133,11 +136,14 @@ class _Sealing:
         store = self._store
         closed, before, covered = self._close_journals()
         self._refuse_unknown(closed)
+        with store.mutex:
+            look = self._refs.overview.look(fully=self._fully)
         packs, folded = self._write_packs(closed)
         for file in closed:
             self._fold.apply_all(file.frames)
         moved = self._publish_moved(before)
-        accepted = self._accept(before, moved)
+        others = [name for name in _unsettled(look, before.tips) if name not in self._changes]
+        accepted = self._accept(others, before)
         unlogged: list[str] = []
         for name, entries in sorted(self._logs.items()):
             try:
@@ -155,6 +161,7 @@ class _Sealing:
         changes = {n: tips for n, tips in self._changes.items() if before.tips.get(n) != tips}
         if sealed != before.sealed or changes or before.stamp is None:
             save(store.disk, store.layout, sealed, before.tips, changes)
+            self._refs.overview.note(look, before, changes)
         self._clean(covered, folded)
         transactions = sum(1 for file in closed for _ in file.transactions())
         return SealReport(
@@ -261,14 +268,12 @@ class _Sealing:
                 self._logs[name].insert(0, entry)
         return sorted(self._fold.refs)
 
-    def _accept(self, before: Published, moved: list[str]) -> list[str]:
-        """Take note of the refs that something else moved, and drop tips that others supersede."""
+    def _accept(self, names: list[str], before: Published) -> list[str]:
+        """Take note of the refs, of some, that something else moved, and drop tips that others supersede."""
         accepted: list[str] = []
-        files = dict(_files(self._store))
         pending = self._store.journal.fold.refs
-        published = before.tips.all()
-        for name in sorted({*files, *published} - set(moved)):
-            here, known = files.get(name, ()), published.get(name, ())
+        for name in names:
+            here, known = self._refs.files.read(name), before.tips.get(name)
             if set(here) == set(known) or (name in pending and name not in self._fold.refs):
                 continue
             tips = self._refs.resolve(name, here, known, None)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from trace_store.refs.head import Head
     from trace_store.refs.memory import MemoryRefs
     from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, TRASH, check_ref_name
+    from trace_store.refs.overview import Overview, Standing
     from trace_store.refs.reflog import ReflogEntry, append_log, join_logs, read_log
 
 __all__ = [
@@ -18,8 +19,10 @@ __all__ = [
     "TRASH",
     "Head",
     "MemoryRefs",
+    "Overview",
     "RefDatabase",
     "ReflogEntry",
+    "Standing",
     "append_log",
     "check_ref_name",
     "is_ref_name",
@@ -34,8 +37,10 @@ __getattr__ = door(
         "CHECKPOINTS": "names",
         "Head": "head",
         "MemoryRefs": "memory",
+        "Overview": "overview",
         "RefDatabase": "database",
         "ReflogEntry": "reflog",
+        "Standing": "overview",
         "TAGS": "names",
         "TRASH": "names",
         "append_log": "reflog",

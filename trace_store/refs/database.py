@@ -88,36 +88,32 @@ class RefDatabase:
         with self._mutex:
             return iter(self._all(prefix))
 
+    def standing(self) -> refs.Standing:
+        """Return which refs need attention, and how many branches there are; see `Overview`, which looks at few."""
+        with self._mutex:
+            self._journal.refresh()
+            return self.overview.standing(self.head_target(), self._tips)
+
     def diverged(self) -> list[str]:
         """Return the names of refs with more than one tip."""
-        return [name for name, tips in self.iterate_tips() if len(tips) > 1]
+        return list(self.standing().diverged)
 
     def incomplete(self) -> list[str]:
         """Return the names of refs with a tip that is not here."""
-        contains = self._objects.contains
-        return [name for name, tips in self.iterate_tips() if not all(map(contains, tips))]
+        return self.standing().incomplete
 
     def moved_by_git(self) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
         """Return (name, what this working copy last wrote, what it is now) of refs that something else moved.
 
         The next seal accepts these, after which they are no longer reported.
         """
-        with self._mutex:
-            self._journal.refresh()
-            files = dict(self.files.iterate())
-            published = self._journal.published
-            if published.stamp is None:
-                return []  # a fresh clone: nothing was written here yet
-            moved: list[tuple[str, ObjectId | None, ObjectId | None]] = []
-            known = published.tips.all()
-            for name in sorted({*files, *known}):
-                here, before = files.get(name, ()), known.get(name, ())
-                if here == before or set(here) == set(before):
-                    continue
-                if unexplained(here, before, self._journal.fold.refs.get(name)):
-                    tips = self._tips(name)
-                    moved.append((name, before[0] if before else None, tips[0] if tips else None))
-            return moved
+        return self.standing().moved
+
+    @property
+    def overview(self) -> refs.Overview:
+        """What looks at all refs at once."""
+        contains = self._objects.contains
+        return refs.Overview(self._disk, self._layout, self._journal, self.files, contains)
 
     def head(self) -> Head:
         """Return where HEAD is; without a file it is attached to the default branch.

@@ -8,6 +8,7 @@ from trace_store.oid import ObjectId
 from trace_store.refs.database import check_expected, entries_of
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.names import BRANCHES, check_ref_name
+from trace_store.refs.overview import Standing
 from trace_store.refs.reflog import ReflogEntry
 
 TYPE_CHECKING = False
@@ -45,13 +46,20 @@ class MemoryRefs:
         """Yield (name, tips) of all refs under a prefix, sorted by name."""
         return ((name, (value,)) for name, value in self.iterate(prefix))
 
+    def standing(self) -> Standing:
+        """Return which refs are incomplete, and how many branches there are; nothing else can happen to these."""
+        found = Standing()
+        found.incomplete = [n for n, value in self.iterate() if not self._objects.contains(value)]
+        found.branch_count = sum(name.startswith(BRANCHES) for name in self._values)
+        return found
+
     def diverged(self) -> list[str]:
         """Return nothing: only files that git merges can diverge."""
         return []
 
     def incomplete(self) -> list[str]:
         """Return the names of refs whose object is not here."""
-        return [name for name, value in self.iterate() if not self._objects.contains(value)]
+        return self.standing().incomplete
 
     def moved_by_git(self) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
         """Return nothing: git does not see these refs."""

@@ -21,10 +21,10 @@ QUIET = Option("-q --quiet", "quiet", "Print nothing")
 def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
     """Make everything ready for `git add .trace`.
 
-    What the journal holds is written to a pack, and the files of refs are brought up to date.
+    What the journal holds is written to a pack, and all files of refs are looked at and brought up to date.
     """
     with opened_store(invocation) as store:
-        report = maintenance.seal(store)
+        report = maintenance.seal(store, fully=True)
     if as_json:
         write_record(
             invocation,
