@@ -239,6 +239,9 @@ class JournalFile:
         if self._limit == limit:
             return
         self._limit = limit
+        if self.end <= limit:
+            self.closed = bool(self.frames) and self.frames[-1].kind == END
+            return
         frames = [frame for frame in self.frames if frame.end <= limit]
         self.end, self.closed, self.frames, self.objects = 0, False, [], {}
         for frame in frames:
