@@ -45,10 +45,14 @@ class Commits:
     ) -> tuple[CommitRows, list[int]] | None:
         """Return rows with the whole past of commits, and theirs; None where the objects must be walked.
 
-        No more than `limit` commits are read to bring the table up to date.
+        No more than `limit` commits are read to bring the table up to date. What has one of the newest rows is taken
+        to be here, without opening packs to see that.
         """
-        if self._table is None or not all(map(self._objects.contains, starts)):
+        if self._table is None:
             return None
+        for oid in starts:
+            if not self._table.is_recent(oid) and not self._objects.contains(oid):
+                return None
         return self._table.reaching(starts, limit=limit)
 
     def is_recent(self, oid: bytes) -> bool:
