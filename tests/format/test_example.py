@@ -92,7 +92,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def deflate_otherwise(
     real: Callable[..., bytes], data: bytes, *, level: int, dictionary: Dictionary | None = None
 ) -> bytes:
-    return real(data, level=level + 10, dictionary=dictionary)
+    return real(data, level=level + 5, dictionary=dictionary)
 
 
 @pytest.fixture

@@ -178,8 +178,8 @@ class TestBombs:
     def test_a_writer_keeps_the_bounds(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        module = "trace_store.odb.pack_writer."
-        monkeypatch.setattr(module + "MAXIMUM_FRAME_OBJECTS", 3)
+        monkeypatch.setattr("trace_store.odb.pack_writer.MAXIMUM_FRAME_OBJECTS", 3)
+        module = "trace_store.odb.open_pack."
         monkeypatch.setattr(module + "MAXIMUM_PACK_OBJECTS", 12)
         objects = [b"%d" % number for number in range(30)]
         assert len(write_packs(tmp_path / "a", objects)) == 3

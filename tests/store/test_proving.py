@@ -60,7 +60,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every check have two processes beside its own."""
     monkeypatch.setattr(proving_together, "PROCESS_BYTES", 1)
-    monkeypatch.setattr(proving_together, "_cores", lambda: 3)
+    monkeypatch.setattr(proving_together, "processors", lambda: 3)
 
 
 def check(folder: Path) -> list[Finding]:

@@ -16,6 +16,7 @@ from trace_store import errors
 from trace_store.files import Disk
 from trace_store.layout import Layout
 from trace_store.maintenance.proving import OpenPack, Prover, ids_in
+from trace_store.odb.background import processors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -198,10 +199,4 @@ def _helpers_worth(disk: Disk, layout: Layout, names: Iterable[str]) -> int:
         return 0  # another program that holds a Python would start itself
     found = (disk.stat(layout.pack_file(name)) for name in names)
     size = sum(each.st_size for each in found if each is not None)
-    return max(min(_cores(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return max(min(processors(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)

@@ -9,8 +9,6 @@ so that what stood together stands together.
 
 from __future__ import annotations
 
-from zlib import crc32
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 MAXIMUM_DICTIONARY_BYTES = 1024 * 1024
 """It has to be read before the first object is, so it is small."""
 MAXIMUM_LINES_SEEN = 1 << 20
-"""Of how many lines it is remembered, in some ten bytes each and the room of a set, that they occurred."""
+"""How many different lines are held, each in some hundred bytes besides its own, to tell which of them occur again."""
 
 
 def lines_in_common(contents: Sequence[bytes], limit: int = MAXIMUM_DICTIONARY_BYTES) -> bytes:
@@ -26,25 +24,21 @@ def lines_in_common(contents: Sequence[bytes], limit: int = MAXIMUM_DICTIONARY_B
 
     A line also ends where one's end is written out, as JSON does it.
     """
-    seen: set[int] = set()
-    repeated: set[int] = set()
+    seen: dict[bytes, None] = {}
+    repeated: set[bytes] = set()
     for content in contents:
-        marks = set(map(crc32, _lines(content)))
-        repeated |= marks & seen
+        lines = dict.fromkeys(_lines(content))
+        repeated |= lines.keys() & seen.keys()
         if len(seen) < MAXIMUM_LINES_SEEN:
-            seen |= marks
-    del seen
+            seen.update(lines)
     found: list[bytes] = []
     size = 0
-    for content in contents:
-        for line in _lines(content):
-            mark = crc32(line)
-            if mark in repeated:
-                repeated.discard(mark)
-                size += len(line)
-                if size > limit:
-                    return b"".join(found)
-                found.append(line)
+    for line in seen:
+        if line in repeated:
+            size += len(line)
+            if size > limit:
+                break
+            found.append(line)
     return b"".join(found)
 
 
