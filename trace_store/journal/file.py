@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MAXIMUM_ROOM_BYTES = 1 << 20
 WHOLE, FAILED, GONE = "whole", "failed", "gone"
+_ZEROS = bytes(1 << 16)
 _BEGIN_BYTES = 512
 _FIRST_READ = 1 << 12
 _READ_AHEAD = 1 << 20
@@ -179,10 +180,16 @@ class JournalFile:
         """
         if self.room >= self.end:
             return self.ends_here(disk)
-        rest = disk.size(self.fd) - self.end
-        if rest > MAXIMUM_ROOM_BYTES or disk.read_at(self.fd, self.end, rest) != bytes(rest):
+        end = disk.size(self.fd)
+        if not 0 <= end - self.end <= MAXIMUM_ROOM_BYTES:
             return False
-        self.room = self.end + rest
+        for at in range(
+            self.end, end, len(_ZEROS)
+        ):  # in pieces for which no fresh memory is mapped
+            size = min(len(_ZEROS), end - at)
+            if disk.read_at(self.fd, at, size) != _ZEROS[:size]:
+                return False
+        self.room = end
         return True
 
     def standing(self, disk: Disk) -> str:

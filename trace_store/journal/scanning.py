@@ -13,7 +13,6 @@ from zlib import crc32
 from trace_store.journal.frames import (
     COUNT,
     ENTRY_BYTES,
-    HEADER,
     HEADER_BYTES,
     SEED,
     TRANSACTION,
@@ -23,13 +22,16 @@ from trace_store.journal.frames import (
 )
 from trace_store.oid import ObjectId
 
-_ENTRIES = [Struct("<" + "32sI" * count) for count in range(9)]
+_MAXIMUM_COUNT = 8
+_ENTRIES = [Struct("<" + "32sI" * count) for count in range(_MAXIMUM_COUNT + 1)]
 """Ids and sizes of so many objects; frames with more are not usual."""
 _MAXIMUM_KNOWN = 64
 _ID = b"\xc4\x20"
 _TIME = b"\xa4time\xcf"
-_ENDING_BYTES = 82
-"""A section's last bytes: two ids, and the time, each of them with a fixed number of bytes."""
+_START = Struct("<IB3xII")
+"""A frame's head, and how many objects it has."""
+_ENDING = Struct(">2s32s2s32s6sQ")
+"""A section's last bytes: two ids, and the time, each behind what says so."""
 
 
 class UsualFrames:
@@ -62,7 +64,7 @@ class UsualFrames:
         if len(self._known) >= _MAXIMUM_KNOWN:
             self._known.clear()
         said = frame.author, frame.message, frame.head, move.name
-        self._known[section[:-_ENDING_BYTES]] = said
+        self._known[section[: -_ENDING.size]] = said
 
     def read(
         self, data: bytes, base: int, at: int, frames: list[Frame], objects: dict[bytes, Frame]
@@ -80,44 +82,34 @@ class UsualFrames:
             Whether there was one.
         """
         before = len(frames)
-        last = len(data) - HEADER_BYTES
+        whole = len(data)
+        last = whole - _START.size
         new: ObjectId | None = None
         while at <= last:
-            length, kind, check = HEADER.unpack_from(data, at)
+            length, kind, check, count = _START.unpack_from(data, at)
             body = at + HEADER_BYTES
             end = body + length
-            ending = end - _ENDING_BYTES
-            if kind != TRANSACTION or end > len(data) or ending < body + COUNT.size:
+            contents = at + _START.size + ENTRY_BYTES * count
+            ending = end - _ENDING.size
+            if kind != TRANSACTION or end > whole or count > _MAXIMUM_COUNT or contents > ending:
                 break
-            (count,) = COUNT.unpack_from(data, body)
-            contents = body + COUNT.size + ENTRY_BYTES * count
-            if count >= len(_ENTRIES) or contents > ending:
-                break
-            entries = _ENTRIES[count].unpack_from(data, body + COUNT.size)
+            entries = _ENTRIES[count].unpack_from(data, at + _START.size)
             said = self._known.get(data[contents + sum(entries[1::2]) : ending])
+            id_head, old, other_head, value, time_head, time = _ENDING.unpack_from(data, ending)
             if (
                 said is None
-                or data[ending : ending + 2] != _ID
-                or data[ending + 34 : ending + 36] != _ID
-                or data[end - 14 : end - 8] != _TIME
+                or id_head != _ID
+                or other_head != _ID
+                or time_head != _TIME
                 or crc32(data[body:end], crc32(data[at : at + 8], SEED)) != check
             ):
                 break
             author, message, head, name = said
-            old = data[ending + 2 : ending + 34]
             expected = new if old == new else ObjectId(old)
-            new = ObjectId(data[ending + 36 : ending + 68])
-            frame = Frame(
-                kind,
-                base + at,
-                base + end,
-                [Move(name, expected, new)],
-                author,
-                int.from_bytes(data[end - 8 : end], "big"),
-                message,
-                head,
-                data[body + COUNT.size : contents],
-            )
+            new = ObjectId(value)
+            moves = [Move(name, expected, new)]
+            held = data[at + _START.size : contents]
+            frame = Frame(kind, base + at, base + end, moves, author, time, message, head, held)
             frames.append(frame)
             objects.update(dict.fromkeys(entries[::2], frame))
             at = end
