@@ -17,7 +17,7 @@ from tests.store.support.histories import MAIN, append, move, new_store, reopen
 from trace_store.errors import StorageError
 from trace_store.files import Disk
 from trace_store.maintenance.sealing import seal
-from trace_store.oid import hash_object
+from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import RefDatabase, overview
 from trace_store.refs.overview import Standing
 from trace_store.refs.resolving import unexplained
@@ -73,6 +73,15 @@ def slowly(store: Store) -> tuple[Any, ...]:
 def standing(store: Store) -> Standing:
     assert isinstance(store.refs, RefDatabase)
     return store.refs.standing()
+
+
+def names_are_right(store: Store, commits: list[ObjectId]) -> bool:
+    """Tell whether the names of refs that end in commits are those that a list of all refs gives."""
+    assert isinstance(store.refs, RefDatabase)
+    every = list(store.refs.iterate())
+    asked = [*commits, *(oid for _, oid in every)]
+    named = {oid: [name for name, value in every if value == oid] for oid in asked}
+    return store.refs.naming(asked) == named
 
 
 class Git:
@@ -144,11 +153,14 @@ def test_it_is_what_a_look_at_every_ref_finds(
             git.set(name, *map(str, tips))
         if step == "look":
             assert facts(standing(store)) == slowly(store)
+            assert names_are_right(store, values)
     assert facts(standing(store)) == slowly(store)
+    assert names_are_right(store, values)
     with reopen(folder, disk=QuickDisk()) as again:
         assert facts(standing(again)) == slowly(again)
         seal(again)
         assert facts(standing(again)) == slowly(again)
+        assert names_are_right(again, values)
     store.close()
 
 

@@ -61,6 +61,11 @@ def test_it_says_what_a_map_would_say(
         assert after.sealed == SEALED
         for each in (*list(made)[:20], name(7), name(599), "refs/heads/none"):
             assert after.tips.get(each) == expected.get(each, ())
+        named = after.tips.naming(map(oid, range(10)))
+        for n in range(10):
+            assert sorted(set(named[oid(n)])) == sorted(
+                e for e in expected if oid(n) in expected[e]
+            )
         assert after.tips.all() == {n: tips for n, tips in expected.items() if tips}
         assert len(after.tips.changed) <= MAXIMUM_CHANGED
         assert len(tables(folder)) <= 2
@@ -78,6 +83,15 @@ def test_a_table_finds_each_ref_and_no_other(tmp_path: Path, count: int) -> None
     for other in ("refs/heads/a", "refs/heads/topic-", "refs/tags/z", "refs/heads/ä"):
         assert table.find(other) == ()
     assert table.read() == tips
+
+
+def test_an_id_within_the_name_of_a_ref_is_no_tip(tmp_path: Path) -> None:
+    layout = layout_of(tmp_path)
+    tips = {f"refs/heads/{oid(1)}": (oid(2),), name(1): (oid(1),)}
+    assert write_table(Disk(), layout, tips).naming([oid(1), oid(2)]) == {
+        oid(1): [name(1)],
+        oid(2): [f"refs/heads/{oid(1)}"],
+    }
 
 
 def test_one_of_100000_refs_is_found_with_a_few_reads(tmp_path: Path) -> None:
@@ -112,6 +126,8 @@ def test_a_table_that_is_not_right_says_nothing(tmp_path: Path, content: bytes |
         path.write_bytes(content)
     tips = load(disk, layout, Published()).tips
     assert tips.get(name(3)) == ()
+    assert tips.naming([oid(3)]) == {oid(3): []}
+    assert tips.lacking
     assert tips.all() == {}
     assert tips.lacking
     save(disk, layout, SEALED, tips, {name(n): (oid(n),) for n in range(3)})

@@ -32,7 +32,7 @@ from trace_store.ref_names import is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from trace_store.files import Disk
     from trace_store.journal.tip_table import Tips
@@ -83,6 +83,21 @@ class PublishedTips:
             merged = {**(known or {}), **self.changed}
             self._all = {name: tips for name, tips in merged.items() if tips}
         return self._all
+
+    def naming(self, tips: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
+        """Return for each of some tips the names of the refs that have it; nothing is made of the others."""
+        wanted = list(tips)
+        known = {} if self.table is None else self.table.naming(wanted)
+        self.lacking = self.lacking or known is None
+        found = {
+            tip: [name for name in (known or {}).get(tip, ()) if name not in self.changed]
+            for tip in wanted
+        }
+        for name, its in self.changed.items():
+            for tip in its:
+                if tip in found:
+                    found[tip].append(name)
+        return found
 
 
 class Published:

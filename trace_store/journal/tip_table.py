@@ -16,7 +16,7 @@ from trace_store.ref_names import MAXIMUM_NAME_BYTES, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from trace_store.files import Disk
     from trace_store.layout import Layout
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Tips = tuple[ObjectId, ...]
 
 NAME_CHARACTERS = 32
+_LINE_END = 10
 _SPAN = 8192
 _LINES = 2 * (HEX_CHARACTERS + MAXIMUM_NAME_BYTES + 2)
 """So many bytes, from anywhere in the file, hold one whole line, unless it ends before."""
@@ -61,6 +62,25 @@ class TipTable:
             return parse_tips(data.decode("ascii").splitlines())
         except (ValueError, errors.InvalidInputError, errors.StorageError):
             return None
+
+    def naming(self, tips: Iterable[ObjectId]) -> dict[ObjectId, list[str]] | None:
+        """Return for each of some tips the names of the refs that have it; None as in `read`."""
+        try:
+            data = read_file(self._disk, self._path)
+        except errors.StorageError:
+            return None
+        if data is None or _name_of(data) != self.name:
+            return None
+        found: dict[ObjectId, list[str]] = {}
+        for tip in tips:
+            found[tip], start = [], f"{tip} ".encode("ascii")
+            at = data.find(start)
+            while at >= 0:
+                end = data.find(b"\n", at)
+                if at == 0 or data[at - 1] == _LINE_END:  # else it is within a name
+                    found[tip].append(data[at + len(start) : end].decode("ascii"))
+                at = data.find(start, end)
+        return found
 
     def _lower_bound(self, fd: int, wanted: bytes) -> int:
         """Return where a line begins before which all names are smaller, at most a span before any other."""

@@ -18,7 +18,7 @@ from trace_store.refs.tips import TipFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from trace_store.contracts import ObjectReader, RefEdit
@@ -93,6 +93,12 @@ class RefDatabase:
         with self._mutex:
             self._journal.refresh()
             return self.overview.standing(self.head_target(), self._tips)
+
+    def naming(self, commits: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
+        """Return for each of some commits the names of the refs whose own value it is, sorted; looks at few, too."""
+        with self._mutex:
+            self._journal.refresh()
+            return self.overview.naming(commits, self.head_target(), self._tips)
 
     def diverged(self) -> list[str]:
         """Return the names of refs with more than one tip."""

@@ -13,7 +13,7 @@ from trace_store.refs.reflog import ReflogEntry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from trace_store.contracts import ObjectReader, RefEdit
     from trace_store.ident import Clock
@@ -52,6 +52,10 @@ class MemoryRefs:
         found.incomplete = [n for n, value in self.iterate() if not self._objects.contains(value)]
         found.branch_count = sum(name.startswith(BRANCHES) for name in self._values)
         return found
+
+    def naming(self, commits: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
+        """Return for each of some commits the names of the refs whose value it is, sorted."""
+        return {oid: [name for name, value in self.iterate() if value == oid] for oid in commits}
 
     def diverged(self) -> list[str]:
         """Return nothing: only files that git merges can diverge."""

@@ -136,9 +136,7 @@ class Overview:
         look = self.look()
         journal, found = self._journal, Standing()
         known, folds = journal.published.tips, journal.fold.refs
-        wanted = {*look.unsettled, *folds, *([head] if isinstance(head, str) else ())}
-        if len(wanted) > FEW:
-            known.all()  # one by one they would take longer
+        wanted = self._wanted(look, head)
         found.branch_count = look.branches
         for name in sorted(wanted):
             tips, before = tips_of(name), known.get(name, ())
@@ -154,6 +152,32 @@ class Overview:
         if journal.published.stamp is None:
             found.moved = []  # a fresh clone: nothing was written here yet
         return found
+
+    def naming(
+        self,
+        commits: Iterable[ObjectId],
+        head: object,
+        tips_of: Callable[[str], tuple[ObjectId, ...]],
+    ) -> dict[ObjectId, list[str]]:
+        """Return for each of some commits the names of the refs whose own value it is, sorted.
+
+        Args:
+            commits: their ids.
+            head: what HEAD names.
+            tips_of: returns the tips of a ref.
+        """
+        named = self._journal.published.tips.naming(
+            commits
+        )  # a table that is not right is found out by this
+        wanted = self._wanted(self.look(), head)
+        found = {
+            oid: [name for name in names if name not in wanted] for oid, names in named.items()
+        }
+        for name in wanted:
+            tips = tips_of(name)
+            if tips and tips[0] in found:
+                found[tips[0]].append(name)
+        return {oid: sorted(names) for oid, names in found.items()}
 
     def note(self, look: Look, before: Published, changes: dict[str, tuple[ObjectId, ...]]) -> None:
         """Remember a look beyond a seal, which has written files and published them.
@@ -177,6 +201,14 @@ class Overview:
     def forget(self) -> None:
         """Let the next who asks look at all refs."""
         self._disk.remove(self._layout.refs_file)
+
+    def _wanted(self, look: Look, head: object) -> set[str]:
+        """Return the names of the refs that have to be looked at."""
+        folds = self._journal.fold.refs
+        wanted = {*look.unsettled, *folds, *([head] if isinstance(head, str) else ())}
+        if len(wanted) > FEW:
+            self._journal.published.tips.all()  # one by one they would take longer
+        return wanted
 
     def _is_settled(self, files: Tips, published: Tips) -> bool:
         if not files and not published:

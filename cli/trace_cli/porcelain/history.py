@@ -26,12 +26,14 @@ from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.history.entries import LogEntry
     from trace_store.history.growth import TokenGrowth
     from trace_store.history.status import Status
+    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
 SUMMARY_WIDTH = 300
@@ -88,13 +90,16 @@ def log(
     On a terminal lines are cut to its width; a program or a file gets up to 300 characters of the first message.
     """
     with opened_store(invocation) as store:
-        names = names_by_commit(store)
+        few = limit is not None and limit < DEFAULT_LIMIT
+        names = {} if few else names_by_commit(store)
         block: list[LogEntry] = []
         for entry in history.log(store, revision, limit=limit):
             block.append(entry)
             if len(block) == DEFAULT_LIMIT:
                 _show_block(invocation, store, block, names, full, tokens, as_json)
                 block = []
+        if few:
+            names = names_by_commit(store, [entry.oid for entry in block])
         _show_block(invocation, store, block, names, full, tokens, as_json)
 
 
@@ -129,15 +134,23 @@ def _show_block(
             invocation.line(line)
 
 
-def names_by_commit(store: Store) -> dict[bytes, list[str]]:
-    """Return the full names of the refs that end in each commit; HEAD, and then its branch, come first."""
+def names_by_commit(
+    store: Store, commits: Iterable[ObjectId] | None = None
+) -> dict[bytes, list[str]]:
+    """Return the full names of the refs that end in each commit; HEAD, and then its branch, come first.
+
+    With `commits` those of these commits alone, for which no list of all refs is made.
+    """
     head = store.refs.head()
     names: dict[bytes, list[str]] = {}
-    if head.oid is not None:
-        names[head.oid] = ["HEAD"] if head.ref is None else ["HEAD", head.ref]
-    for name, oid in store.refs.iterate("refs/"):
-        if name != head.ref:
+    if commits is None:
+        for name, oid in store.refs.iterate("refs/"):
             names.setdefault(oid, []).append(name)
+    else:
+        names.update(store.refs.naming(commits).items())
+    if head.oid is not None and (commits is None or head.oid in names):
+        others = [name for name in names.get(head.oid, ()) if name != head.ref]
+        names[head.oid] = ["HEAD", *([] if head.ref is None else [head.ref]), *others]
     return names
 
 
