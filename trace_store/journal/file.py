@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MAXIMUM_ROOM_BYTES = 1 << 20
 WHOLE, FAILED, GONE = "whole", "failed", "gone"
 _ZEROS = bytes(1 << 16)
+"""Compared with what follows the frames, in pieces for which the system maps no fresh memory."""
 _BEGIN_BYTES = 512
 _FIRST_READ = 1 << 12
 _READ_AHEAD = 1 << 20
@@ -183,9 +184,7 @@ class JournalFile:
         end = disk.size(self.fd)
         if not 0 <= end - self.end <= MAXIMUM_ROOM_BYTES:
             return False
-        for at in range(
-            self.end, end, len(_ZEROS)
-        ):  # in pieces for which no fresh memory is mapped
+        for at in range(self.end, end, len(_ZEROS)):
             size = min(len(_ZEROS), end - at)
             if disk.read_at(self.fd, at, size) != _ZEROS[:size]:
                 return False
