@@ -6,7 +6,6 @@ Rule: what comes out, and in which order, does not depend on the number of threa
 from __future__ import annotations
 
 import os
-from collections import deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ class Background:
             threads: how many to do it with; with one, whoever asks for the results does it.
         """
         self._tasks = tasks
-        self._left = deque(range(len(tasks)))
+        self._left = [*reversed(range(len(tasks)))]
         self._results = [b""] * len(tasks)
         self._error: BaseException | None = None
         self._threads = [
@@ -51,7 +50,7 @@ class Background:
     def _work(self) -> None:
         while self._error is None:
             try:
-                number = self._left.popleft()
+                number = self._left.pop()
             except IndexError:
                 return
             try:
