@@ -5,11 +5,11 @@ Rule: a yes is what a fold would say. Everything else is not an answer, and the 
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.columns import DiskColumn
 from trace_store.context import index_records as form
 from trace_store.context.compile_index import CompileIndex
 from trace_store.context.deriving import applies
-from trace_store.errors import CorruptIndexError
 from trace_store.objects.commit import Commit
 from trace_store.store import Store
 
@@ -31,6 +31,6 @@ def surely_applies(store: Store, ref: str, tip: bytes, commit: Commit) -> bool:
     data = view.opened.read(form.HEADER_BYTES, view.records * form.MESSAGE_BYTES)
     try:
         form.message_places(data)
-    except CorruptIndexError:
+    except errors.CorruptIndexError:
         return False
     return applies(data, commit)

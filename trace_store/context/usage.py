@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from trace_store.errors import InvalidInputError
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def normalise_usage(raw: object) -> Usage:
                 return convert(shape)
         shape = next((inner for key in _WRAPPERS if (inner := as_mapping(shape.get(key)))), None)
     keys = sorted(map(str, as_mapping(raw) or ()))
-    raise InvalidInputError(
+    raise errors.InvalidInputError(
         f"not a usage report: {', '.join(keys)[:200] or type(raw).__name__}", keys=keys
     )
 
@@ -130,7 +130,7 @@ def _number(shape: Raw, *keys: str) -> int:
         if value is None:
             continue
         if type(value) is not int or not 0 <= value <= _MAXIMUM:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"the usage field {key} is {value!r:.80}, not a number of tokens", field=key
             )
         return value

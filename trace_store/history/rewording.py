@@ -5,8 +5,8 @@ Rule: pure functions of parts; which message is meant, and writing it down, is f
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
-from trace_store.errors import InvalidOperationError
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Part, Reasoning, Text, ToolResult
 
@@ -34,7 +34,7 @@ def reworded(parts: Sequence[Part], text: str) -> list[Part]:
     if not any(isinstance(part, Text) for part in parts):
         results = [part for part in parts if isinstance(part, ToolResult)]
         if len(results) > 1:
-            raise InvalidOperationError(
+            raise errors.InvalidOperationError(
                 f"the message has {len(results)} tool results; give all parts"
             )
         if results:

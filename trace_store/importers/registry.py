@@ -10,7 +10,6 @@ shape of messages alone.
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from trace_store.errors import InvalidInputError, UnreadableInputError
@@ -32,6 +31,10 @@ from trace_store.importers.formats import (
     trail,
 )
 from trace_store.importers.naming import ref_component
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "trace_store.importers"
 
@@ -67,6 +70,10 @@ def formats() -> dict[str, Format]:
     Raises:
         InvalidInputError: a package names a format that cannot be loaded, or is none, or has the name of another.
     """
+    from importlib.metadata import (
+        entry_points,  # dearer than all of ours, and only for what we have not
+    )
+
     found = dict(_BY_NAME)
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         format = _load(point)

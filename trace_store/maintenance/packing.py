@@ -6,7 +6,7 @@ a pack that cannot be read to its end stays as it is.
 
 from __future__ import annotations
 
-from trace_store.errors import CorruptObjectError, CorruptPackError
+from trace_store import errors
 from trace_store.maintenance.folding import objects_of, remove_packs
 from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.sealing import seal
@@ -117,12 +117,12 @@ def _rewrite(
                     seen += 1
                     if progress is not None:
                         progress(seen, whole)
-            except (CorruptPackError, CorruptObjectError):
+            except (errors.CorruptPackError, errors.CorruptObjectError):
                 kept.append(name)
         for oid in loose:
             try:
                 content = objects.loose.read(oid)
-            except CorruptObjectError:
+            except errors.CorruptObjectError:
                 continue
             if content is not None:
                 written += writer.add(oid, content)
@@ -157,7 +157,7 @@ def _is_settled(objects: ObjectDatabase, name: str, made: tuple[int, int, int]) 
         return True
     try:
         content = sum(place.raw for place in packed.pack.places())
-    except CorruptPackError:
+    except errors.CorruptPackError:
         return False
     return content * whole >= MAXIMUM_PACK_RAW_BYTES * part
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from trace_store.errors import InvalidInputError
+from trace_store import errors
 from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode_ordered
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import check_name, default_kind, store_parts
@@ -43,7 +43,7 @@ def encode_text(value: str) -> bytes:
     try:
         data = value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInputError(f"cannot be stored: {error}") from error
+        raise errors.InvalidInputError(f"cannot be stored: {error}") from error
     size = len(data)
     if size < 32:
         return _FIX_TEXT[size] + data

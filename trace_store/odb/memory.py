@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.errors import ObjectNotFoundError
+from trace_store import errors
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_prefix, check_size
 from trace_store.oid import ObjectId, hash_object
@@ -29,7 +29,7 @@ class MemoryObjects:
         try:
             return self._objects[oid]
         except KeyError:
-            raise ObjectNotFoundError(f"no object {oid.hex()}", oid=ObjectId(oid)) from None
+            raise errors.ObjectNotFoundError(f"no object {oid.hex()}", oid=ObjectId(oid)) from None
 
     def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]:
         """Yield (id, bytes) in the order asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store.errors import InvalidInputError
+from trace_store import errors
 from trace_store.journal import Frame, Move
 from trace_store.oid import ObjectId
 from trace_store.refs.database import check_expected, entries_of
@@ -100,7 +100,7 @@ class MemoryRefs:
             InvalidInputError: two edits of one ref.
         """
         if len({edit.name for edit in edits}) != len(edits):
-            raise InvalidInputError("two edits of one ref in a transaction")
+            raise errors.InvalidInputError("two edits of one ref in a transaction")
         moves: list[Move] = []
         for edit in edits:
             current = self.read(edit.name)

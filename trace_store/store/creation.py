@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
+from trace_store import errors
 from trace_store.config import new_config
-from trace_store.errors import AlreadyExistsError, StorageError
 from trace_store.files import create_file
 from trace_store.layout import ATTRIBUTES, IGNORED, TEMPORARY_PREFIX, Layout
 
@@ -26,7 +26,7 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
     """
     folder = os.path.dirname(target)
     if disk.stat(target) is not None:
-        raise AlreadyExistsError(f"there is already something at {target}", path=target)
+        raise errors.AlreadyExistsError(f"there is already something at {target}", path=target)
     building = Layout(os.path.join(folder, TEMPORARY_PREFIX + os.urandom(6).hex()))
     for directory in (building.pack_dir, building.refs_dir):
         disk.make_directory(directory)
@@ -36,11 +36,13 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
     disk.sync_directory(building.root)
     try:
         disk.rename(building.root, target)
-    except StorageError as error:
+    except errors.StorageError as error:
         _remove_new(disk, building)
         if disk.stat(target) is None:
             raise
-        raise AlreadyExistsError(f"there is already something at {target}", path=target) from error
+        raise errors.AlreadyExistsError(
+            f"there is already something at {target}", path=target
+        ) from error
     disk.sync_directory(folder)
 
 

@@ -18,9 +18,6 @@ from trace_store.ident import Randomness, SystemClock
 from trace_store.journal import Journal
 from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, Layout
 from trace_store.odb.database import ObjectDatabase
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.database import RefDatabase
-from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +26,8 @@ if TYPE_CHECKING:
     from trace_store.contracts import Transaction
     from trace_store.ident import Clock
     from trace_store.oid import ObjectId
+    from trace_store.refs.database import RefDatabase
+    from trace_store.refs.memory import MemoryRefs
     from trace_store.store.transactions import Build, Make
 
 
@@ -40,7 +39,6 @@ class Store:
 
     Attributes:
         objects: the object database.
-        refs: the ref database.
         config: the settings.
         clock: tells the time.
         durability: `durable`, `batch` or `fast`; what an acknowledged transaction survives.
@@ -66,21 +64,14 @@ class Store:
         self._closed = False
         self._journal: Journal | None = None
         self._transactions: stores.Transactions | stores.MemoryTransactions | None = None
+        self._refs: RefDatabase | MemoryRefs | None = None
         self.objects: ObjectDatabase | odb.MemoryObjects
-        self.refs: RefDatabase | refs.MemoryRefs
-        branch = config.default_branch
-        if not is_ref_name(BRANCHES + branch):
-            branch = DEFAULT_BRANCH
         if disk is None or layout is None:
             self.objects = odb.MemoryObjects()
-            self.refs = refs.MemoryRefs(self.objects, clock, default_branch=branch)
             return
         self._journal = Journal(disk, layout, randomness)
         self.objects = ObjectDatabase(
             disk, layout, self._journal, self._mutex, durable=durability != FAST
-        )
-        self.refs = RefDatabase(
-            disk, layout, self._journal, self.objects, clock, self._mutex, default_branch=branch
         )
 
     @classmethod
@@ -152,6 +143,12 @@ class Store:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def refs(self) -> RefDatabase | MemoryRefs:
+        """The ref database, which a process that names objects by their ids alone does not come to."""
+        found = self._refs
+        return self._make_refs() if found is None else found
 
     @property
     def local(self) -> bool:
@@ -302,11 +299,27 @@ class Store:
                 if isinstance(self.objects, ObjectDatabase):
                     self.objects.close()
 
+    def _make_refs(self) -> RefDatabase | MemoryRefs:
+        with self._mutex:
+            if self._refs is None:
+                branch = self.config.default_branch
+                if not refs.is_ref_name(refs.BRANCHES + branch):
+                    branch = DEFAULT_BRANCH
+                objects, clock = self.objects, self.clock
+                if self._disk is None or self._layout is None:
+                    self._refs = refs.MemoryRefs(objects, clock, default_branch=branch)
+                else:
+                    self._refs = refs.RefDatabase(
+                        *(self._disk, self._layout, self.journal, objects, clock, self._mutex),
+                        default_branch=branch,
+                    )
+            return self._refs
+
     def _writing(self) -> stores.Transactions | stores.MemoryTransactions:
         """Return what makes transactions: many that open a repository make none."""
         if self._transactions is None:
             objects, refs_, clock = self.objects, self.refs, self.clock
-            if isinstance(objects, ObjectDatabase) and isinstance(refs_, RefDatabase):
+            if isinstance(objects, ObjectDatabase) and isinstance(refs_, refs.RefDatabase):
                 self._transactions = stores.Transactions(self.journal, refs_, objects, clock)
             elif isinstance(objects, odb.MemoryObjects) and isinstance(refs_, refs.MemoryRefs):
                 self._transactions = stores.MemoryTransactions(refs_, objects, clock)

@@ -26,13 +26,6 @@ from __future__ import annotations
 from trace_cli import plumbing, render
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.contents import (
-    content_fields,
-    content_of,
-    json_line,
-    object_name,
-    size_of,
-)
 from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import bounded, safe
 from trace_cli.runtime import Invocation
@@ -94,7 +87,7 @@ def run(
         if show_kind:
             invocation.line(safe(kind_of(data)))
         elif show_size:
-            invocation.line(str(size_of(data)))
+            invocation.line(str(plumbing.size_of(data)))
         elif raw:
             invocation.write(data)
         elif pretty:
@@ -132,7 +125,7 @@ def _each(
 ) -> int:
     """Give each object that standard input names to `write`, or what is the trouble with it."""
     for line in invocation.lines():
-        name = object_name(line.decode("utf-8", "replace").rstrip("\r\n"))
+        name = plumbing.object_name(line.decode("utf-8", "replace").rstrip("\r\n"))
         try:
             oid = _named(store, name)
             data = store.objects.read(oid)
@@ -150,7 +143,7 @@ def _writer(
         if problem:
             invocation.line(f"{safe(name)} {problem}")
             return
-        body = data if raw else content_of(data)
+        body = data if raw else plumbing.content_of(data)
         invocation.line(f"{oid} {safe(kind_of(data))} {len(body)}")
         if content:
             shown = bounded(body).encode() if invocation.terminal else body
@@ -167,13 +160,13 @@ def _json_writer(
             record: dict[str, Any] = {"name": name, "problem": problem}
         else:
             kind = kind_of(data)
-            record = {"id": str(oid), "kind": kind, "size": size_of(data)}
+            record = {"id": str(oid), "kind": kind, "size": plumbing.size_of(data)}
             record.update(
-                content_fields(content_of(data))
+                plumbing.content_fields(plumbing.content_of(data))
                 if kind == BLOB
                 else {"value": render.json_value(_fields(data))}
             )
-        invocation.write(json_line(record, ascii_only=invocation.terminal) + b"\n")
+        invocation.write(plumbing.json_line(record, ascii_only=invocation.terminal) + b"\n")
 
     return write
 

@@ -27,7 +27,7 @@ from trace_cli.plumbing.pack_inputs import (
 )
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store.errors import CorruptPackError, StateError
+from trace_store import errors
 from trace_store.files import Disk, replace_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.odb import ObjectDatabase
@@ -65,13 +65,13 @@ def run(invocation: Invocation, *, stdin: bool, output: str | None, pack: str | 
 def _receive(invocation: Invocation) -> int:
     with open_store(invocation) as store:
         if not isinstance(store.objects, ObjectDatabase):
-            raise StateError("the repository has no files")
+            raise errors.StateError("the repository has no files")
         receiver = PackReceiver(store.disk, store.layout, store.objects)
         try:
             packs = packs_on_stdin(invocation)
             names = [receiver.take(data, STANDARD_INPUT).name for data in packs]
             receiver.keep()
-        except CorruptPackError as error:
+        except errors.CorruptPackError as error:
             error.data.setdefault("hint", ADVICE)
             raise
         finally:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from trace_cli.runtime import Invocation
-from trace_store import errors, maintenance
-from trace_store.refs import check_ref_name
+from trace_store import errors, maintenance, refs
 from trace_store.store import Store, find
 
 TYPE_CHECKING = False
@@ -38,7 +37,7 @@ def full_ref(store: Store, text: str) -> str:
         DetachedHeadError: HEAD stands for a commit.
     """
     if text != "HEAD":
-        return check_ref_name(text)
+        return refs.check_ref_name(text)
     ref = store.refs.head().ref
     if ref is None:
         raise errors.DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
 from trace_cli.porcelain.opening import JSON, is_revision, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_data, write_record
@@ -108,11 +108,11 @@ def export(
             )
         with opened_store(invocation) as store:
             if everything:
-                give_back_all(invocation, store, output, force=force, as_json=as_json)
+                porcelain.give_back_all(invocation, store, output, force=force, as_json=as_json)
                 return
-            form = kept_otherwise(store, revision, file=file)
+            form = porcelain.kept_otherwise(store, revision, file=file)
             if not form:
-                give_back(
+                porcelain.give_back(
                     invocation, store, revision, output, file=file, force=force, as_json=as_json
                 )
                 return
