@@ -13,6 +13,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import ModuleType
 
 
 def door(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
@@ -27,5 +28,16 @@ def door(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
         value: object = getattr(sys.modules[module], name)
         setattr(sys.modules[package], name, value)
         return value
+
+    return enter
+
+
+def modules(package: str) -> Callable[[str], ModuleType]:
+    """Return what imports a module of a package, given its name below it, for a table whose rows are modules."""
+
+    def enter(home: str) -> ModuleType:
+        name = f"{package}.{home}"
+        __import__(name)
+        return sys.modules[name]
 
     return enter

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.command_line import Outcome, Trace
 from trace_cli.porcelain.demonstration import SAMPLE
-from trace_store.exporters.registry import WRITERS
+from trace_store.exporters.registry import FORMS
 
 SESSION = "89c670d1-13e6-5e56-a540-26baed822c05"
 
@@ -159,7 +159,7 @@ def test_several_sessions_that_begin_alike_are_named(imported: Trace) -> None:
 def test_wrong_calls_are_refused(imported: Trace) -> None:
     unknown = imported("export", "--format", "nope")
     assert unknown.code == 2
-    assert all(name in unknown.err for name in WRITERS)
+    assert all(name in unknown.err for name in FORMS)
     assert imported("export", "nowhere", "--format", "html").code == 4
 
 

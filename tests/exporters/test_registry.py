@@ -13,7 +13,7 @@ from tests.exporters.support.sessions import MODEL, repository, rich_session
 from trace_store.errors import InvalidInputError
 from trace_store.exporters import read_session, writer_named, writer_names
 from trace_store.exporters.contract import LOSSES, Loss, Losses, file_name
-from trace_store.exporters.registry import GROUP, WRITERS
+from trace_store.exporters.registry import FORMS, GROUP
 from trace_store.objects.parts import Reasoning
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exporting.md"
@@ -44,13 +44,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_package_brings_a_format(package: Path) -> None:
-    assert {"shouted", "broken", *WRITERS} <= set(writer_names())
+    assert {"shouted", "broken", *FORMS} <= set(writer_names())
     exported = writer_named("shouted").write(rich_session())
     assert b"WHICH TAGS ARE THERE?" in exported.to_bytes()
 
 
 def test_what_the_table_has_is_not_replaced(package: Path) -> None:
-    assert writer_named("html") is WRITERS["html"]
+    assert writer_named("html").NAME == "html"
 
 
 def test_a_format_that_cannot_be_loaded_is_refused_by_name(package: Path) -> None:
@@ -62,8 +62,9 @@ def test_a_format_that_cannot_be_loaded_is_refused_by_name(package: Path) -> Non
 
 def test_every_format_has_what_a_writer_has() -> None:
     session = rich_session()
-    for name, writer in WRITERS.items():
-        assert name == writer.NAME
+    for name, (_, suffix) in FORMS.items():
+        writer = writer_named(name)
+        assert (name, suffix) == (writer.NAME, writer.SUFFIX)
         exported = writer.write(session)
         assert exported.file_name.endswith(writer.SUFFIX)
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", exported.file_name)
@@ -79,7 +80,7 @@ def test_every_format_has_what_a_writer_has() -> None:
 def test_forms_for_reading_name_what_nobody_can_read(name: str) -> None:
     repo = repository()
     repo.append("assistant", [Reasoning("", signature="c2VhbGVk")], model=MODEL)
-    exported = WRITERS[name].write(read_session(repo.store))
+    exported = writer_named(name).write(read_session(repo.store))
     assert b"reasoning that only the provider can read" in exported.to_bytes()
     assert [str(loss) for loss in exported.losses] == [f"1 reasoning signature (bound to {MODEL})"]
 
@@ -100,7 +101,7 @@ def test_losses_have_documented_words() -> None:
 
 def test_the_page_names_every_format() -> None:
     told = re.findall(r"(?m)^\| `([a-z][a-z-]*)` \| .* \| .* \|$", PAGE.read_text(encoding="utf-8"))
-    assert set(told) == set(WRITERS)
+    assert set(told) == set(FORMS)
 
 
 def test_losses_are_counted_by_word_and_detail() -> None:

@@ -37,7 +37,7 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.errors import InvalidInputError
 from trace_store.exporters import Exported, ExportSession, read_session
 from trace_store.exporters.contract import LOSSES
-from trace_store.exporters.registry import WRITERS
+from trace_store.exporters.registry import FORMS, writer_named
 from trace_store.importers import import_paths
 from trace_store.importers.registry import formats
 from trace_store.objects.message import Message
@@ -46,7 +46,7 @@ from trace_store.store import Store
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exporting.md"
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
-NAMES = sorted(set(WRITERS) & set(formats()))
+NAMES = sorted(set(FORMS) & set(formats()))
 CHECKS: dict[str, Any] = {
     "anthropic": (check_anthropic, validate_anthropic),
     "gemini-contents": (check_gemini, validate_gemini),
@@ -59,7 +59,7 @@ NOTHING_LEFT = "no message that can stand in this format"
 def write(session: ExportSession, name: str) -> Exported | None:
     """The session in a format; None when none of its messages can stand there."""
     try:
-        return WRITERS[name].write(session)
+        return writer_named(name).write(session)
     except InvalidInputError as error:
         if NOTHING_LEFT not in str(error):
             raise
@@ -71,7 +71,7 @@ def round_trip(session: ExportSession, name: str) -> tuple[ExportSession, Words]
     exported = write(session, name)
     if exported is None:
         return None
-    again = WRITERS[name].write(session)
+    again = writer_named(name).write(session)
     assert (again.to_bytes(), again.losses) == (exported.to_bytes(), exported.losses)
     back = read_back(exported.to_bytes(), name)
     found = difference(session, back)
@@ -270,7 +270,7 @@ def test_equal_sessions_give_equal_files_wherever_they_were_imported(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(SAMPLE.read_bytes())
         (session,) = of_path(path)
-        exported = WRITERS[name].write(session)
+        exported = writer_named(name).write(session)
         assert str(tmp_path).encode() not in exported.to_bytes()
         made.append((exported.to_bytes(), exported.losses, exported.file_name))
     assert made[0] == made[1]
@@ -316,7 +316,7 @@ def test_reasoning_goes_to_its_maker_only() -> None:
     sealed = Reasoning("", "gAAAAABsealed")
     session = of(Message("user", "Go on."), Message("assistant", [sealed, Text("So.")], model=GPT))
     for name in NAMES:
-        exported = WRITERS[name].write(session)
+        exported = writer_named(name).write(session)
         holds = name in ("codex", "langchain", "openai-responses", "trace-json")
         assert (b"gAAAAABsealed" in exported.to_bytes()) == holds, name
 
@@ -327,5 +327,5 @@ def test_a_long_session_is_recognised_by_its_beginning() -> None:
     for first in (Message("system", "Be brief. " * 60_000), Message("system", "Be brief.")):
         session = of(first, long, Message("assistant", "Yes.", model=CLAUDE))
         for name in NAMES:
-            exported = WRITERS[name].write(session)
+            exported = writer_named(name).write(session)
             read_back(exported.to_bytes(), name)

@@ -1,45 +1,35 @@
 """The forms that a session can be written in: one row each, and those that other packages bring.
 
 Rule: a table. To add a form, write a module with what `contract.Writer` has and name it here; a package of its own
-names the module as an entry point of the group `trace_store.exporters`. What the table has cannot be replaced.
+names the module as an entry point of the group `trace_store.exporters`. What the table has cannot be replaced. A
+module is imported when its form is asked for.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
+from trace_store.doors import modules
 from trace_store.errors import InvalidInputError
-from trace_store.exporters import html, markdown
 from trace_store.exporters.contract import Writer
-from trace_store.exporters.formats import (
-    anthropic,
-    atif,
-    claude_code,
-    codex,
-    gemini,
-    gemini_contents,
-    langchain,
-    openai,
-    openai_responses,
-    trace_json,
-)
 
 GROUP = "trace_store.exporters"
-_MODULES = (
-    anthropic,
-    atif,
-    claude_code,
-    codex,
-    gemini,
-    gemini_contents,
-    html,
-    langchain,
-    markdown,
-    openai,
-    openai_responses,
-    trace_json,
-)
-WRITERS: dict[str, Writer] = {module.NAME: cast(Writer, module) for module in _MODULES}
+FORMS: dict[str, tuple[str, str]] = {
+    "anthropic": ("formats.anthropic", ".json"),
+    "atif": ("formats.atif", ".json"),
+    "claude-code": ("formats.claude_code", ".jsonl"),
+    "codex": ("formats.codex", ".jsonl"),
+    "gemini": ("formats.gemini", ".jsonl"),
+    "gemini-contents": ("formats.gemini_contents", ".json"),
+    "html": ("html", ".html"),
+    "langchain": ("formats.langchain", ".json"),
+    "markdown": ("markdown", ".md"),
+    "openai": ("formats.openai", ".json"),
+    "openai-responses": ("formats.openai_responses", ".json"),
+    "trace-json": ("formats.trace_json", ".json"),
+}
+"""By name: the module of the writer, and how its files end."""
+_module = modules("trace_store.exporters")
 
 
 def writer_named(name: str) -> Writer:
@@ -48,8 +38,8 @@ def writer_named(name: str) -> Writer:
     Raises:
         InvalidInputError: there is none, or the package that brings it cannot be loaded.
     """
-    if name in WRITERS:
-        return WRITERS[name]
+    if name in FORMS:
+        return cast(Writer, _module(FORMS[name][0]))
     from importlib.metadata import entry_points  # only for what the table has not
 
     for point in entry_points(group=GROUP, name=name):
@@ -67,4 +57,4 @@ def writer_names() -> list[str]:
     """Return the names of all forms, sorted; nothing of other packages is loaded."""
     from importlib.metadata import entry_points  # only for a list
 
-    return sorted({*WRITERS, *(point.name for point in entry_points(group=GROUP))})
+    return sorted({*FORMS, *(point.name for point in entry_points(group=GROUP))})

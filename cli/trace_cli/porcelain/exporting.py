@@ -14,7 +14,7 @@ from trace_cli.render.records import write_data, write_record
 from trace_cli.render.tables import counted, size
 from trace_store.errors import AlreadyExistsError, RenderError
 from trace_store.exporters import Exported, Loss, read_session
-from trace_store.exporters.registry import WRITERS, writer_named, writer_names
+from trace_store.exporters.registry import FORMS, writer_named, writer_names
 from trace_store.exporters.saving import save_file
 from trace_store.files import Disk
 
@@ -45,7 +45,7 @@ def forms(incomplete: str) -> list[str]:
     Option(
         "-f --format",
         "form",
-        f"One of {', '.join(sorted(WRITERS))}; told from FILE if not given",
+        f"One of {', '.join(sorted(FORMS))}; told from FILE if not given",
         "FORMAT",
         completes="EXPORTED",
     ),
@@ -152,7 +152,7 @@ def export(
 def _form_of(output: str | None) -> str:
     """Return the only form whose files end like this one."""
     ending = os.path.splitext(output or "")[1].lower()
-    found = [name for name, writer in WRITERS.items() if ending in {writer.SUFFIX} - {""}]
+    found = [name for name, (_, suffix) in FORMS.items() if ending == suffix]
     if len(found) != 1:
         raise usage_error(
             "the format is not given", f"--format names one of {', '.join(writer_names())}"
