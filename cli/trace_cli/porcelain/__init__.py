@@ -8,7 +8,16 @@ from trace_store.doors import door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
+    from trace_cli.porcelain.importing import show_report
 
-__all__ = ["give_back", "give_back_all", "kept_otherwise"]
+__all__ = ["give_back", "give_back_all", "kept_otherwise", "show_report"]
 
-__getattr__ = door(__name__, dict.fromkeys(__all__, "giving_back"))
+__getattr__ = door(
+    __name__,
+    {
+        "give_back": "giving_back",
+        "give_back_all": "giving_back",
+        "kept_otherwise": "giving_back",
+        "show_report": "importing",
+    },
+)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
+from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
-from trace_cli.porcelain.importing import show_report
 from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted, number, paint
+from trace_store import importers
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.mending import PROVIDERS
 from trace_store.exporters.session import find_branch
 from trace_store.history.repairing import BROKEN, REPAIRED, SOUND
 from trace_store.history.repairing import repair as repair_context
-from trace_store.importers import import_paths
 from trace_store.store import Store
 
 TYPE_CHECKING = False
@@ -135,11 +135,13 @@ def _imported(
     progress = Progress(invocation, shown=invocation.interactive and not silent)
     stdin = invocation.stdin if path == "-" else None
     try:
-        report = import_paths(store, [path], format=form, progress=progress.tell, stdin=stdin)
+        report = importers.import_paths(
+            store, [path], format=form, progress=progress.tell, stdin=stdin
+        )
     finally:
         progress.clear()
     if not silent:
-        show_report(invocation, report)
+        porcelain.show_report(invocation, report)
     return report.files
 
 
