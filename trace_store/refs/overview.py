@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from trace_store.errors import StorageError
+from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.journal.published import stamp_of
 from trace_store.ref_names import is_ref_name
@@ -225,7 +225,7 @@ class Overview:
             if check != b"%08x\n" % crc32(body):
                 return None
             head, sign, stamp, counts, *names = body.decode("ascii").splitlines()
-        except (StorageError, ValueError):
+        except (errors.StorageError, ValueError):
             return None
         if head != _HEAD or stamp != f"published {published.stamp}":
             return None
@@ -253,5 +253,5 @@ class Overview:
         scratch = self._layout.tmp_dir
         try:
             replace_file(self._disk, self._layout.refs_file, data, durable=False, scratch=scratch)
-        except StorageError:
+        except errors.StorageError:
             return  # a read-only repository: all refs are looked at each time

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from trace_store.errors import StorageError
+from trace_store import errors
 from trace_store.files import read_file, stamp
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ def _index_of_git(disk: Disk, layout: Layout) -> str | None:
             if stat.S_ISREG(found.st_mode):  # of a worktree or a submodule: it names the directory
                 path = _named_in(disk, path)
             return os.path.join(path, "index")
-        except StorageError:
+        except errors.StorageError:
             return None
     return None
 
