@@ -194,7 +194,7 @@ class PackEncoder:
         if content:
             dictionary = Dictionary(content)
             planned.append(Planned(None, [], len(content), DICTIONARY))
-            tasks.append(_deflating([content], self._level, None))
+            tasks.append(lambda: deflate(content, level=self._level))
         for frame in frames:
             forms = pack.forms(frame)
             shared = None if frame.links else dictionary
@@ -287,5 +287,5 @@ class PackWriter(PackEncoder):
 def _deflating(
     forms: list[bytes], level: int, dictionary: Dictionary | None
 ) -> Callable[[], bytes]:
-    """Return the call that compresses pieces as one frame; a start without functools is quicker than with `partial`."""
+    """Return the call that compresses objects as one frame; it is no `partial`, since functools takes long to load."""
     return lambda: deflate(join(forms), level=level, dictionary=dictionary)
