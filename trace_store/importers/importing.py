@@ -20,9 +20,9 @@ from trace_store.importers.choosing import UNREADABLE, Chosen, choose
 from trace_store.importers.contract import Format
 from trace_store.importers.reading import Input, InputFile
 from trace_store.importers.registry import failed, format_named, is_own
+from trace_store.importers.remembering import Memories
 from trace_store.importers.report import FileReport, ImportReport
 from trace_store.importers.running import Common, Progress, Run
-from trace_store.importers.together import make_durable
 from trace_store.refs import BRANCHES, check_ref_name
 from trace_store.store import Store
 
@@ -74,7 +74,7 @@ def import_paths(
         target = check_ref_name(onto if onto.startswith(BRANCHES) else BRANCHES + onto)
     disk = store.disk if store.local else Disk()
     chosen = choose(disk, paths, named, stdin, found)
-    common = Common(store, disk, target, source, progress, Beginnings(store))
+    common = Common(store, disk, target, source, progress, Beginnings(store), Memories(store))
     reports = []
     try:
         for item in chosen:
@@ -88,7 +88,7 @@ def import_paths(
             except Exception as error:  # noqa: BLE001 - one file does not stop the others
                 reports.append(_left(item, item.reader, error))
     finally:
-        make_durable(store)
+        common.memories.write()
         common.beginnings.save()
     return ImportReport(tuple(reports))
 

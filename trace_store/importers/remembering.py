@@ -10,13 +10,14 @@ import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from trace_store.errors import StorageError
 from trace_store.files import read_file, replace_file
 from trace_store.importers.keeping import Cut
 from trace_store.importers.reading import Input
+from trace_store.importers.together import make_durable
 from trace_store.objects.content import bytes_of
 from trace_store.oid import OID_BYTES, ObjectId, digest
 from trace_store.store import Store
@@ -24,6 +25,10 @@ from trace_store.store import Store
 VERSION = 5
 EDGE_BYTES = 4096
 """How much of the beginning, and of the end of what was read, must be as it was."""
+
+MOST_WAITING = 256
+MOST_WAITING_BYTES = 8 << 20
+"""As much of what is to be remembered waits for one sync: of so many files the reading is lost when power is."""
 
 _FOLDER = "imports"
 _NONE = bytes(OID_BYTES)
@@ -64,27 +69,82 @@ class Memory:
     cut: Cut | None
 
 
-def recall(store: Store, key: str, file: Input) -> Memory | None:
-    """Return where the last import of a file ended, when the file has only grown since."""
-    if not store.local:
-        return None
-    try:
-        data = read_file(store.disk, _path(store, key))
-    except StorageError:
-        return None
-    checksum, _, body = (data or b"").partition(b"\n")
-    if not body or checksum != digest(body).hex().encode():
-        return None
-    try:
-        saved = json.loads(body)
-        if saved.pop("version") != VERSION:
+class Memories:
+    """What is remembered of the files of an import.
+
+    It is written once what was imported is durable: a sync of each file takes longer than reading a small one.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: dict[str, bytes] = {}
+        self._bytes = 0
+
+    def recall(self, key: str, file: Input) -> Memory | None:
+        """Return where the last import of a file ended, when the file has only grown since."""
+        store = self._store
+        if not store.local:
             return None
-        cut, oids = saved.pop("cut"), _unpacked(*saved.pop("oids"))
-        memory = Memory(**saved, oids=oids, cut=None if cut is None else Cut(**cut))
-        grown = _is_sound(memory) and memory.end <= file.size
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return memory if grown and edges(file, memory.end) == (memory.head, memory.tail) else None
+        data = self._waiting.get(key)
+        try:
+            if data is None:
+                data = read_file(store.disk, _path(store, key))
+        except StorageError:
+            return None
+        checksum, _, body = (data or b"").partition(b"\n")
+        if not body or checksum != digest(body).hex().encode():
+            return None
+        try:
+            saved = json.loads(body)
+            if saved.pop("version") != VERSION:
+                return None
+            cut, oids = saved.pop("cut"), _unpacked(*saved.pop("oids"))
+            memory = Memory(**saved, oids=oids, cut=None if cut is None else Cut(**cut))
+            grown = _is_sound(memory) and memory.end <= file.size
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+        return memory if grown and edges(file, memory.end) == (memory.head, memory.tail) else None
+
+    def add(self, key: str, memory: Memory) -> None:
+        """Remember where an import ended, when `write` is called or much waits for it.
+
+        Raises:
+            StorageError: what was imported cannot be made durable.
+        """
+        if not self._store.local:
+            return
+        saved = _values(memory)
+        saved["cut"] = None if memory.cut is None else _values(memory.cut)
+        saved["oids"] = _packed(memory.oids)
+        try:
+            body = json.dumps({"version": VERSION, **saved}, separators=(",", ":")).encode()
+        except (TypeError, ValueError, RecursionError):
+            return  # a reader of another package remembers what JSON has no form for
+        self._waiting[key] = digest(body).hex().encode() + b"\n" + body
+        self._bytes += len(body)
+        if len(self._waiting) >= MOST_WAITING or self._bytes >= MOST_WAITING_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Make durable what was imported, and then keep what waits.
+
+        That it cannot be kept does not matter: then a file is read whole next time.
+
+        Raises:
+            StorageError: what was imported cannot be made durable.
+        """
+        make_durable(self._store)
+        waiting, self._waiting, self._bytes = self._waiting, {}, 0
+        for key, data in waiting.items():
+            try:
+                replace_file(self._store.disk, _path(self._store, key), data, durable=False)
+            except StorageError:
+                return
+
+
+def _values(record: Memory | Cut) -> dict[str, Any]:
+    """Return the attributes as they are: `asdict` copies all that is in them."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def _is_sound(memory: Memory) -> bool:
@@ -95,24 +155,6 @@ def _is_sound(memory: Memory) -> bool:
         and all(isinstance(number, int) for number in numbers)
         and 0 <= memory.offset <= memory.end
     )
-
-
-def remember(store: Store, key: str, memory: Memory) -> None:
-    """Keep where an import ended. That it cannot be kept does not matter: then a file is read whole next time."""
-    if not store.local:
-        return
-    saved = {field.name: getattr(memory, field.name) for field in fields(memory)}
-    saved["cut"] = None if memory.cut is None else asdict(memory.cut)
-    saved["oids"] = _packed(memory.oids)
-    try:
-        body = json.dumps({"version": VERSION, **saved}, separators=(",", ":")).encode()
-    except (TypeError, ValueError, RecursionError):
-        return  # a reader of another package remembers what JSON has no form for
-    data = digest(body).hex().encode() + b"\n" + body
-    try:
-        replace_file(store.disk, _path(store, key), data, durable=False)
-    except StorageError:
-        return
 
 
 def _packed(oids: Mapping[int, ObjectId | None]) -> tuple[int | list[int], str]:

@@ -21,9 +21,8 @@ from trace_store.importers.known import Known, caller_of, look_back, session_ref
 from trace_store.importers.lines import Line, read_lines
 from trace_store.importers.placing import Placing
 from trace_store.importers.reading import Input
-from trace_store.importers.remembering import Memory, edges, memory_key, recall, remember
+from trace_store.importers.remembering import Memories, Memory, edges, memory_key
 from trace_store.importers.report import MAXIMUM_NAMED_SKIPS, BranchReport, FileReport, counted
-from trace_store.importers.together import make_durable
 from trace_store.importers.writing import PlanWriter
 from trace_store.importers.written import Written
 from trace_store.revision import SESSIONS
@@ -41,7 +40,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What the files of an import have in common; attributes as in `import_paths`."""
+    """What the files of an import have in common; attributes as in `import_paths`, and what is known of other files."""
 
     store: Store
     disk: Disk
@@ -49,6 +48,7 @@ class Common:
     source: bool
     progress: Progress | None
     beginnings: Beginnings
+    memories: Memories
 
 
 class Run:
@@ -80,12 +80,13 @@ class Run:
         Args:
             recalls: whether what is remembered of an earlier import counts.
         """
-        memory = recall(self._store, self._key, self._file) if recalls else None
+        memory = self._common.memories.recall(self._key, self._file) if recalls else None
         self.goes_on = memory is not None
         if memory is not None and memory.end == self._file.size and self._is_there(memory):
             if self._is_as_it_was(memory):
                 if memory.stamp != self._file.stamp:
-                    remember(self._store, self._key, replace(memory, stamp=self._file.stamp))
+                    stamped = replace(memory, stamp=self._file.stamp)
+                    self._common.memories.add(self._key, stamped)
                 return self._unchanged(memory)
             memory = None
         # What was read as one document, or had no end yet, is read again as if for the first time.
@@ -164,9 +165,7 @@ class Run:
             self._cut = None if self._document else kept.cut
             saved = saved if kept.cut is not None else None
         head, tail = edges(self._file, end)
-        make_durable(self._store)  # what is remembered must be there
-        remember(
-            self._store,
+        self._common.memories.add(
             self._key,
             Memory(
                 ref=self._ref(plan),
