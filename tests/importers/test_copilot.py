@@ -269,6 +269,23 @@ def test_a_growing_file(tmp_path: Path) -> None:
     assert_grows(tmp_path, lively().data, "events.jsonl")
 
 
+def test_a_file_that_ends_in_records_without_words_grows_by_such(tmp_path: Path) -> None:
+    session = Session()
+    session.add("system.message", role="system", content="You are a terminal assistant.")
+    session.add("system.message", "helper-1", role="system", content="You explore.")
+    session.add("system.message", role="system", content="You are a terminal assistant.")
+    shorter = session.data
+    session.add("session.resume", eventCount=9)
+    whole = imported(tmp_path, session)
+    path = tmp_path / "events.jsonl"
+    store = Store.memory()
+    for data in (shorter, session.data, shorter):  # what is older does not move the branch back
+        path.write_bytes(data)
+        import_paths(store, [str(path)])
+        assert data == shorter or heads(store) == heads(whole)
+    assert heads(store) == heads(whole)
+
+
 EVENTS = st.fixed_dictionaries(
     {"type": st.sampled_from([*{r["type"] for r in lively().records}]) | JSON, "data": JSON},
     optional=dict.fromkeys(("id", "timestamp", "parentId", "agentId"), JSON),

@@ -6,7 +6,7 @@ unfinished end of a file, which is a round, is ever planned anew.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from trace_store.importers.known import key_of
 from trace_store.importers.making import messages_of
@@ -14,15 +14,21 @@ from trace_store.objects.commit import Commit
 from trace_store.transcripts.telling import event_of
 
 
-def is_older(own: Sequence[Commit], over: Sequence[Commit]) -> bool:
+def is_older(
+    own: Sequence[Commit], over: Sequence[Commit], records_in: Callable[[Commit], int]
+) -> bool:
     """Tell whether a plan ends before a branch does: what it says behind the place where they part is on the branch.
 
     Args:
         own: the plan's commits since then.
         over: those of the branch.
+        records_in: returns how many raw records a commit holds.
     """
     keys = {key_of(commit) for commit in over}
-    speaking = [commit for commit in own if commit.operations or event_of(commit)]
+    speaking = [commit for commit in own if _speaks(commit)]
+    if not speaking and not any(map(_speaks, over)):
+        # Both only carry records at the end of the file, of which the younger one has more.
+        return sum(map(records_in, own)) < sum(map(records_in, over))
     events = sum(1 for commit in speaking if event_of(commit))
     return (
         len(speaking) < len(over)
@@ -43,12 +49,14 @@ def is_made_anew(over: Sequence[Commit], keys: Container[str], *, based: bool) -
         based: whether the plan is of a subagent whose caller is known.
     """
     # A commit without operations, or an event, only carried the records at the end of the file.
-    speaking = [
-        commit for commit in over if commit.operations or event_of(commit) or not key_of(commit)
-    ]
+    speaking = [commit for commit in over if _speaks(commit) or not key_of(commit)]
     if not all(key_of(commit) in keys for commit in speaking):
         return False
     return _api_messages(speaking) <= 1 or (based and not over[-1].parents)
+
+
+def _speaks(commit: Commit) -> bool:
+    return bool(commit.operations or event_of(commit))
 
 
 def _api_messages(commits: Sequence[Commit]) -> int:

@@ -355,7 +355,7 @@ class PlanWriter:
                 break
             over.append(commit)
         aside = self._asides.get(ref)
-        if is_older(self._own(tip, over), over):
+        if is_older(self._own(tip, over), over, lambda commit: record_count(commit, self._read)):
             return []
         if is_made_anew(over, self._keys, based=self._base is not None):
             trash = f"{TRASH}{ref.removeprefix('refs/')}/{now.short()}"
