@@ -1,4 +1,4 @@
-"""Times of records: those of one hour are taken apart once, and mean what they mean alone."""
+"""Times of records: those of one minute are taken apart once, and mean what they mean alone."""
 
 from __future__ import annotations
 

@@ -83,19 +83,19 @@ def time_of(value: object) -> int | None:
 def time_of_text(text: str) -> int | None:
     """Return an ISO time in milliseconds since the epoch, or None."""
     try:
-        # As JavaScript writes it; of the records of an hour only the first is taken apart.
-        if len(text) == 24 and text[13:20:3] == "::." and text[23] == "Z" and text.isascii():
-            minute, rest = text[14:16], text[17:19] + text[20:23]
-            if minute < "60" and rest < "60" and minute.isdecimal() and rest.isdecimal():
-                return _hour(text[:13]) + 60_000 * int(minute) + int(rest)
+        # As JavaScript writes it; of the records of a minute only the first is taken apart.
+        if len(text) == 24 and text[13:20:3] == "::." and text[23] == "Z":
+            rest = text[17:19] + text[20:23]
+            if rest < "60" and rest.isdecimal() and text.isascii():
+                return _minute(text[:16]) + int(rest)
         return parse_time(text)
     except InvalidInputError:
         return None
 
 
 @lru_cache(maxsize=16)
-def _hour(text: str) -> int:
-    return parse_time(text + ":00:00Z")
+def _minute(text: str) -> int:
+    return parse_time(text + ":00Z")
 
 
 def opaque(provider: str, value: Any) -> Opaque:

@@ -122,7 +122,7 @@ class TurnPlan:
     def feed(self, line: Line) -> Iterable[Planned]:
         begun = (dict(self._reader.state), (line.offset, line.number))
         records = self._reader.records(line)
-        if isinstance(records, tuple) and [*map(type, records)] == [Record]:
+        if type(records) is tuple and len(records) == 1 and type(records[0]) is Record:
             return self._take(records[0], begun)
         return self._take_each(records, begun)
 

@@ -11,17 +11,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trace_store.context.parsing import message_of_item, place_responses
+from trace_store.context.parsing.chat import TEXT_BLOCKS
+from trace_store.context.render.openai_items import FRAMES
 from trace_store.errors import InvalidInputError
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.normalise import opaque, storable_name
 from trace_store.objects.message import ROLES, Message
-from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 PROVIDER = "openai"
 CALLS = frozenset({"custom_tool_call", "function_call", "local_shell_call"})
 OUTPUTS = frozenset({"custom_tool_call_output", "function_call_output", "local_shell_call_output"})
 PRIVATE = "internal_chat_message_metadata_passthrough"
 """What Codex tells its own servers about an item; it is no part of the item, and the public API refuses it."""
+_JUDGED = '{"output"'
+"""How an output begins that may say whether the call failed."""
 SHELL = "local_shell"
 """What a call is named that names no tool, since it is the one of OpenAI's own shell."""
 
@@ -33,9 +37,20 @@ SCAFFOLDING = (
 )
 """How text of a user message begins that nobody typed: Codex puts it in, and the model sees it."""
 
+_GIVEN = {"function_call": ("arguments", "json"), "custom_tool_call": ("input", "text")}
+_TOLD = frozenset({"custom_tool_call_output", "function_call_output"})
+_SPEAKERS = frozenset({"assistant", "developer", "system", "user"})
+_FRAMES = {kind: frozenset(names) for kind, names in FRAMES.items()}
+_NONE: tuple[object, ...] = (None, [])
+
 
 def message_of(item: Mapping[str, Any], model: str) -> PlannedMessage:
-    """Return the message of one item; `model` is whose answer it is."""
+    """Return the message of one item; `model`, a storable name, is whose answer it is."""
+    return _plain(item, model) or parsed_message_of(item, model)
+
+
+def parsed_message_of(item: Mapping[str, Any], model: str) -> PlannedMessage:
+    """Return the same of an item that may hold anything."""
     form = _usual(item)
     try:
         message = message_of_item(form, "input", model=model)
@@ -64,6 +79,62 @@ def is_scaffolding(message: PlannedMessage) -> bool:
     """Tell whether a user message is Codex's own: all its texts begin as those do."""
     texts = [part.text for part in message.parts if isinstance(part, Text)]
     return bool(texts) and all(text.lstrip().startswith(SCAFFOLDING) for text in texts)
+
+
+def _plain(item: Mapping[str, Any], model: str) -> PlannedMessage | None:
+    """Return the message of an item that holds what its kind needs and nothing odd, as most do; None of any other."""
+    kind, id_ = item.get("type"), item.get("id")
+    if type(kind) is not str or not (id_ is None or type(id_) is str):
+        return None
+    if kind == "message":
+        return _plain_words(item, model)
+    if "role" in item:
+        return None
+    if kind == "reasoning":
+        signature = item.get("encrypted_content")
+        if item.get("summary") not in _NONE or item.get("content") not in _NONE:
+            return None
+        if not (signature is None or type(signature) is str):
+            return None
+        return PlannedMessage("assistant", (Reasoning("", signature or None),), "", model)
+    call_id = storable_name(item.get("call_id"))
+    if not call_id:
+        return None
+    if kind in _GIVEN:
+        field, format = _GIVEN[kind]
+        name, given = storable_name(item.get("name")), item.get(field)
+        if not name or type(given) is not str or not _FRAMES[kind].isdisjoint(item):
+            return None
+        return PlannedMessage("assistant", (ToolCall(call_id, name, given, format),), "", model)
+    output = item.get("output") if kind in _TOLD else None
+    if type(output) is not str or output.startswith(_JUDGED):
+        return None
+    return PlannedMessage("tool", (ToolResult(call_id, output),))
+
+
+def _plain_words(item: Mapping[str, Any], model: str) -> PlannedMessage | None:
+    """Return the message of a plain `message` of texts; None of any other."""
+    role, content = item.get("role"), item.get("content")
+    if type(role) is not str or role not in _SPEAKERS or type(content) is not list:
+        return None
+    parts: list[Part] = []
+    if role == "assistant" and not _FRAMES["message"].isdisjoint(item):
+        frame = {name: item[name] for name in FRAMES["message"] if name in item}
+        if not {*map(type, frame.values())} <= {str}:
+            return None
+        parts.append(opaque(PROVIDER, {"type": "message", **frame}))
+    for block in content:
+        if type(block) is not dict or type(block.get("type")) is not str:
+            return None
+        text = block.get("text")
+        if block["type"] not in TEXT_BLOCKS or type(text) is not str:
+            return None
+        parts.append(Text(text))
+    author = model if role == "assistant" else ""
+    planned = PlannedMessage(role, tuple(parts), "", author, storable_name(item.get("id")))
+    if role == "user" and is_scaffolding(planned):
+        return planned._replace(kind="instruction")
+    return planned
 
 
 def _planned(message: Message, forms: Sequence[Any]) -> tuple[PlannedMessage, ...]:
@@ -124,7 +195,7 @@ def _judged(part: Part, output: Any) -> Part:
         return part
     if isinstance(output, dict) and output and not part.content:
         return ToolResult(part.call_id, (opaque(PROVIDER, output),), part.is_error)
-    if not isinstance(output, str) or not output.startswith('{"output"'):
+    if not isinstance(output, str) or not output.startswith(_JUDGED):
         return part
     try:
         told = json.loads(output)

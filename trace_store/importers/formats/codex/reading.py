@@ -35,6 +35,7 @@ from trace_store.objects.parts import Text
 from trace_store.oid import digest
 
 NAME = "codex"
+_sorted = json.JSONEncoder(sort_keys=True).encode
 RESPONSE = "response"
 RESULTS = "results"
 
@@ -84,8 +85,10 @@ class CodexReader(DocumentReader):
         return ()
 
     def label(self, record: Record) -> str:
-        payload = record.data.get("payload")
+        kind, payload = record.data.get("type"), record.data.get("payload")
         inner = payload.get("type") if isinstance(payload, dict) else None
+        if type(kind) is str and type(inner) is str:
+            return f"{kind}/{inner}"[:100]
         if "type" not in record.data and isinstance(record.data.get("record_type"), str):
             return str(record.data["record_type"])[:100]
         outer = super().label(record)
@@ -126,22 +129,22 @@ class CodexReader(DocumentReader):
         copied = bool(self.state.get("forked")) and is_older(turn, self.state.get("id"))
         self._set(marks=True, copied=copied, **_NOTHING_OPEN, **known)
 
-    def _item(self, record: Record, item: dict[str, Any], time: int | None) -> Iterator[Event]:
+    def _item(self, record: Record, item: dict[str, Any], time: int | None) -> Iterable[Event]:
         kind = item.get("type", "message" if "role" in item else None)
         if kind == "ghost_snapshot" or not isinstance(kind, str):
-            return
+            return ()
         message = message_of(item, self._model)
         key = storable_name(item.get("id")) or digest(record.raw).hex()[:16]
         if message.role == "assistant":
-            yield self._answer(message, kind, key, time)
-        elif kind in OUTPUTS and message.role == "tool":
-            self._set(outputs=True)
+            return (self._answer(message, kind, key, time),)
+        if kind in OUTPUTS and message.role == "tool":
+            if not self.state["outputs"]:
+                self._set(outputs=True)
             spawned = self.state.get("spawned", ())
             meta = {AGENTS_KEY: list(spawned)} if spawned else {}
             group = f"{RESULTS} {self.state['number']}"
-            yield Turn((message,), key=key, time=time, group=group, meta=meta)
-        else:
-            yield self._input(message, kind, key, time)
+            return (Turn((message,), key=key, time=time, group=group, meta=meta),)
+        return (self._input(message, kind, key, time),)
 
     def _answer(self, message: PlannedMessage, kind: str, key: str, time: int | None) -> Turn:
         state = self.state
@@ -185,7 +188,7 @@ class CodexReader(DocumentReader):
     def _usage(self, info: Any) -> Iterator[Event]:
         if not isinstance(info, dict):
             return
-        total = json.dumps(info.get("total_token_usage"), sort_keys=True)
+        total = _sorted(info.get("total_token_usage"))
         if total == self.state.get("total"):
             return
         self._set(total=total, marks=True)
