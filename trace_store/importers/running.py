@@ -5,14 +5,14 @@ Rule: decides how a file is read, and whether it has to be; what a plan becomes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError, StateError
 from trace_store.files import Disk
 from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.continuing import Continuation
-from trace_store.importers.contract import Format, Plan, Planned
+from trace_store.importers.contract import Format, Plan, Planned, Skip
 from trace_store.importers.documents import MAXIMUM_DOCUMENT_BYTES
 from trace_store.importers.heads import HEAD_BYTES
 from trace_store.importers.json_records import UNFINISHED
@@ -111,22 +111,21 @@ class Run:
             self._feed_document(plan, pages)
             return file.size, 1
         progress = self._progress
+        done: Line | None = (
+            None  # the last line that was understood, or that nothing can be added to
+        )
         for line in read_lines(pages.read, file.size, offset=offset, number=number):
-            ended = line.ended
-            skipped = 0 if ended else len(plan.skips())
+            skipped = 0 if line.ended else len(plan.skips())
             pieces = plan.feed(line)
             if pieces:
                 self._take(plan, pieces)
-            end = line.offset + line.length
-            if ended:
-                offset, number = end + 1, line.number + 1
-            else:
-                last = plan.skips()[skipped:][-1:]
-                if not last or last[0].reason != UNFINISHED:
-                    offset, number = end, line.number
+            if line.ended or not _is_unfinished(plan.skips()[skipped:]):
+                done = line
             if progress is not None:
-                progress(file.path, end, file.size)
-        return offset, number
+                progress(file.path, line.offset + line.length, file.size)
+        if done is None:
+            return offset, number
+        return done.offset + done.length + done.ended, done.number + done.ended
 
     def _feed_document(self, plan: Plan, pages: Pages) -> None:
         file = self._file
@@ -307,3 +306,8 @@ class Run:
             records=counted(plan.counts(), source=self._source),
             skips=tuple(plan.skips()[:MAXIMUM_NAMED_SKIPS]),
         )
+
+
+def _is_unfinished(skips: Sequence[Skip]) -> bool:
+    """Tell whether what was skipped of a line without an end is only its beginning."""
+    return bool(skips) and skips[-1].reason == UNFINISHED

@@ -159,7 +159,7 @@ class TurnPlan:
         """Return what a record makes final; the first of a line comes with what was known before the line."""
         reader = self._reader
         events = reader.read(record)
-        if not isinstance(events, list | tuple):
+        if type(events) is not tuple and type(events) is not list:
             events = list(events)
         self._counts[reader.label(record), _outcome(events)] += 1
         final: list[Planned] = []
@@ -168,6 +168,9 @@ class TurnPlan:
             # A line is read whole or not at all, so a file is read on from the beginning of one.
             if begun is not None and not self._waiting and self._table.is_worth_a_mark():
                 self._quiet = (begun[0], self._table.mark(), begun[1])
+        if len(events) == 1 and type(events[0]) is Turn:
+            self._say(events[0], record)  # as most are
+            return final
         carried = False
         for event in events:
             takes = isinstance(event, _SAYING)

@@ -100,7 +100,8 @@ def lay_out(
         for offset in offsets:
             placed = places[offset]
             start = offset - begin
-            piece.literal(at, start)
+            if at < start:
+                piece.literal(at, start)
             at = start + placed.length
             if as_read or placed.kept is not None or _is_as_read(again, offset, placed):
                 piece.record(start, at, placed)
@@ -153,7 +154,10 @@ class _Piece:
         if placed.kept is not None:
             self._replace(start, end, placed.kept)
         item = self.items.setdefault(placed.commit, len(self.items) + 1)
-        self.layout.append(_standing(placed, item))
+        number = placed.number
+        self.layout.append(
+            _standing(placed, item) if number is None else record_place(item, number)
+        )
 
     def literal(self, start: int, end: int) -> None:
         """Add bytes that no commit holds; they pass the filter too."""
@@ -165,7 +169,7 @@ class _Piece:
             if kept is not data:
                 self._replace(start, end, kept)
                 data = kept
-        self.layout.append(escape(data))
+        self.layout.append(escape(data) if NUL in data else data)
 
     def whole(self) -> bytes:
         """Return what comes of it."""
@@ -194,10 +198,10 @@ def _cuts(
     """Yield the pieces of a file: where each begins and ends, and the offsets of its records, none within another."""
     begin = at = begins
     offsets: list[int] = []
-    for offset in [*sorted(offset for offset in places if offset < size), size]:
+    for offset in [*sorted([offset for offset in places if offset < size]), size]:
         if offset < at:
             continue
-        while offset - at > MAXIMUM_STRETCH:
+        while at < offset - MAXIMUM_STRETCH:
             at += MAXIMUM_STRETCH
             yield begin, at, offsets
             begin, offsets = at, []
@@ -212,8 +216,7 @@ def _cuts(
 
 
 def _standing(placed: Placed, item: int) -> bytes:
-    if placed.number is not None:
-        return record_place(item, placed.number)
+    """Return what stands in a layout for a record of which only contents are in a commit."""
     pieces = placed.raw.split(NUL)
     for index in range(1, len(pieces), 2):
         pieces[index] = b"\x00%d.%s\x00" % (item, pieces[index])

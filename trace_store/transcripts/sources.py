@@ -117,9 +117,13 @@ def without_contents(record: Record, numbers: Mapping[int, int]) -> bytes:
         number = numbers.get(id(part))
         if number is None:
             continue
-        if type(part) is Text:
-            if len(part.text) + 2 >= MINIMUM_BYTES:
-                raw = _without(raw, number, "j", part.text)
+        told = part.content[0] if type(part) is ToolResult and len(part.content) == 1 else part
+        if type(told) is Text:
+            text = told.text
+            if len(text) + 2 >= MINIMUM_BYTES:
+                quick = _spelled_quickly(text)
+                found = raw if quick is None else _replace(raw, quick, b"\x00%dj\x00" % number)
+                raw = _without(raw, number, "j", text) if found is raw else found
             continue
         for letter, content in _contents(part):
             if len(content) + 2 >= MINIMUM_BYTES:
