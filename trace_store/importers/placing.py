@@ -40,10 +40,12 @@ class Placing:
 
     def made(self, records: Sequence[Record], oid: ObjectId) -> None:
         """Note records that are, in this order, the source of a commit."""
-        pages = self.pages if self._settling else None
+        start = end = 0
+        if self._settling and self.pages is not None:
+            start, end = self.pages.start, self.pages.end  # what `covers` asks for
         for number, record in enumerate(records):
             offset, length = record.offset, record.length
-            if pages is not None and not record.filtered and pages.covers(offset, length):
+            if start <= offset and offset + length <= end and not record.filtered:
                 self.places[offset] = Placed(length, oid, number)
             else:
                 self._note(record, oid, number)

@@ -192,7 +192,8 @@ class PlanWriter:
                     oid = hash_object(data)
                 gathering.add(oid, data)
                 self._note(planned, oid)
-                self._hold(gathering, [[p.type for p in m.parts] for m in planned.messages])
+                types = [part.type for message in planned.messages for part in message.parts]
+                self._hold(gathering, len(planned.messages), types)
                 if self._source:
                     self._placing.made(planned.records, oid)
                 return
@@ -239,7 +240,8 @@ class PlanWriter:
             self.written.present += 1
         else:
             stored = messages_of(Commit.decode(made.data))
-            self._hold(gathering, [[part["type"] for part in m["parts"]] for m in stored])
+            types = [part["type"] for message in stored for part in message["parts"]]
+            self._hold(gathering, len(stored), types)
             self._passed.add(made.oid)
         if self._source:
             holding = [*continuation.commits_of(planned), *([made.oid] if made is not None else ())]
@@ -281,18 +283,17 @@ class PlanWriter:
             self._tips[planned.thread] = oid
             self._moved.add(planned.thread)
 
-    def _hold(self, gathering: Gathering, messages: Sequence[Sequence[str]]) -> None:
-        """Take the objects of a new commit for the next batch, given the types of the parts of each of its messages."""
+    def _hold(self, gathering: Gathering, messages: int, types: Sequence[str]) -> None:
+        """Take the objects of a new commit for the next batch, given its messages and the types of all their parts."""
         new = dict(gathering.objects)
         self._objects.update(new)
         self._bytes += sum(map(len, new.values()))
         self._batch += 1
         written = self.written
         written.commits += 1
-        for types in messages:
-            written.messages += 1
-            written.calls += types.count(ToolCall.type)
-            written.results += types.count(ToolResult.type)
+        written.messages += messages
+        written.calls += types.count(ToolCall.type)
+        written.results += types.count(ToolResult.type)
 
     def _same(
         self, planned: PlannedCommit, parent: ObjectId | None, data: bytes

@@ -21,7 +21,7 @@ Records, contents and letters are those of `sources`.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.objects.codec import LIST, decode, encode, kind_of
+from trace_store.objects.codec import LIST, decode, encode_ordered, kind_of
 from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.values import value
 
@@ -59,16 +59,16 @@ class Segment:
 
     def encode(self) -> bytes:
         """Return the canonical bytes of the object."""
+        previous = {} if self.previous is None else {"previous": self.previous}
         fields: dict[str, object] = {
             "hash": self.hash,
             "items": [self.layout, *self.commits],
+            **previous,
             "size": self.size,
             "start": self.start,
             "type": TYPE,
         }
-        if self.previous is not None:
-            fields["previous"] = self.previous
-        return encode([LIST, fields])
+        return encode_ordered([LIST, fields])
 
     @classmethod
     def decode(cls, data: bytes) -> Segment:

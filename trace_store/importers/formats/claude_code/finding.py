@@ -49,11 +49,11 @@ class Finder:
         self._spoken[uuid] = (thread, number)
 
     def save(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
+        """Return all of it as plain values: JSON writes a tuple as a list."""
         return {
-            "roots": self._roots,
-            "spans": {uuid: list(span) for uuid, span in self.spans.items()},
-            "spoken": {uuid: list(spoken) for uuid, spoken in self._spoken.items()},
+            "roots": dict(self._roots),
+            "spans": dict(self.spans),
+            "spoken": dict(self._spoken),
         }
 
     @classmethod
