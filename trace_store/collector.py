@@ -3,9 +3,9 @@
 The collector looks for cycles each time some hundred more values were made than freed, and now and then among all that
 there are. Whoever makes a hundred thousand messages makes no cycle, and pays for that a quarter of the time.
 
-Rule: it is paused for one batch of bounded size at a time, never while a caller's code runs or a process is forked,
-and whoever was the last to pause it lets it go on as it was. A collection that fell due meanwhile comes with the next
-value that is made.
+Rule: it is paused for one batch, or for one call that makes a whole context, never while a caller's code runs or a
+process is forked, and whoever was the last to pause it lets it go on as it was. A collection that fell due meanwhile
+comes with the next value that is made.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from trace_store.odb.pack import SHORT_LINKS, Pack
 from trace_store.odb.pack_index import build_index
 from trace_store.odb.pack_stream import pack_of
 from trace_store.odb.pack_walk import walk_objects
-from trace_store.odb.short_links import MARK, lengthen, lengthen_by_ids, shorten
+from trace_store.odb.short_links import MARK, lengthen, lengthen_all, shorten
 from trace_store.oid import hash_object
 
 PIECES = st.one_of(
@@ -104,7 +104,7 @@ def test_any_bytes_have_a_short_form(pieces: list[bytes], named: list[bytes]) ->
     second: dict[bytes, int] = {oid: numbers[oid] for oid in ids[half:]}
     form = shorten(data, len(ids), first, second)
     assert lengthen(form, len(ids), ids.__getitem__) == data
-    assert lengthen_by_ids(form, len(ids), b"".join(ids)) == data
+    assert lengthen_all([form], len(ids), b"".join(ids)) == [data]
     assert independent.lengthened(form, named) == data
 
 
@@ -125,7 +125,7 @@ def test_any_form_is_read_alike(pieces: list[bytes], count: int) -> None:
     assert found == expected
     ids = b"".join(map(hash_object, named))
     try:
-        quickly = lengthen_by_ids(form, count, ids)
+        (quickly,) = lengthen_all([form], count, ids)
     except CorruptObjectError:
         quickly = None
     assert quickly == expected

@@ -9,6 +9,7 @@ from __future__ import annotations
 from _collections_abc import Sequence  # that of collections.abc, without the rest of collections
 
 from trace_store import context
+from trace_store.collector import paused
 from trace_store.context.compile_index import IndexView
 from trace_store.context.index_records import (
     GHOST,
@@ -16,6 +17,7 @@ from trace_store.context.index_records import (
     MessageRecord,
     TokenRecord,
     ordinal_at,
+    role_at,
 )
 from trace_store.context.renderable import RenderableContext, source_of_sum
 from trace_store.context.tokens.counting import REPLY_TOKENS
@@ -94,7 +96,7 @@ class CompiledMessage:
     @property
     def role(self) -> str:
         """The role."""
-        return self.record.role
+        return role_at(self._block, self._at)
 
     @property
     def kind(self) -> str:
@@ -157,7 +159,7 @@ class CompiledMessage:
             ObjectNotFoundError: its content is not here.
             CorruptObjectError: its content is damaged.
         """
-        return self._content()[3]
+        return (self._said or self._content())[3]
 
     @property
     def text(self) -> str:
@@ -242,7 +244,9 @@ class CompiledMessages(Sequence[CompiledMessage]):
         # Messages of one list read ahead for each other; other lists are walked at a pace of their own.
         reading = Reading(self._source, self._view.tip)
         for block, places in self._view.blocks(start, stop):
-            yield from [CompiledMessage(reading, block, at) for at in places]
+            with paused:
+                messages = [CompiledMessage(reading, block, at) for at in places]
+            yield from messages
 
 
 class CompiledContext(RenderableContext):

@@ -56,6 +56,7 @@ HEADER_BYTES = _HEADER.size
 MESSAGE_BYTES = _MESSAGE.size
 TOKENS_BYTES = _TOKENS.size
 TIE_BYTES = 4
+_ROLE_AT = 74
 START = bytes(32)
 """The prefix hash before the first message."""
 
@@ -250,6 +251,14 @@ def ordinal_at(block: bytes, at: int) -> int:
     """Return the ordinal of a record."""
     ordinal: int = _LEAN.unpack_from(block, at)[1]
     return ordinal
+
+
+def role_at(block: bytes, at: int) -> str:
+    """Return the role of a record; errors as in `MessageRecord.unpack`."""
+    role = block[at + _ROLE_AT]
+    if role >= len(ROLES):
+        raise errors.CorruptIndexError("an index record is damaged")
+    return ROLES[role]
 
 
 def is_message(block: bytes, at: int) -> bool:

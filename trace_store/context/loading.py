@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import islice
 
 from trace_store import errors
+from trace_store.collector import paused
 from trace_store.context.index_records import (
     EDITED,
     GHOST,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from trace_store.objects.moulds import PartPlan
+    from trace_store.objects.moulds import PartPlan, Place
 
     Stored = Mapping[str, Any]
     """A message in stored form."""
@@ -103,7 +104,8 @@ class Loader:
                 found[at] = None
             at += MESSAGE_BYTES
         try:
-            self._fill(found, records, start, self._read_data(oids))
+            with paused:
+                self._fill(found, records, start, self._read_data(oids))
         except errors.TraceError:
             return found  # whoever asks for that message is told
         return found
@@ -115,16 +117,34 @@ class Loader:
         # Each line here is run for each message of a context, so there are few calls.
         blobs: list[bytes] = []
         planned = self._plan(records, start, commits, blobs)
-        contents = self._read_data(blobs)
+        asked = iter(blobs)
+        contents = self._read_data(dict.fromkeys(blobs))  # each once, in the order of the messages
+        objects: dict[bytes, bytes] = {}
+        texts: dict[bytes, str] = {}
         held = 0
         for at, count, data, message in planned:
-            objects = list(islice(contents, count))
-            if isinstance(message, MessagePlan):
-                found[at] = _said_of(data, message, objects)
-            else:
-                found[at] = _said_of_stored(message, objects)
-            for content in objects:
-                held += len(content)
+            ids = list(islice(asked, count))
+            for oid in ids:
+                if oid not in objects:
+                    objects[oid] = content = next(contents)
+                    held += len(content)
+            try:
+                if isinstance(message, MessagePlan):
+                    for oid in ids:
+                        if oid not in texts:
+                            texts[oid] = _text_of(objects[oid])
+                    # Most have no name and no model, and spare these calls.
+                    name, model, id_ = message.name, message.model, message.id
+                    found[at] = (
+                        name and str(data[name], "utf-8"),
+                        model and str(data[model], "utf-8"),
+                        id_ and str(data[id_], "utf-8"),
+                        _parts(message.parts, data, map(texts.__getitem__, ids)),
+                    )
+                else:
+                    found[at] = _said_of_stored(message, objects)
+            except (UnicodeDecodeError, errors.TraceError):
+                found[at] = None
             if held > MAXIMUM_BYTES:
                 return
 
@@ -168,27 +188,8 @@ class Loader:
         return self._decoded[1]
 
 
-def _said_of(commit: bytes, plan: MessagePlan, objects: list[bytes]) -> Said | None:
-    try:
-        parts = _parts(plan.parts, commit, map(_text_of, objects))
-    except (UnicodeDecodeError, errors.TraceError):
-        return None
-    # Most have no name and no model, and spare these calls.
-    name, model, id_ = plan.name, plan.model, plan.id
-    return (
-        name and _text(name, commit),
-        model and _text(model, commit),
-        id_ and _text(id_, commit),
-        parts,
-    )
-
-
-def _said_of_stored(stored: Stored, objects: list[bytes]) -> Said | None:
-    known = dict(zip(part_blobs(stored["parts"]), objects, strict=True))
-    try:
-        parts = load_parts(stored["parts"], known.__getitem__)
-    except errors.TraceError:
-        return None
+def _said_of_stored(stored: Stored, objects: Mapping[bytes, bytes]) -> Said:
+    parts = load_parts(stored["parts"], objects.__getitem__)
     return stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts
 
 
@@ -196,17 +197,20 @@ def _parts(plans: Sequence[PartPlan], commit: bytes, texts: Iterator[str]) -> tu
     """Return parts; `texts` gives the content of each in order."""
     # A loop, and what most parts are at its beginning: a context has very many of them.
     parts: list[Part] = []
+    id_: Place
+    name: Place
     for plan in plans:
         kind = plan[0]
         if kind == TEXT:
             parts.append(Text(next(texts)))
         elif kind == RESULT:
             _, id_, error, inner = plan
-            parts.append(ToolResult(_text(id_, commit), _parts(inner, commit, texts), error))
+            call_id = id_ and str(commit[id_], "utf-8")
+            parts.append(ToolResult(call_id, _parts(inner, commit, texts), error))
         elif kind == CALL:
             _, _, id_, name, form = plan
-            called = _text(id_, commit), _text(name, commit)
-            parts.append(ToolCall(*called, next(texts), form))
+            call_id, called = id_ and str(commit[id_], "utf-8"), name and str(commit[name], "utf-8")
+            parts.append(ToolCall(call_id, called, next(texts), form))
         elif plan[2] is None:
             parts.append(Reasoning(next(texts)))
         else:
@@ -227,7 +231,3 @@ def _text_of(data: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError:
         return content.decode("utf-8", "surrogatepass")
-
-
-def _text(place: slice | str, commit: bytes) -> str:
-    return place if isinstance(place, str) else str(commit[place], "utf-8")

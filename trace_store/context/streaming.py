@@ -57,9 +57,9 @@ def object_stream(
     size = 0
     before = b""
     for block, places in blocks:
-        for objects in _objects(block, before, moulds, read_data):
-            held += objects
-            size += sum(map(len, objects))
+        for data in _objects(block, before, moulds, read_data):
+            held.append(data)
+            size += len(data)
             if size >= PIECE_BYTES:
                 yield b"".join(held)
                 held, size = [], 0
@@ -68,13 +68,11 @@ def object_stream(
         yield b"".join(held)
 
 
-def _objects(
-    block: bytes, before: bytes, moulds: Moulds, read_data: ReadData
-) -> Iterator[list[bytes]]:
-    """Yield the objects of a block's messages, some at a time; one of the commit `before` stands before them."""
+def _objects(block: bytes, before: bytes, moulds: Moulds, read_data: ReadData) -> Iterator[bytes]:
+    """Yield the objects of a block's messages; one of the commit `before` stands before them."""
     commits = read_data(_commits_of(block))
     blobs: list[bytes] = []
-    steps: list[tuple[list[bytes], int]] = []
+    steps: list[tuple[tuple[bytes, ...], int]] = []
     current = data = b""
     plans: Sequence[MessagePlan] = ()
     created: Sequence[Mapping[str, Any]] = ()
@@ -82,7 +80,7 @@ def _objects(
     for at, (commit, number, flags, _) in enumerate(unpack_places(block)):
         if flags & MARKER:
             continue
-        written: list[bytes] = []
+        written: tuple[bytes, ...] = ()
         if commit != current:
             current = commit
             data = next(commits)
@@ -90,32 +88,30 @@ def _objects(
             plans = mould.messages if mould else ()
             created = () if mould else created_messages(Commit.decode(data))
             if steps or commit != before:
-                written.append(data)
+                written = (data,)
+        known = len(blobs)
         if flags & EDITED:
             edit = next(commits)
-            written.append(edit)
+            written = (*written, edit)
             place = MessageRecord.unpack_from(block, at * MESSAGE_BYTES).place_number
-            found = part_blobs(wording_of(Commit.decode(edit), place))
+            blobs += part_blobs(wording_of(Commit.decode(edit), place))
         elif number < len(plans):
-            found = [data[blob] for blob in plans[number].blobs]
+            for blob in plans[number].blobs:
+                blobs.append(data[blob])
         elif number < len(created):
-            found = part_blobs(created[number]["parts"])
+            blobs += part_blobs(created[number]["parts"])
         else:
             raise errors.CorruptObjectError(f"commit {ObjectId(commit)} has no message {number}")
         if flags & GHOST:
-            found = []
-        blobs += found
-        steps.append((written, len(found)))
+            del blobs[known:]
+        steps.append((written, len(blobs) - known))
     contents = read_data(blobs)
     for written, count in steps:
+        yield from written
         for content in islice(contents, count):
-            written.append(content)
-            if len(content) >= PIECE_BYTES or content.startswith(_LIST_HEAD):
-                yield written
-                written = []
-                if content.startswith(_LIST_HEAD):
-                    yield from ([chunk] for chunk in read_data(links(content)))
-        yield written
+            yield content
+            if content.startswith(_LIST_HEAD):
+                yield from read_data(links(content))
 
 
 def _commits_of(block: bytes) -> Iterator[bytes]:

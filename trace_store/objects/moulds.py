@@ -18,10 +18,10 @@ from trace_store.oid import OID_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
-    Text = slice | str
-    """Where a text stands in the commit, or the text."""
+    Place = slice | Literal[""]
+    """Where a text stands in the commit, or that there is none."""
     PartPlan = tuple[Any, ...]
 
 LONGEST = 4096
@@ -59,7 +59,7 @@ class MessagePlan:
         self,
         role: str,
         kind: str,
-        names: tuple[Text, Text, Text],
+        names: tuple[Place, Place, Place],
         parts: tuple[PartPlan, ...],
         blobs: tuple[slice, ...],
         spans: tuple[slice, slice | None],
@@ -307,7 +307,7 @@ class _Walk:
         return int.from_bytes(self._data[self._at - size : self._at], "big")
 
 
-def _text(value: Any) -> Text:
+def _text(value: Any) -> Place:
     if value is None:
         return ""
     if not isinstance(value, _Scalar) or value.kind != "text":

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 BATCH_OBJECTS = 512
 BATCH_BYTES = 4 * 1024 * 1024
 """How much `read_many` reads ahead."""
+RECENT_BYTES = 8 * 1024 * 1024
+"""How much of what it has read is at hand, should it be asked for again."""
 
 
 class ObjectDatabase:
@@ -180,28 +182,40 @@ class ObjectDatabase:
         """Return the bytes of the first of these, at least one; None stands for what `read` has to look for."""
         self._journal.contains(b"")  # raises when the handle is closed
         found = self.packs.read_quickly(oids, BATCH_BYTES)
-        read = self._journal.read
-        for at, data in enumerate(found):
-            if data is None:
-                data = read(oids[at])
-                if data is not None and digest(data) == oids[at]:
-                    found[at] = data
+        if not all(found):
+            read = self._journal.read
+            for at, data in enumerate(found):
+                if data is None:
+                    data = read(oids[at])
+                    if data is not None and digest(data) == oids[at]:
+                        found[at] = data
         return found
 
     def _read_batches(self, oids: Iterable[bytes]) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Yield ids and bytes of some objects after the other, in the order asked for."""
+        """Yield ids and bytes of some objects after the other, in the order asked for.
+
+        What is asked for twice within some MiB, as an agent reads a file again, is read once.
+        """
         asked = iter(oids)
+        recent: dict[bytes, bytes | None] = {}
+        held = 0
         while batch := list(islice(asked, BATCH_OBJECTS)):
             while batch:
-                with self._mutex:
-                    found = self._read_quickly(batch)
-                read = [data for data in found if data is not None]
-                if len(read) == len(found):
-                    yield batch[: len(found)], read
-                else:  # what cannot be read ends it, after what stands before it
-                    for oid, data in zip(batch, found, strict=False):
-                        yield [oid], [self.read(oid) if data is None else data]
-                del batch[: len(found)]
+                wanted = [oid for oid in dict.fromkeys(batch) if oid not in recent]
+                found: list[bytes | None] = []
+                if wanted:
+                    with self._mutex:
+                        found = self._read_quickly(wanted)
+                recent.update(zip(wanted, found, strict=False))
+                there = list(map(recent.get, batch))
+                if None in there:  # what cannot be read ends it, after what stands before it
+                    del there[there.index(None) :]
+                done = [data for data in there if data is not None] or [self.read(batch[0])]
+                yield batch[: len(done)], done
+                del batch[: len(done)]
+                held += sum(map(len, filter(None, found)))
+                if held > RECENT_BYTES:
+                    recent, held = {}, 0
 
     def _look(self, oid: bytes) -> tuple[bytes | None, errors.TraceError | None]:
         """Return a sound copy, or what is wrong with the last of those there are."""

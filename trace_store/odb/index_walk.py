@@ -6,7 +6,7 @@ from trace_store import errors
 from trace_store.odb.deflate import Dictionary
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, split
 from trace_store.odb.pack_index import ROW
-from trace_store.odb.short_links import lengthen_by_ids
+from trace_store.odb.short_links import lengthen_all
 from trace_store.oid import OID_BYTES, joined_digests
 
 TYPE_CHECKING = False
@@ -52,10 +52,7 @@ def walk_by_index(
         forms = [raw[offset : offset + size] for offset, size in cuts]
         objects = forms
         if place.sort & SHORT_LINKS:
-            ids = index.ids
-            objects = [
-                lengthen_by_ids(form, ordinal, ids) for ordinal, form in enumerate(forms, first)
-            ]
+            objects = lengthen_all(forms, first, index.ids)
         told = index.ids[OID_BYTES * first : OID_BYTES * stop]
         if joined_digests(objects) != told or index.stored_rows(first, stop) != rows:
             raise errors.CorruptObjectError("a frame holds other objects than its index says")

@@ -25,6 +25,8 @@ at any size; it is made again from the pack when it is absent or does not fit.
 from __future__ import annotations
 
 import struct
+import sys
+from itertools import islice
 
 from trace_store import errors
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SORTS, FramePlace, Pack
@@ -34,7 +36,8 @@ from trace_store.oid import OID_BYTES, ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Literal
 
 MAGIC = b"TRPI"
 VERSION = 2
@@ -66,6 +69,8 @@ class PackIndex:
         frames: how many frames.
         size: of the index, in bytes.
         ids: of the objects in the order of the pack, joined; none before all of the index is held.
+        frame_of, offset_of: the frame of each object, and where it begins there, and one of no frame behind the last;
+            none before all of the index is held.
         verified: whether the checksum was looked at.
     """
 
@@ -80,11 +85,12 @@ class PackIndex:
         "_other",
         "_pack_size",
         "_read",
-        "_rows",
         "_rows_at",
+        "frame_of",
         "frames",
         "ids",
         "objects",
+        "offset_of",
         "size",
         "verified",
     )
@@ -106,7 +112,8 @@ class PackIndex:
         self._read = read
         self._left = max(size // LOOK_UP_BYTES, FEW_LOOK_UPS)
         self._data: bytes | None = None
-        self.ids = self._rows = b""
+        self.ids = b""
+        self.frame_of = self.offset_of = memoryview(b"")  # of numbers, then
         self._next = self._other = 0
         self._pack_size: int = pack_size
         self._bits = bits
@@ -153,26 +160,31 @@ class PackIndex:
                     return number
         return None
 
-    def numbers(self, oids: Iterable[bytes]) -> list[int]:
-        """Return the numbers of objects, up to the first that the pack does not have.
-
-        Made for many that are asked for in the order in which they stand.
+    def runs(self, oids: Sequence[bytes]) -> list[range]:
+        """Return the numbers of objects, up to the first that the pack does not have: a range for those in a row.
 
         Raises:
             CorruptIndexError: the index is damaged.
         """
-        found: list[int] = []
-        at = OID_BYTES * self._next
-        for oid in oids:
-            if self.ids[at : at + OID_BYTES] != oid:
-                self._next = at // OID_BYTES
-                number = self.find(oid)
-                if number is None:
-                    break
-                at = OID_BYTES * number
-            found.append(at // OID_BYTES)
-            at += OID_BYTES
-        self._next = at // OID_BYTES
+        found: list[range] = []
+        done, count = 0, len(oids)
+        while done < count:
+            first = self.find(oids[done])
+            if first is None:
+                break
+            ids, at = self.ids, OID_BYTES * first
+            if not done and ids.startswith(b"".join(oids), at):
+                stop = first + count
+            else:
+                stop = first + 1
+                for oid in islice(oids, done + 1, None):
+                    at += OID_BYTES
+                    if ids[at : at + OID_BYTES] != oid:
+                        break
+                    stop += 1
+            self._next = stop
+            done += stop - first
+            found.append(range(first, stop))
         return found
 
     def id_of(self, number: int) -> bytes:
@@ -189,35 +201,13 @@ class PackIndex:
         Raises:
             CorruptIndexError: the index is too short.
         """
-        at = self._rows_at + ROW.size * number
-        if self._data is not None and number + 1 < self.objects:
-            offset, frame, end, following = _ROWS.unpack_from(self._data, at)
-            return frame, offset, end if frame == following else 0
-        if number + 1 < self.objects:
-            data = self._read(at, _ROWS.size)
-            if len(data) == _ROWS.size:
-                offset, frame, end, following = _ROWS.unpack(data)
-                return frame, offset, end if frame == following else 0
-        else:
-            data = self._read(at, ROW.size)
-            if len(data) == ROW.size:
-                offset, frame = ROW.unpack(data)
-                return frame, offset, 0
-        raise errors.CorruptIndexError("a pack index is too short")
-
-    def rows(self, numbers: Iterable[int]) -> Iterable[tuple[int, int, int, int]]:
-        """Return (offset, frame, end, frame of the next) of some objects; where the frames differ, the end is no end.
-
-        Raises:
-            CorruptIndexError: as `row`, when it is the turn of the object.
-        """
-        if self._rows:
-            rows, unpack = self._rows, _ROWS.unpack_from
-            return [unpack(rows, ROW.size * number) for number in numbers]
-        return (
-            (offset, frame, end, frame if end else NO_FRAME)
-            for frame, offset, end in map(self.row, numbers)
-        )
+        # Behind the last row stands more of the index, so this is never too short.
+        data = self._read(self._rows_at + ROW.size * number, _ROWS.size)
+        if number >= self.objects or len(data) < _ROWS.size:
+            raise errors.CorruptIndexError("a pack index is too short")
+        offset, frame, end, following = _ROWS.unpack(data)
+        within = frame == following and number + 1 < self.objects
+        return frame, offset, end if within else 0
 
     def stored_rows(self, first: int, stop: int) -> bytes:
         """Return offsets and frames of the objects from one number up to another, as they are written here."""
@@ -303,7 +293,8 @@ class PackIndex:
         self.verified = True
         self._data = data
         self.ids = data[self._ids_at : self._rows_at]
-        self._rows = data[self._rows_at : self._frames_at] + ROW.pack(0, NO_FRAME)
+        rows = data[self._rows_at : self._frames_at] + ROW.pack(0, NO_FRAME)
+        self.offset_of, self.frame_of = _column(rows, 0, "I"), _column(rows, 4, "H")
         self._read = lambda at, size: data[at : at + size]
 
     def _bucket(self, oid: bytes) -> tuple[int, int]:
@@ -389,6 +380,15 @@ def _tables(ids: list[bytes], bits: int) -> bytes:
     ordered = sorted(range(len(ids)), key=ids.__getitem__)
     entries = [number | _check_of(ids[number]) << NUMBER_BITS for number in ordered]
     return struct.pack(f"<{len(starts) + len(entries)}I", *starts, *entries)
+
+
+def _column(rows: bytes, at: int, code: Literal["H", "I"]) -> memoryview[int]:
+    """Return one field of rows, which stands at an offset in each of them, as numbers."""
+    size = struct.calcsize(code)
+    column = bytearray(len(rows) // ROW.size * size)
+    for to, byte in enumerate(range(size)[:: 1 if sys.byteorder == "little" else -1]):
+        column[to::size] = rows[at + byte :: ROW.size]
+    return memoryview(column).cast(code)
 
 
 def _check_of(oid: bytes) -> int:

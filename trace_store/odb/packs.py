@@ -8,6 +8,8 @@ whoever copies files, as git does, writes them under their final name. A lack of
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
+from itertools import pairwise
 
 from trace_store import errors
 from trace_store.files import create_file
@@ -17,7 +19,7 @@ from trace_store.odb.frame_cache import FrameCache
 from trace_store.odb.open_files import NO_DESCRIPTORS, OpenFiles
 from trace_store.odb.pack import SHORT_LINKS, Pack
 from trace_store.odb.pack_index import PackIndex, build_index
-from trace_store.odb.short_links import lengthen, lengthen_by_ids
+from trace_store.odb.short_links import lengthen, lengthen_all
 from trace_store.oid import HEX_CHARACTERS, ObjectId, digest, joined_digests
 
 TYPE_CHECKING = False
@@ -112,9 +114,9 @@ class Packs:
             left = oids[len(found) :]
             pieces: list[bytes] = []
             try:
-                packed, numbers = self._locate(left)
+                packed, runs = self._locate(left)
                 if packed is not None:
-                    pieces = self._cut(packed, numbers, limit)
+                    pieces = self._cut(packed, runs, limit)
             except (errors.CorruptObjectError, errors.CorruptIndexError, errors.StorageError):
                 pass
             del left[len(pieces) :]
@@ -198,13 +200,13 @@ class Packs:
             self._drop(name)
         self._listed = False
 
-    def _locate(self, oids: list[bytes]) -> tuple[IndexedPack | None, list[int]]:
+    def _locate(self, oids: list[bytes]) -> tuple[IndexedPack | None, list[range]]:
         """Return the pack that has the first of these objects, with the numbers of those that follow it there."""
         for packed in self._likely_first():
-            numbers = packed.index.numbers(oids)
-            if numbers:
+            runs = packed.index.runs(oids)
+            if runs:
                 self._recent = packed.pack.name
-                return packed, numbers
+                return packed, runs
         return None, []
 
     def _likely_first(self) -> Iterator[IndexedPack]:
@@ -347,33 +349,41 @@ class Packs:
         data = raw[offset : end or len(raw)]
         return lengthen(data, number, index.id_of) if sort & SHORT_LINKS else data
 
-    def _cut(self, packed: IndexedPack, numbers: list[int], limit: int) -> list[bytes]:
+    def _cut(self, packed: IndexedPack, runs: list[range], limit: int) -> list[bytes]:
         """Return the bytes of the first of some objects, unchecked, one at least and so many until `limit` bytes."""
-        index = packed.index
-        ids = index.ids
-        current, raw, sort = -1, b"", 0
         pieces: list[bytes] = []
         try:
-            rows = zip(numbers, index.rows(numbers), strict=True)
-            for number, (offset, frame, end, following) in rows:
-                if frame != current:
-                    raw, sort = self._cache.frame(packed.pack, index, frame)
-                    current = frame
-                data = raw[offset:end] if frame == following else raw[offset:]
-                if sort & SHORT_LINKS:
-                    data = (
-                        lengthen_by_ids(data, number, ids)
-                        if ids
-                        else lengthen(data, number, index.id_of)
-                    )
-                pieces.append(data)
-                limit -= len(data)
-                if limit <= 0:
-                    break
+            for run in runs:
+                for cut in self._cut_run(packed, run):
+                    pieces += cut
+                    limit -= sum(map(len, cut))
+                    if limit <= 0:
+                        return pieces
         except (errors.CorruptObjectError, errors.CorruptIndexError, errors.StorageError):
             if not pieces:
                 raise
         return pieces
+
+    def _cut_run(self, packed: IndexedPack, run: range) -> Iterator[list[bytes]]:
+        """Yield the bytes of objects that stand one after the other, frame by frame."""
+        pack, index, first = packed.pack, packed.index, run.start
+        frames = index.frame_of
+        if not frames:
+            yield from ([self._extract(packed, number)] for number in run)
+            return
+        while first < run.stop:
+            frame = frames[first]
+            stop = bisect_right(frames, frame, first, run.stop)
+            cuts = index.offset_of[first : stop + 1].tolist()
+            last = frames[stop] != frame
+            # Of a frame in which nothing is read on, no more is decompressed than is needed.
+            end = cuts[-1] if len(run) == 1 and not last else None
+            raw, sort = self._cache.frame(pack, index, frame, end)
+            if last:
+                cuts[-1] = len(raw)
+            cut = [raw[start:end] for start, end in pairwise(cuts)]
+            yield lengthen_all(cut, first, index.ids) if sort & SHORT_LINKS else cut
+            first = stop
 
 
 def _unless_exhausted(error: errors.TraceError) -> errors.TraceError:

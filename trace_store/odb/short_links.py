@@ -16,7 +16,7 @@ from trace_store.oid import OID_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 MARK = b"\xc4\x20"
 DIGITS = 3
@@ -98,35 +98,40 @@ def lengthen(data: bytes, ordinal: int, id_of: Callable[[int], bytes]) -> bytes:
     return MARK.join(pieces)
 
 
-def lengthen_by_ids(data: bytes, ordinal: int, ids: bytes) -> bytes:
-    """Return what `lengthen` does, for whoever has all ids at hand and checks the hash.
+def lengthen_all(forms: Iterable[bytes], first: int, ids: bytes) -> list[bytes]:
+    """Return what `lengthen` makes of objects that stand one after the other, for whoever checks their hashes.
 
     Args:
-        data: the short form.
-        ordinal: the object's number in the pack.
+        forms: their short forms.
+        first: the number of the first in the pack.
         ids: of the objects of the pack, joined; also zeros are taken as they stand.
 
     Raises:
         CorruptObjectError: as `lengthen` does.
     """
-    # No call for each link: a context has more of them than objects.
-    pieces = data.split(MARK)
-    if len(data) > _SURELY_SHORT_BYTES:
-        _check_length(data, pieces)
-    here = OID_BYTES * ordinal
-    for at in range(1, len(pieces)):
-        piece = pieces[at]
-        if len(piece) < DIGITS:
-            raise errors.CorruptObjectError("a short link is cut off")
-        back = piece[0] + (piece[1] << 7) + (piece[2] << 14)
-        if not back:
-            pieces[at] = piece[DIGITS:]
-            continue
-        there = here - OID_BYTES * back
-        if there < 0:
-            raise errors.CorruptObjectError("a short link leads out of its pack")
-        pieces[at] = ids[there : there + OID_BYTES] + piece[DIGITS:]
-    return MARK.join(pieces)
+    # No call for each object and each link: a context has hundreds of thousands.
+    found: list[bytes] = []
+    here = OID_BYTES * first
+    try:
+        for data in forms:
+            pieces = data.split(MARK)
+            if len(data) > _SURELY_SHORT_BYTES:
+                _check_length(data, pieces)
+            for at in range(1, len(pieces)):
+                piece = pieces[at]
+                back = piece[0] + (piece[1] << 7) + (piece[2] << 14)
+                if back:
+                    there = here - OID_BYTES * back
+                    if there < 0:
+                        raise errors.CorruptObjectError("a short link leads out of its pack")
+                    pieces[at] = ids[there : there + OID_BYTES] + piece[DIGITS:]
+                else:
+                    pieces[at] = piece[DIGITS:]
+            found.append(MARK.join(pieces))
+            here += OID_BYTES
+    except IndexError:
+        raise errors.CorruptObjectError("a short link is cut off") from None
+    return found
 
 
 def may_name_others(data: bytes) -> bool:

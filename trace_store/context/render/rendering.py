@@ -7,6 +7,7 @@ lists every repair, and `strict` refuses a broken context, naming the address.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.collector import paused
 from trace_store.context import render as forms
 from trace_store.context.render.values import (
     Options,
@@ -79,7 +80,11 @@ def render(
     options = Options(model=model, strict=strict, reasoning=reasoning, cache=cache)
     messages = tuple(messages)
     repairs = Repairs(messages)
-    request = renderer.function(messages, tools, options, repairs)
+    if renderer is RENDERERS.get(renderer.name):
+        with paused:
+            request = renderer.function(messages, tools, options, repairs)
+    else:
+        request = renderer.function(messages, tools, options, repairs)
     if strict:
         repairs.refuse_faults()
     found = sorted(repairs.found, key=lambda repair: -1 if repair.at is None else repair.at)

@@ -43,7 +43,8 @@ def parse_json(text: str) -> Any:
         value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if _deeper_than(value, MAXIMUM_DEPTH):
+    # What opens fewer brackets need not be walked.
+    if text.count("{") + text.count("[") > MAXIMUM_DEPTH and _deeper_than(value, MAXIMUM_DEPTH):
         raise ValueError("nested too deeply")
     return value
 
@@ -66,17 +67,7 @@ def replace_surrogates(text: str) -> str:
 
 def scrub(value: Any) -> tuple[Any, bool]:
     """Return the value with lone surrogates replaced in every string, and whether there were any."""
-    if isinstance(value, str):
-        return (replace_surrogates(value), True) if _has_surrogates(value) else (value, False)
-    if isinstance(value, list):
-        items = [scrub(item) for item in value]
-        if any(changed for _, changed in items):
-            return [item for item, _ in items], True
-    elif isinstance(value, dict):
-        pairs = [(scrub(key), scrub(item)) for key, item in value.items()]
-        if any(key[1] or item[1] for key, item in pairs):
-            return {key[0]: item[0] for key, item in pairs}, True
-    return value, False
+    return (_scrubbed(value), True) if _has_some_within(value) else (value, False)
 
 
 def word(text: str, limit: int, fallback: str) -> str:
@@ -84,7 +75,7 @@ def word(text: str, limit: int, fallback: str) -> str:
 
     The stand-in ends in a hash of the text, so that different texts get different ones.
     """
-    if 0 < len(text) <= limit and all(map(_in_word, text)):
+    if 0 < len(text) <= limit and _in_word(text):
         return text
     return marked(text, limit, fallback)
 
@@ -97,8 +88,35 @@ def marked(text: str, limit: int, fallback: str) -> str:
     return f"{readable or fallback}_{mark}"
 
 
-def _in_word(character: str) -> bool:
-    return character.isascii() and (character.isalnum() or character in "_-")
+def _in_word(text: str) -> bool:
+    """Tell whether a word may hold these characters."""
+    others = text.replace("_", "").replace("-", "")
+    return text.isascii() and (not others or others.isalnum())
+
+
+def _scrubbed(value: Any) -> Any:
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list):
+        return [_scrubbed(item) for item in value]
+    if isinstance(value, dict):
+        return {_scrubbed(key): _scrubbed(item) for key, item in value.items()}
+    return value
+
+
+def _has_some_within(value: Any) -> bool:
+    """Tell whether a string in the value has lone surrogates; as good as none has, so nothing is made meanwhile."""
+    values = [value]
+    for each in values:  # which grows as it is walked
+        if isinstance(each, str):
+            if _has_surrogates(each):
+                return True
+        elif isinstance(each, dict):
+            values += each
+            values += each.values()
+        elif isinstance(each, list):
+            values += each
+    return False
 
 
 def _has_surrogates(text: str) -> bool:
