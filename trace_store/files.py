@@ -285,8 +285,10 @@ def stamp(disk: Disk, path: str) -> object:
 
 def unchanged(disk: Disk, path: str, stamp: object) -> bool:
     """Tell whether a file, or the names in a directory, are for certain as they were when the stamp was taken."""
+    if stamp is None:
+        return not disk.exists(path)
     found = disk.stat(path)
-    return stamp is None if found is None else stamp == _traits(found)
+    return found is not None and stamp == _traits(found)
 
 
 def replace_file(

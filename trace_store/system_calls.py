@@ -63,6 +63,7 @@ else:
     import fcntl
 
     pread, pwrite = os.pread, os.pwrite
+    _AT_ONCE = fcntl.LOCK_EX | fcntl.LOCK_NB
 
     def lock(fd: int, blocking: bool) -> bool:
         """Take the exclusive lock of an open file; False when it is taken and `blocking` is not asked.
@@ -70,17 +71,21 @@ else:
         A journal's lock is held for a tenth of a millisecond, so who waits looks by itself for a while, and then
         waits in the kernel, which serves in turns, so nobody waits for long where many write.
         """
-        for pause in PAUSES if blocking else (0.0,):
+        try:
+            fcntl.flock(fd, _AT_ONCE)  # mostly it is free
+            return True
+        except BlockingIOError:
+            if not blocking:
+                return False
+        for pause in PAUSES:
+            sleep(pause)
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if pause:
-                    sleep(pause)
-            else:
+                fcntl.flock(fd, _AT_ONCE)
                 return True
-        if blocking:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        return blocking
+            except BlockingIOError:
+                pass
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        return True
 
     def unlock(fd: int) -> None:
         """Release the lock of an open file."""

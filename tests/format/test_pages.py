@@ -67,10 +67,8 @@ def journal_examples() -> list[bytes]:
     oid = hash_object(blob)
     name = "refs/heads/main"
     moves = [frames.Move(name, None, oid)]
-    transaction = frames.encode_transaction(
-        [(oid, blob)], moves, author="Ada", time=1_700_000_000_000, message="", head=name
-    )
-    return [frames.encode_end(), transaction]
+    frame = frames.Frame.of_transaction(moves, "Ada", 1_700_000_000_000, "", name)
+    return [frames.encode_end(), frames.encode_transaction(frame, {oid: blob})]
 
 
 def pack_examples() -> list[bytes]:

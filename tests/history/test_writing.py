@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,6 +59,12 @@ def branch(repo: Repo, name: str, oid: ObjectId) -> None:
     repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
 
 
+def through_a_draft(store: Store, messages: Sequence[Message], message: str) -> None:
+    draft = writing.new_draft(store)
+    draft.extend(messages)
+    writing.write(store, draft, author="ada", message=message)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from(["anthropic", "openai"]).flatmap(sound_contexts), max_size=3),
@@ -77,9 +84,7 @@ def test_the_short_way_writes_what_the_long_way_writes(
                 if short:
                     writing.commit(store, messages, author="ada", message=message)
                 else:
-                    draft = writing.new_draft(store)
-                    draft.extend(messages)
-                    writing.write(store, draft, author="ada", message=message)
+                    through_a_draft(store, messages, message)
             journal = store.layout.journal_file(1)
             held = Path(journal).read_bytes() if contexts else b""
             found.append((held, store.refs.read(writing.branch_ref(store, "main"))))
@@ -360,3 +365,53 @@ def test_a_closed_repository_has_sealed(tmp_path: Path) -> None:
     assert list((tmp_path / ".trace" / "objects" / "pack").glob("*.pack"))
     assert Store.open(str(tmp_path / ".trace")).unsealed().transactions == 0
     repo.close()
+
+
+SURROGATE = "\ud800"
+BAD: list[dict[str, Any]] = [
+    {"role": "user", "content": "a", "id": SURROGATE},
+    {"role": "user", "content": "a", "name": "n" * 4097},
+    {"role": "user", "content": "a", "model": 7},
+    {"role": "assistant", "content": [ToolCall(SURROGATE, "f", "{}")]},
+    {"role": "tool", "content": [ToolResult("a", [ToolResult(SURROGATE, "b")])]},
+]
+
+
+@pytest.mark.parametrize("fields", BAD)
+@pytest.mark.parametrize("several", [1, 20])
+def test_the_short_way_refuses_what_the_long_way_refuses(
+    repo: Repo, fields: dict[str, Any], several: int
+) -> None:
+    messages = [*[Message("user", "good")] * (several - 1), Message(**fields)]
+    refusals = []
+    for message in ("", SURROGATE):
+        with pytest.raises(InvalidInputError) as short:
+            repo.commit(messages, message=message)
+        with pytest.raises(InvalidInputError) as long:
+            through_a_draft(repo.store, messages, message)
+        refusals.append((type(short.value), str(short.value), type(long.value), str(long.value)))
+    assert all(refusal[:2] == refusal[2:] for refusal in refusals)
+    assert repo.store.refs.read("refs/heads/main") is None
+
+
+def test_what_cannot_be_said_of_a_commit_is_refused_either_way(repo: Repo) -> None:
+    with pytest.raises(InvalidInputError) as short:
+        repo.commit([Message("user", "a")], message=SURROGATE)
+    with pytest.raises(InvalidInputError) as long:
+        through_a_draft(repo.store, [Message("user", "a")], SURROGATE)
+    assert str(short.value) == str(long.value)
+    repo.append("user", "it goes on")
+    assert texts(repo) == ["it goes on"]
+
+
+def test_results_in_results_are_left_to_a_draft(repo: Repo) -> None:
+    deep = ToolResult("a", "text")
+    for _ in range(20):
+        deep = ToolResult("a", [deep])
+    repo.append("tool", [deep])
+    assert repo.compile().messages[0].parts == (deep,)
+    for _ in range(20):
+        deep = ToolResult("a", [deep])
+    with pytest.raises(InvalidInputError, match="nested deeper"):
+        repo.append("tool", [deep])
+    assert len(repo.compile()) == 1

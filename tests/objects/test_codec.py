@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from trace_store.errors import CorruptObjectError, InvalidInputError
 from trace_store.objects import codec
 from trace_store.objects.codec import MAXIMUM_ELEMENTS
-from trace_store.objects.commit import Commit, Operation, Tag, encode_appending
+from trace_store.objects.commit import Commit, Operation, Tag
 from trace_store.objects.content import Gathering, bytes_of, read_content, text_of
 from trace_store.oid import ObjectId, hash_object
 
@@ -199,15 +199,13 @@ class TestTooMuch:
 
     def test_a_list_with_more_elements_than_are_read(self) -> None:
         messages = [self.MESSAGE] * MAXIMUM_ELEMENTS
-        whole = encode_appending(None, "ada", 1, messages)
+        whole = Commit([], "ada", 1, [Operation("append", {"messages": messages})]).encode()
         assert Commit.decode(whole).encode() == whole
         messages.append(self.MESSAGE)
-        with pytest.raises(InvalidInputError, match="at most 65,536 elements, not 65,537") as error:
-            encode_appending(None, "ada", 1, messages)
-        assert error.value.code == "too-large"
         commit = Commit([], "ada", 1, [Operation("append", {"messages": messages})])
-        with pytest.raises(InvalidInputError, match="at most 65,536 elements, not 65,537"):
+        with pytest.raises(InvalidInputError, match="at most 65,536 elements, not 65,537") as error:
             commit.encode()
+        assert error.value.code == "too-large"
 
     def test_more_bytes_than_are_read(self) -> None:
         with pytest.raises(InvalidInputError, match="at most 16,777,216 bytes") as error:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from trace_store.errors import InvalidInputError, InvalidMessageError
 from trace_store.objects import operations as ops
+from trace_store.objects.codec import encode_text
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
-from trace_store.objects.direct import encode_commit, encode_message, encode_text
+from trace_store.objects.direct import encode_commit, encode_message
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import hash_object
@@ -60,13 +61,18 @@ def store(gathering: Gathering, given: Mapping[str, Any]) -> dict[str, Any]:
     return store_message(message, gathering.put)
 
 
+def nests(part: Part) -> bool:
+    return isinstance(part, ToolResult) and any(isinstance(p, ToolResult) for p in part.content)
+
+
 @given(
     st.lists(MESSAGES, max_size=3),
     USAGES,
     NAMES,
     st.integers(-(2**63), 2**64 - 1) | st.integers(0, 2**42),
     st.none() | st.binary(max_size=9).map(hash_object),
-    NAMES,
+    NAMES | st.just(""),
+    st.text(st.characters(codec="utf-8"), max_size=40),
 )
 def test_pieces_make_the_same_commit(
     messages: Sequence[Mapping[str, Any]],
@@ -75,12 +81,13 @@ def test_pieces_make_the_same_commit(
     time: int,
     parent: Any,
     key: str,
+    said: str,
 ) -> None:
     direct, whole = Gathering(), Gathering()
     found = [make(direct, message) for message in messages]
-    meta = b"\x81\xa6record" + encode_text(key)
+    meta = b"\x81\xa6record" + encode_text(key) if key else b""
     made = [message for message in found if message is not None]
-    data = encode_commit(parent, author, time, made, usage, meta)
+    data = encode_commit(parent, author, time, made, usage, meta, said)
     operations = [ops.append([store(whole, message) for message in messages])] if messages else []
     if usage:
         operations.append(ops.usage(usage))
@@ -88,12 +95,12 @@ def test_pieces_make_the_same_commit(
     if len(made) == len(messages):
         assert direct.objects == whole.objects
         if list(usage) == sorted(usage):
-            expected = Commit(parents, author, time, operations, meta={"record": key}).encode()
-            assert data == expected
+            facts = {"record": key} if key else {}
+            assert data == Commit(parents, author, time, operations, said, facts).encode()
         else:
             assert data is None
     else:
-        assert any(len(message["parts"]) > 15 for message in messages)
+        assert any(nests(part) for message in messages for part in message["parts"])
 
 
 @pytest.mark.parametrize("bad", ["\ud800", "n" * 4097, 7])
@@ -108,11 +115,32 @@ def test_what_is_no_name_is_refused_as_it_is_elsewhere(bad: Any) -> None:
 def test_what_has_no_form_is_left() -> None:
     nested = ToolResult("a", [ToolResult("b", "text")])
     assert make(Gathering(), {"role": "tool", "parts": [nested]}) is None
+    assert make(Gathering(), {"role": "user", "parts": [Text("a")] * 65_536}) is None
+    assert encode_commit(None, "a", 1, [b"\xc0"] * 65_536) is None
     meta = b"\x81\xa6record\xa1k"
     assert encode_commit(None, "a", 1.5, (), {}, meta) is None  # type: ignore[arg-type]
     assert encode_commit(None, "a", 1, (), {"input_total": True}, meta) is None
-    assert encode_commit(None, "a", 1, (), {"model": "m" * 70_000}, meta) is None
     with pytest.raises(InvalidInputError):
         encode_commit(None, "\ud800", 1, (), {}, meta)
     with pytest.raises(InvalidInputError):
         encode_commit(None, "a", 2**64, (), {}, meta)
+
+
+@pytest.mark.parametrize("count", [15, 16, 17, 300])
+def test_many_make_the_same_commit_too(count: int) -> None:
+    """Where the count of an array takes more than its first byte."""
+    text = "words " * (1 if count < 300 else 40)
+    message = {"role": "user", "parts": [Text(text), ToolResult("a", [Text("b")] * count)]}
+    for messages in ([message] * count, [{"role": "user", "parts": [Text("c")] * count}]):
+        direct, whole = Gathering(), Gathering()
+        pieces = [make(direct, each) or b"" for each in messages]
+        operation = ops.append([store(whole, each) for each in messages])
+        assert encode_commit(None, "ada", 1, pieces) == Commit([], "ada", 1, [operation]).encode()
+
+
+def test_more_bytes_than_are_read_are_refused() -> None:
+    piece = make(Gathering(), {"role": "user", "parts": [Text("a")] * 60_000})
+    assert piece is not None
+    with pytest.raises(InvalidInputError, match="at most 16,777,216 bytes") as error:
+        encode_commit(None, "ada", 1, [piece] * 10)
+    assert error.value.code == "too-large"

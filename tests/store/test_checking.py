@@ -81,13 +81,12 @@ def test_a_branch_must_name_a_commit(tmp_path: Path) -> None:
 
 
 def test_changed_bytes_in_a_journal_are_named(tmp_path: Path) -> None:
-    from trace_store.journal.frames import encode_transaction
+    from trace_store.journal.frames import Frame, encode_transaction
 
     store = new_store(tmp_path)
     append(store, "one")
-    wrong = encode_transaction(
-        [(hash_object(b"right"), b"wrong")], [], author="", time=1, message="", head=""
-    )
+    frame = Frame.of_transaction([], "", 1, "", "")
+    wrong = encode_transaction(frame, {hash_object(b"right"): b"wrong"})
     with journal_path(tmp_path).open("ab") as file:
         file.write(wrong)
     found = fsck(store)

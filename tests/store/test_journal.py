@@ -31,6 +31,7 @@ from trace_store.journal.file import MAXIMUM_ROOM_BYTES
 from trace_store.journal.frames import FIRST_PASSING, TRANSACTION, _frame, encode_transaction, scan
 from trace_store.journal.journal import ROOM_BYTES
 from trace_store.maintenance.sealing import seal
+from trace_store.objects.codec import encode
 from trace_store.oid import ObjectId, hash_object
 from trace_store.testing import FailingDisk, RecordingDisk
 
@@ -42,11 +43,11 @@ def frames_of(data: bytes) -> list[Frame]:
 
 
 def transaction(*moves: Move, objects: Any = ()) -> bytes:
-    return encode_transaction(objects, moves, author="me", time=5, message="m", head=MAIN)
+    return encode_transaction(Frame.of_transaction(list(moves), "me", 5, "m", MAIN), dict(objects))
 
 
 def frame_with(*moves: Move) -> Frame:
-    return Frame.of_transaction(list(moves), author="me", time=5, message="", head="")
+    return Frame.of_transaction(list(moves), "me", 5, "", "")
 
 
 class TestFrames:
@@ -94,7 +95,7 @@ class TestFrames:
             {"author": "a", "time": 1, "moves": [[1]]},
             {"author": "a", "time": 1, "moves": [["refs/heads/x", b"short", None]]},
         ):
-            assert len(frames_of(good + _frame(TRANSACTION, (), section))) == 1
+            assert len(frames_of(good + _frame(TRANSACTION, {}, [encode(section)]))) == 1
 
 
 class TestFold:
@@ -401,7 +402,7 @@ class TestWriters:
 class TestUnknownFrames:
     def add(self, folder: Path, kind: int) -> None:
         with journal_path(folder).open("ab") as file:
-            file.write(_frame(kind, (), {}))
+            file.write(_frame(kind, {}, [encode({})]))
 
     def test_passing_frames_are_skipped_and_dropped(self, tmp_path: Path) -> None:
         store = new_store(tmp_path)

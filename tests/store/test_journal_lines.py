@@ -22,7 +22,7 @@ from tests.store.support.histories import (
 )
 from trace_store.errors import ConcurrencyError, InvalidRefNameError, StorageError
 from trace_store.files import Disk
-from trace_store.journal import Move, encode_transaction
+from trace_store.journal import Frame, Move, encode_transaction
 from trace_store.journal.frames import encode_begin
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode_blob
@@ -281,12 +281,7 @@ class TestHostileNames:
         (tmp_path / "clone" / ".trace" / "journal" / "1").write_bytes(
             encode_begin([], bytes(16))
             + encode_transaction(
-                [(oid, blob)],
-                [Move(self.NAME, None, oid)],
-                author="a",
-                time=1,
-                message="",
-                head="",
+                Frame.of_transaction([Move(self.NAME, None, oid)], "a", 1, "", ""), {oid: blob}
             )
         )
         append(store, "one")

@@ -38,14 +38,14 @@ times = st.integers(0, (1 << 64) - 1) | st.integers(1 << 40, (1 << 40) + 9)
 
 @st.composite
 def transactions(draw: st.DrawFn) -> bytes:
-    return encode_transaction(
-        draw(objects),
+    frame = Frame.of_transaction(
         draw(st.lists(moves, min_size=1, max_size=1) | st.lists(moves, max_size=3)),
-        author=draw(st.sampled_from(["", "me", "you"])),
-        time=draw(times),
-        message=draw(st.sampled_from(["", "commit", "é" * 300])),
-        head=draw(st.sampled_from(["", "refs/heads/main"])),
+        draw(st.sampled_from(["", "me", "you"])),
+        draw(times),
+        draw(st.sampled_from(["", "commit", "é" * 300])),
+        draw(st.sampled_from(["", "refs/heads/main"])),
     )
+    return encode_transaction(frame, dict(draw(objects)))
 
 
 @st.composite
@@ -53,7 +53,7 @@ def pieces(draw: st.DrawFn) -> list[bytes]:
     """Draw what processes write one after the other: many of it usual, some not, some no frame at all."""
     usual = draw(st.lists(transactions(), min_size=1, max_size=3))
     other = st.sampled_from(
-        [encode_void(), encode_end(), BEGIN, b"torn", bytes(3), _frame(130, (), {})]
+        [encode_void(), encode_end(), BEGIN, b"torn", bytes(3), _frame(130, {}, [b"\x80"])]
     )
     return draw(st.lists(st.sampled_from(usual) | transactions() | other, max_size=25))
 

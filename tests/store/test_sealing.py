@@ -27,7 +27,7 @@ from tests.store.support.histories import (
 from trace_store.errors import LockedError, StorageError
 from trace_store.files import Disk
 from trace_store.journal import Move
-from trace_store.journal.frames import encode_transaction
+from trace_store.journal.frames import Frame, encode_transaction
 from trace_store.maintenance import sealing
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode_blob
@@ -224,16 +224,10 @@ def test_objects_of_frames_without_effect_are_kept(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     append(store, "one")
     blob = encode_blob(b"of no effect")
-    frame = encode_transaction(
-        [(hash_object(blob), blob)],
-        [Move(MAIN, hash_object(b"never"), hash_object(blob))],
-        author="",
-        time=1,
-        message="",
-        head="",
-    )
+    moves = [Move(MAIN, hash_object(b"never"), hash_object(blob))]
+    frame = Frame.of_transaction(moves, "", 1, "", "")
     with journal_path(tmp_path).open("ab") as file:
-        file.write(frame)
+        file.write(encode_transaction(frame, {hash_object(blob): blob}))
     assert main_line(store) == ["one"]
     seal(store)
     append(store, "two")

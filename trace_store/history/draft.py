@@ -304,8 +304,10 @@ def as_messages(given: Sequence[Given]) -> Sequence[Message]:
     Raises:
         InvalidMessageError: one is no message of a known shape.
     """
-    found = [message for message in given if isinstance(message, Message)]
-    return found if len(found) == len(given) else parsing.read_messages(given)
+    for message in given:
+        if not isinstance(message, Message):
+            return parsing.read_messages(given)
+    return given  # type: ignore[return-value]
 
 
 def _schema(schema: Mapping[str, Any]) -> bytes:

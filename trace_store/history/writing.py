@@ -12,9 +12,9 @@ from trace_store.contracts import Transaction
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit, encode_appending, read_commit
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import Gathering
-from trace_store.objects.message import store_message
+from trace_store.objects.direct import encode_commit, encode_message
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import check_ref_name
 from trace_store.store import Store
@@ -161,29 +161,39 @@ def commit(
 ) -> CommitResult:
     """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message.
 
-    This is what an agent does at every turn, so it makes no draft, and what it writes is in order from the start.
+    This is what an agent does at every turn, so it makes no draft, and the commit is put together from its pieces. What
+    has no such form is left to a draft, which makes the same commit.
     """
     ref = store.refs.head_target() if branch is None else branch_ref(store, branch)
-    if isinstance(ref, ObjectId):
+    gathering = Gathering()
+    pieces: list[bytes] = []
+    for given in as_messages(messages):
+        piece = encode_message(
+            given.role, given.parts, gathering.put, given.kind, given.name, given.model, given.id
+        )
+        if piece is None:
+            break
+        pieces.append(piece)
+    if not pieces or len(pieces) < len(messages) or isinstance(ref, ObjectId):
         draft = new_draft(store)
         draft.extend(messages)
-        return write(store, draft, author=author, message=message)
+        return write(store, draft, author=author, message=message, branch=branch)
     check_author(author)
-    gathering = Gathering()
-    stored = [store_message(given, gathering.put) for given in as_messages(messages)]
-    if not stored:
-        raise errors.InvalidMessageError("there is no message to append")
     result: CommitResult | None = None
 
     def make(tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
         nonlocal result
-        data = encode_appending(tip, author, store.clock.now(), stored, message)
+        data = encode_commit(tip, author, store.clock.now(), pieces, message=message)
+        if data is None:
+            raise errors.InvalidInputError(
+                "the author is no plain text, or the clock tells no integer"
+            )
         oid = hash_object(data)
-        result = CommitResult(oid, ref, len(stored), () if tip is None else (tip,))
+        result = CommitResult(oid, ref, len(pieces), () if tip is None else (tip,))
         return oid, [*gathering.objects, (oid, data)]
 
-    reason = _reason(message)
-    store.advance(ref, make, author=author, message=reason, head=None if branch else ref)
+    reason = _reason(message) if message else "commit"
+    store.advance(ref, make, author, reason, None if branch else ref)
     assert result is not None
     return result
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage
 from trace_store.objects import operations as ops
+from trace_store.objects.codec import encode_text
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import bytes_of
-from trace_store.objects.direct import encode_commit, encode_message, encode_text
+from trace_store.objects.direct import encode_commit, encode_message
 from trace_store.objects.message import KINDS, ROLES, Message, store_message, store_parts
 from trace_store.objects.parts import Part
 from trace_store.oid import ObjectId

@@ -19,14 +19,10 @@ from trace_store.system_calls import FAILED_WRITES_SHOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from trace_store.journal.file import JournalFile
-    from trace_store.journal.frames import Move
     from trace_store.oid import ObjectId
-
-    Appended = tuple[JournalFile, Frame]
-
 
 ROOM_BYTES = 256 * 1024
 """At most so many zeros are written at a time behind a frame."""
@@ -81,18 +77,8 @@ class Journal(JournalMaker):
         if file is not None:
             self._disk.unlock(file.fd)
 
-    def append(
-        self,
-        objects: Sequence[tuple[ObjectId, bytes]],
-        moves: list[Move],
-        *,
-        author: str,
-        time: int,
-        message: str,
-        head: str,
-        sync: bool,
-    ) -> Appended:
-        """Write a transaction under the lock; the fields are those of a `Frame`.
+    def append(self, frame: Frame, objects: Mapping[ObjectId, bytes], sync: bool) -> JournalFile:
+        """Write a transaction with its objects, under the lock, and return where it stands.
 
         Others see it from then on. Whether it lasts is for `conclude` to say, which has to be called next; `sync` is
         what that will be asked for.
@@ -101,20 +87,17 @@ class Journal(JournalMaker):
             InvalidInputError: it is too large, or its text is not valid UTF-8.
             StorageError: the disk refuses; the frame has no effect.
         """
-        file = self._live()
+        file = self._locked or self._live()
         if len(file.frames) == 1:
             self._sync_name(file)
-        data = encode_transaction(
-            objects, moves, author=author, time=time, message=message, head=head
-        )
-        self._put(file, data, ahead=sync)
-        frame = Frame.of_transaction(moves, author=author, time=time, message=message, head=head)
+        data = encode_transaction(frame, objects)
+        self._put(file, data, sync)
         frame.place(file.end, len(data), objects)
         file.take(frame)
         self.fold.apply(frame)
-        return file, frame
+        return file
 
-    def conclude(self, appended: Appended, *, sync: bool) -> bool:
+    def conclude(self, file: JournalFile, frame: Frame, sync: bool) -> bool:
         """Release the lock, and return when a transaction is as durable as asked.
 
         Returns:
@@ -125,16 +108,15 @@ class Journal(JournalMaker):
         Raises:
             StorageError: a sync failed; the frame has no effect, but when the disk refuses to take it back as well.
         """
-        file, frame = appended
         if not sync or FAILED_WRITES_SHOW:
             self.unlock()  # others write meanwhile, and one flush of the device serves several
         if not sync:
             file.unsynced = True
         return self._conclude(file, frame, sync)
 
-    def confirm(self, appended: Appended) -> bool:
+    def confirm(self, file: JournalFile, frame: Frame) -> bool:
         """Make a transaction durable as `conclude` does, but keep the lock; it is lost when that fails."""
-        return self._conclude(*appended, True)
+        return self._conclude(file, frame, True)
 
     def has_effect(self, frame: Frame) -> bool:
         """Tell, under the lock, whether the moves of a frame that was written to a removed journal have been made."""
@@ -206,22 +188,21 @@ class Journal(JournalMaker):
 
         What is sealed or removed meanwhile without a change here is met at the next look, or after the append.
         """
-        if not self._matched or live.closed or live.failed:
+        disk = self._disk
+        if not self._matched or live.closed or live.failed or disk.exists(self._successor(live)):
             return False
-        if self._disk.exists(self._successor(live)):
-            return False
-        if not live.ends_here(self._disk):
+        if not live.ends_here(disk):
             self._scan(live)
             if not live.at_end:
                 return False
-        return live.room >= live.end or live.is_free_behind(self._disk)
+        return live.room >= live.end or live.is_free_behind(disk)
 
     def _live(self) -> JournalFile:
         if self._locked is None:
             raise errors.ConcurrencyError("the journal is not locked")
         return self._locked
 
-    def _put(self, file: JournalFile, data: bytes, *, ahead: bool = False) -> None:
+    def _put(self, file: JournalFile, data: bytes, ahead: bool = False) -> None:
         """Write a frame where the valid ones end.
 
         With `ahead`, zeros are written behind it where there are none, as many as the file has bytes, within bounds:
@@ -233,11 +214,12 @@ class Journal(JournalMaker):
         end = file.end + len(data)
         if ahead and file.written and end > file.room:
             data += bytes(min(file.end, ROOM_BYTES))
-        taken = self._disk.write(file.fd, data, file.end)
-        if file.end + taken < end:
+        reached = file.end + self._disk.write(file.fd, data, file.end)
+        if reached < end:
             self._create(file)
             raise errors.StorageError("the disk took a part of the frame only", path=file.path)
-        file.room = max(file.room, file.end + taken)
+        if reached > file.room:
+            file.room = reached
         file.written = True
 
     def _conclude(self, file: JournalFile, frame: Frame, sync: bool) -> bool:

@@ -52,14 +52,7 @@ class UsualFrames:
         [move] = frame.moves
         if move.old is None or move.new is None:
             return
-        alike = encode_transaction(
-            (),
-            frame.moves,
-            author=frame.author,
-            time=frame.time,
-            message=frame.message,
-            head=frame.head,
-        )
+        alike = encode_transaction(frame, {})
         section = alike[HEADER_BYTES + COUNT.size :]
         if len(self._known) >= _MAXIMUM_KNOWN:
             self._known.clear()

@@ -17,14 +17,14 @@ from trace_store.journal.published import Published, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
     from trace_store.files import Disk
     from trace_store.journal.frames import Frame
     from trace_store.layout import Layout
     from trace_store.oid import ObjectId
 
-    Objects = Sequence[tuple[ObjectId, bytes]]
+    Objects = Mapping[ObjectId, bytes]
 
 MAXIMUM_ATTEMPTS = 100
 NUMBERS_END = 1 << 63
@@ -119,13 +119,11 @@ class JournalView:
         return bool(self.lost) and any(oid in file.objects for file in self.lost)
 
     def lacking(self, objects: Objects) -> Objects:
-        """Return those of some objects that no journal of this view has; errors as in `contains`."""
-        self._check_open()
-        oids = dict(objects).keys()
+        """Return those of some objects that no journal of this view has; called under the lock."""
         for file in (*self.files, *self.lost):
             held = file.objects
-            if not held.keys().isdisjoint(oids):
-                objects = [pair for pair in objects if pair[0] not in held]
+            if not held.keys().isdisjoint(objects):
+                objects = {oid: data for oid, data in objects.items() if oid not in held}
         return objects
 
     def oids(self) -> Iterator[bytes]:

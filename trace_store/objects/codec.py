@@ -37,6 +37,12 @@ _SHORT_BLOB_HEADS = tuple(b"%b\xc4%c" % (_BLOB_HEAD, size) for size in range(0x1
 _SALTED_HEAD = b"\x93\xa4blob"
 _LENGTHS = {0xC4: (1, 0), 0xC5: (2, 0x100), 0xC6: (4, 0x10000)}
 """By the byte before it: the bytes of a content's length, and from which length on they are so many."""
+FEW = 16
+"""Maps and arrays of fewer have their count in their first byte."""
+MANY = 0x10000
+"""Arrays of fewer have it in two bytes more."""
+SMALL_ARRAYS = tuple(bytes((0x90 | count,)) for count in range(FEW))
+_KNOWN_TEXTS = 512
 _INTEGER_FLOOR = -(2**63)
 _INTEGER_CEILING = 2**64 - 1
 _CONTAINERS = frozenset({dict, list, tuple})
@@ -72,6 +78,53 @@ def encode_ordered(value: Any) -> bytes:
         return msgpack.packb(value, use_bin_type=True)  # type: ignore[no-any-return]
     except (UnicodeEncodeError, OverflowError) as error:
         raise errors.InvalidInputError(f"cannot be stored: {error}") from error
+
+
+def encode_text(value: str) -> bytes:
+    """Return the canonical bytes of a text.
+
+    Raises:
+        InvalidInputError: it holds a lone surrogate.
+    """
+    try:
+        data = value.encode()
+    except UnicodeEncodeError as error:
+        raise errors.InvalidInputError(f"cannot be stored: {error}") from error
+    size = len(data)
+    if size < 32:
+        return b"%c%b" % (0xA0 | size, data)
+    if size < 256:
+        return b"\xd9%c%b" % (size, data)
+    return encode_ordered(value)
+
+
+class _Known(dict[str, bytes]):
+    """What `encode_text` returns of texts that come again and again: authors, models, names of tools and refs."""
+
+    def __missing__(self, value: str) -> bytes:
+        if len(self) >= _KNOWN_TEXTS:
+            self.clear()
+        data = self[value] = encode_text(value)
+        return data
+
+
+known_text = _Known()
+
+
+def array_head(count: int) -> bytes:
+    """Return what an array of fewer than 65,536 elements begins with."""
+    return SMALL_ARRAYS[count] if count < FEW else b"\xdc" + count.to_bytes(2, "big")
+
+
+def encode_integer(value: int) -> bytes:
+    """Return the canonical bytes of an integer: a time, mostly.
+
+    Raises:
+        InvalidInputError: it is out of range.
+    """
+    if 0xFFFF_FFFF < value <= 0xFFFF_FFFF_FFFF_FFFF:
+        return b"\xcf" + value.to_bytes(8, "big")
+    return encode_ordered(value)
 
 
 def check_readable(value: Any, size: int) -> None:

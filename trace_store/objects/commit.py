@@ -13,7 +13,6 @@ from trace_store.objects.codec import (
     check_readable,
     decode,
     encode,
-    encode_ordered,
 )
 from trace_store.objects.shapes import check_operation
 from trace_store.oid import OID_BYTES, ObjectId
@@ -186,36 +185,6 @@ class Tag:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise errors.CorruptObjectError(f"not a valid tag: {error}") from error
-
-
-def encode_appending(
-    parent: ObjectId | None,
-    author: str,
-    time: int,
-    messages: Sequence[Mapping[str, Any]],
-    message: str = "",
-) -> bytes:
-    """Return the canonical bytes of a commit that appends messages and does nothing else, as most commits do.
-
-    Args:
-        parent: the commit it follows; None begins a history.
-        author: as in `Commit`.
-        time: likewise.
-        message: likewise.
-        messages: as `store_message` returns them: their keys are in order.
-
-    Raises:
-        InvalidInputError: a text cannot be stored, or the messages are more than one object may have.
-    """
-    fields: dict[str, Any] = {"author": author}
-    if message:
-        fields["message"] = message
-    fields["ops"] = [["append", {"messages": messages}]]
-    fields["parents"] = [] if parent is None else [parent]
-    fields["time"] = time
-    data = encode_ordered([COMMIT, fields])
-    check_readable(fields, len(data))
-    return data
 
 
 def _encode_object(value: list[Any]) -> bytes:

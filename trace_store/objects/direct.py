@@ -1,8 +1,8 @@
 """The canonical bytes of commits that append messages, put together from those of their pieces.
 
-Most commits of an import append a message or two, with what the provider reported: the same few maps again and again,
-around other ids and names. Here each map is its constant bytes and what stands between them, so that no map has to be
-made, looked through for the order of its keys, and encoded.
+Most commits append a message or two, those of an import with what the provider reported: the same few maps again and
+again, around other ids and names. Here each map is its constant bytes and what stands between them, so that no map has
+to be made, looked through for the order of its keys, and encoded.
 
 Rule: what comes out equals `Commit.encode` of the same commit, byte for byte. What has no form here is `None`, and is
 left to that.
@@ -10,10 +10,18 @@ left to that.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from trace_store import errors
-from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode_ordered
+from trace_store.objects.codec import (
+    FEW,
+    MANY,
+    MAXIMUM_ELEMENTS,
+    SMALL_ARRAYS,
+    array_head,
+    check_readable,
+    encode_integer,
+    encode_ordered,
+    encode_text,
+    known_text,
+)
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import check_name, default_kind, store_parts
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -29,38 +37,14 @@ if TYPE_CHECKING:
 _ID = b"\xc4\x20"
 _FIX_TEXT = tuple(bytes((0xA0 | size,)) for size in range(32))
 _TEXT_8 = tuple(bytes((0xD9, size)) for size in range(256))
+_KNOWN_MAPS = 64
 _SMALL = tuple(bytes((number,)) for number in range(128))
-_FEW = 16
-"""Maps and arrays of fewer have their count in their first byte."""
-
-
-def encode_text(value: str) -> bytes:
-    """Return the canonical bytes of a text.
-
-    Raises:
-        InvalidInputError: it holds a lone surrogate.
-    """
-    try:
-        data = value.encode()
-    except UnicodeEncodeError as error:
-        raise errors.InvalidInputError(f"cannot be stored: {error}") from error
-    size = len(data)
-    if size < 32:
-        return _FIX_TEXT[size] + data
-    if size < 256:
-        return _TEXT_8[size] + data
-    return encode_ordered(value)
-
-
-known_text = lru_cache(maxsize=512)(encode_text)
-"""The same of texts that come again and again: authors, models, names of tools."""
 
 
 def encode_message(
     role: str,
     parts: Sequence[Part],
     put: Put,
-    *,
     kind: str = "",
     name: str = "",
     model: str = "",
@@ -81,21 +65,26 @@ def encode_message(
         InvalidMessageError: an id or a name is not storable text.
         InvalidInputError: as in `encode_text`.
     """
-    stored = _parts(parts, put)
-    if stored is None:
-        return None
+    if len(parts) == 1 and type(parts[0]) is Text:  # as most are
+        blob = put(parts[0].text.encode("utf-8", "surrogatepass"))
+        stored = b"\x91\x82\xa4blob\xc4\x20%b\xa4type\xa4text" % blob
+    else:
+        several = _parts(parts, put)
+        if several is None:
+            return None
+        stored = several
     count = 3
-    head = b"\xa4kind" + known_text(kind or default_kind(role, parts))
+    head = b"\xa4kind" + known_text[kind or default_kind(role, parts)]
     if id:
         count += 1
         head = b"\xa2id" + _named(id, "id") + head
     if model:
         count += 1
-        head += b"\xa5model" + known_text(check_name(model, "model"))
+        head += b"\xa5model" + known_text[check_name(model, "model")]
     if name:
         count += 1
-        head += b"\xa4name" + known_text(check_name(name, "name"))
-    return b"%c%b\xa5parts%b\xa4role%b" % (0x80 | count, head, stored, known_text(role))
+        head += b"\xa4name" + known_text[check_name(name, "name")]
+    return b"%c%b\xa5parts%b\xa4role%b" % (0x80 | count, head, stored, known_text[role])
 
 
 def encode_commit(
@@ -103,8 +92,9 @@ def encode_commit(
     author: str,
     time: int,
     messages: Sequence[bytes],
-    usage: Mapping[str, int | str],
-    meta: bytes,
+    usage: Mapping[str, int | str] | None = None,
+    meta: bytes = b"",
+    message: str = "",
 ) -> bytes | None:
     """Return the canonical bytes of a commit that appends messages and tells the usage, or does one of the two.
 
@@ -114,17 +104,19 @@ def encode_commit(
         time: likewise.
         messages: as `encode_message` returns them.
         usage: the fields of the operation; none when there is none.
-        meta: the canonical bytes of what `Commit.meta` is, which is not empty.
+        meta: the canonical bytes of what `Commit.meta` is; none when that is empty.
+        message: as in `Commit`.
 
     Raises:
-        InvalidInputError: as in `encode_text`.
+        InvalidInputError: as in `encode_text`, or there are more bytes than one object may have.
     """
-    if len(messages) >= _FEW or type(time) is not int or type(author) is not str:
+    count = len(messages)
+    if count >= MANY or type(time) is not int or type(author) is not str:
         return None
     operations = b""
-    if messages:
-        operations = b"\x92\xa6append\x81\xa8messages%c%b" % (
-            0x90 | len(messages),
+    if count:
+        operations = b"\x92\xa6append\x81\xa8messages%b%b" % (
+            SMALL_ARRAYS[count] if count < FEW else array_head(count),
             b"".join(messages),
         )
     if usage:
@@ -132,21 +124,33 @@ def encode_commit(
         if reported is None:
             return None
         operations += b"\x92\xa5usage" + reported
-    data = b"\x92\xa6commit\x85\xa6author%b\xa4meta%b\xa3ops%c%b\xa7parents%b\xa4time%b" % (
-        known_text(author),
-        meta,
-        0x90 | (len(messages) > 0) + (len(usage) > 0),
+    fields = 0x84
+    said = b""
+    if message:
+        fields += 1
+        said = b"\xa7message" + encode_text(message)
+    if meta:
+        fields += 1
+        said += b"\xa4meta" + meta
+    data = b"\x92\xa6commit%c\xa6author%b%b\xa3ops%c%b\xa7parents%b\xa4time%b" % (
+        fields,
+        known_text[author],
+        said,
+        0x90 + (count > 0) + bool(usage),
         operations,
-        b"\x90" if parent is None else b"\x91" + _ID + parent,
-        _integer(time),
+        b"\x90" if parent is None else b"\x91\xc4\x20" + parent,
+        encode_integer(time),
     )
-    return data if len(data) <= MAXIMUM_ELEMENTS else None
+    if len(data) > MAXIMUM_ELEMENTS:
+        check_readable((), len(data))  # no list in it is too long
+    return data
 
 
 def _parts(parts: Sequence[Part], put: Put) -> bytes | None:
-    if len(parts) >= _FEW:
+    count = len(parts)
+    if count >= MANY:
         return None
-    found = [_SMALL_ARRAYS[len(parts)]]
+    found = [array_head(count)]
     for part in parts:
         if type(part) is Text:
             blob = put(part.text.encode("utf-8", "surrogatepass"))
@@ -174,11 +178,11 @@ def _call(part: ToolCall, put: Put) -> bytes:
     if part.format == "json":
         head = b"\x84" + blob
     else:
-        head = b"\x85%b\xa6format%b" % (blob, known_text(check_name(part.format, "format")))
+        head = b"\x85%b\xa6format%b" % (blob, known_text[check_name(part.format, "format")])
     return b"%b\xa2id%b\xa4name%b\xa4type\xa9tool_call" % (
         head,
         _named(part.id, "id"),
-        known_text(check_name(part.name, "name")),
+        known_text[check_name(part.name, "name")],
     )
 
 
@@ -214,34 +218,40 @@ _PARTS: dict[type, Callable[..., bytes | None]] = {
     Image: _rare,
     Opaque: _rare,
 }
-_SMALL_ARRAYS = tuple(bytes((0x90 | count,)) for count in range(_FEW))
 
 
-@lru_cache(maxsize=64)
-def _keys(keys: tuple[str, ...]) -> tuple[bytes, ...] | None:
-    """Return the bytes before each value of a small map with these keys; None when they are not in order."""
-    if len(keys) >= _FEW or list(keys) != sorted(keys) or any(type(key) is not str for key in keys):
-        return None
-    first, *others = [encode_text(key) for key in keys]
-    return (bytes((0x80 | len(keys),)) + first, *others)
+class _Keys(dict[tuple[str, ...], tuple[bytes, ...] | None]):
+    """The bytes before each value of a small map with these keys; None when they are not in order."""
+
+    def __missing__(self, keys: tuple[str, ...]) -> tuple[bytes, ...] | None:
+        if len(self) >= _KNOWN_MAPS:
+            self.clear()
+        self[keys] = made = self._made(keys)
+        return made
+
+    @staticmethod
+    def _made(keys: tuple[str, ...]) -> tuple[bytes, ...] | None:
+        if len(keys) >= FEW or any(type(key) is not str for key in keys):
+            return None
+        if list(keys) != sorted(keys):
+            return None
+        first, *others = [encode_text(key) for key in keys]
+        return (bytes((0x80 | len(keys),)) + first, *others)
+
+
+_known_keys = _Keys()
 
 
 def _usage(usage: Mapping[str, int | str]) -> bytes | None:
-    keys = _keys(tuple(usage))
+    keys = _known_keys[tuple(usage)]
     if keys is None:
         return None
     found: list[bytes] = []
     for key, value in zip(keys, usage.values(), strict=True):
         if type(value) is int:
-            found += (key, _SMALL[value] if 0 <= value < 128 else _integer(value))
+            found += (key, _SMALL[value] if 0 <= value < 128 else encode_integer(value))
         elif type(value) is str:
-            found += (key, known_text(value))
+            found += (key, known_text[value])
         else:
             return None
     return b"".join(found)
-
-
-def _integer(value: int) -> bytes:
-    if 0xFFFF_FFFF < value <= 0xFFFF_FFFF_FFFF_FFFF:
-        return b"\xcf" + value.to_bytes(8, "big")
-    return encode_ordered(value)

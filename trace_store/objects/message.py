@@ -65,7 +65,7 @@ class Message:
             raise errors.InvalidMessageError(
                 f"unknown role {str(role)[:40]!r}: one of {', '.join(ROLES)}", role=role
             )
-        parts = message_parts(content)
+        parts = (Text(content),) if type(content) is str else message_parts(content)
         self.role = role
         self.parts: tuple[Part, ...] = parts
         self.kind = kind or default_kind(role, parts)

@@ -224,7 +224,6 @@ class Store:
         self,
         ref: str,
         make: Make,
-        *,
         author: str,
         message: str,
         head: str | ObjectId | None = None,
@@ -245,8 +244,11 @@ class Store:
             As `transact`.
         """
         with self._mutex:
-            self._check_open()
-            self._writing().advance(ref, make, author, message, head, durability or self.durability)
+            transactions = self._transactions
+            if transactions is None or self._closed:
+                self._check_open()
+                transactions = self._writing()
+            transactions.advance(ref, make, author, message, head, durability or self.durability)
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.

@@ -10,14 +10,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 from trace_store import errors
-from trace_store.journal import Move
+from trace_store.journal import Frame, Move
 from trace_store.oid import digest, hash_object
 from trace_store.refs import TRASH, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.contracts import RefReader
-    from trace_store.journal import Frame, Journal, JournalFile
+    from trace_store.journal import Journal, JournalFile
     from trace_store.oid import ObjectId
 
 RECOVERED = TRASH + "recovered/"
@@ -38,9 +38,7 @@ def recover(journal: Journal, refs: RefReader) -> bool:
         file = journal.lost[0]
         journal.settle(file)
         for frame in list(file.transactions()):
-            objects = [
-                (oid, data) for oid, data in _objects(journal, file, frame) if oid not in held
-            ]
+            objects = {oid: data for oid, data in _objects(journal, file, frame) if oid not in held}
             moves = [
                 kept
                 for name in dict.fromkeys(move.name for move in frame.moves)
@@ -48,18 +46,10 @@ def recover(journal: Journal, refs: RefReader) -> bool:
             ]
             if not objects and not moves:
                 continue
-            appended = journal.append(
-                objects,
-                moves,
-                author=frame.author,
-                time=frame.time,
-                message=frame.message,
-                head=frame.head,
-                sync=True,
-            )
-            if not journal.confirm(appended):
+            again = Frame.of_transaction(moves, frame.author, frame.time, frame.message, frame.head)
+            if not journal.confirm(journal.append(again, objects, True), again):
                 return False
-            held.update(oid for oid, _ in objects)
+            held.update(objects)
         journal.forget(file)
     return True
 

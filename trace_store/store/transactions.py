@@ -15,7 +15,7 @@ from trace_store.layout import MAXIMUM_OBJECT_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from trace_store.contracts import RefReader
     from trace_store.ident import Clock
@@ -72,7 +72,7 @@ class Transactions:
                 if transaction is None:
                     return None
                 moves = self._refs.judge(transaction.edits)
-                objects = list(dict(self._new(transaction.objects)).items())
+                objects = self._new(transaction.objects)
                 if not objects and not moves:
                     return transaction
                 head = self._refs.head_target() if moves else None
@@ -143,7 +143,7 @@ class Transactions:
 
     def _append(
         self,
-        objects: Objects,
+        objects: Mapping[ObjectId, bytes],
         moves: list[Move],
         author: str,
         message: str,
@@ -152,20 +152,15 @@ class Transactions:
     ) -> Frame | None:
         """Write a transaction and release the lock; return None when it is done, else its frame, which was lost."""
         sync = durability == DURABLE
-        appended = self._journal.append(
-            objects,
-            moves,
-            author=author,
-            time=self._clock.now(),
-            message=message,
-            head=head if isinstance(head, str) else "",
-            sync=sync,
-        )
+        journal = self._journal
+        on = head if isinstance(head, str) else ""
+        frame = Frame.of_transaction(moves, author, self._clock.now(), message, on)
+        file = journal.append(frame, objects, sync)
         try:
-            if not self._journal.conclude(appended, sync=sync):
-                return appended[1]
+            if not journal.conclude(file, frame, sync):
+                return frame
         except errors.StorageError:
-            if not self._is_sealed(appended[1]):
+            if not self._is_sealed(frame):
                 raise
         self._wrote = True
         if durability == BATCH:
@@ -181,23 +176,27 @@ class Transactions:
             return all(self._objects.is_packed(oid) for oid, _, _ in frame.objects)
         return all(self._refs.read(move.name) == move.new for move in frame.moves)
 
-    def _new(self, objects: Objects) -> Objects:
-        """Return the objects that are not in the journal; large ones are looked for in packs, too."""
-        longest = max(map(len, dict(objects).values()), default=0)
+    def _new(self, objects: Objects) -> Mapping[ObjectId, bytes]:
+        """Return the objects that are not in the journal, each once; large ones are looked for in packs, too."""
+        given = dict(objects)
+        longest = 0
+        for data in given.values():
+            if len(data) > longest:
+                longest = len(data)
         if longest > MAXIMUM_OBJECT_BYTES:
             raise errors.InvalidInputError(
                 f"an object has at most {MAXIMUM_OBJECT_BYTES} bytes, not {longest}"
             )
-        found = self._journal.lacking(objects)
+        found = self._journal.lacking(given)
         if longest < WORTH_LOOKING_UP_BYTES:
             return found
         # A loose file may have been written without a sync, and a damaged copy does not count.
         is_packed = self._objects.is_packed
-        return [
-            pair
-            for pair in found
-            if len(pair[1]) < WORTH_LOOKING_UP_BYTES or not is_packed(pair[0])
-        ]
+        return {
+            oid: data
+            for oid, data in found.items()
+            if len(data) < WORTH_LOOKING_UP_BYTES or not is_packed(oid)
+        }
 
 
 class MemoryTransactions:
@@ -220,10 +219,10 @@ class MemoryTransactions:
             head = self._refs.head_target() if moves else ""
             frame = Frame.of_transaction(
                 moves,
-                author=author,
-                time=self._clock.now(),
-                message=transaction.message,
-                head=head if isinstance(head, str) else "",
+                author,
+                self._clock.now(),
+                transaction.message,
+                head if isinstance(head, str) else "",
             )
             self._refs.apply(frame)
         return transaction
