@@ -43,7 +43,7 @@ class _PerMessage(Cold):
 JOBS = (
     Job(
         name="log",
-        title="Fresh process: id, author, time and subject of every commit",
+        title="Fresh process: id, author and time of every commit",
         unit="s",
         sizes=SIZES,
         rounds=15,
@@ -57,7 +57,7 @@ JOBS = (
     ),
     Job(
         name="log-50",
-        title="Fresh process: id, author, time and subject of the last 50 commits",
+        title="Fresh process: id, author and time of the last 50 commits",
         unit="s",
         sizes=SIZES,
         rounds=30,

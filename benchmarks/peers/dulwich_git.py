@@ -44,11 +44,11 @@ class Dulwich:
         return lambda: Work(len(found), characters(found))
 
     def log(self, folder: Path, limit: int = 0) -> Proof:
-        """Return id, author, time and subject of the newest commits, or of all."""
+        """Return id, author and time of the newest commits, or of all."""
         found = []
         with _open(folder) as repository:
             for commit in islice(_history(repository), limit or None):
-                found.append((commit.id, commit.author, commit.commit_time, commit.message))
+                found.append((commit.id, commit.author, commit.commit_time))
         return lambda: Work(len(found), len(found))
 
     def read(self, folder: Path, ids: str) -> Proof:

@@ -135,11 +135,9 @@ class Git:
         return lambda: Work(len(found), characters(found))
 
     def log(self, folder: Path, limit: int = 0) -> Proof:
-        """Return id, author, time and subject of the newest commits, or of all."""
+        """Return id, author and time of the newest commits, or of all."""
         chosen = [f"-n{limit}"] if limit else []
-        printed = git(
-            folder / REPOSITORY, "log", "--format=%H%x00%an%x00%at%x00%s", *chosen, BRANCH
-        )
+        printed = git(folder / REPOSITORY, "log", "--format=%H%x00%an%x00%at", *chosen, BRANCH)
         found = [line.split("\0") for line in printed.decode().splitlines()]
         return lambda: Work(len(found), len(found))
 

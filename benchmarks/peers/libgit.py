@@ -43,11 +43,11 @@ class Pygit2:
         return lambda: Work(len(found), characters(found))
 
     def log(self, folder: Path, limit: int = 0) -> Proof:
-        """Return id, author, time and subject of the newest commits, or of all."""
+        """Return id, author and time of the newest commits, or of all."""
         repository = _open(folder)
         history = repository.walk(repository.references[BRANCH].target, SortMode.NONE)
         found = [
-            (str(commit.id), commit.author.name, commit.commit_time, commit.message)
+            (str(commit.id), commit.author.name, commit.commit_time)
             for commit in islice(history, limit or None)
         ]
         return lambda: Work(len(found), len(found))

@@ -108,9 +108,9 @@ class Trace:
         return lambda: None
 
     def log(self, folder: Path, limit: int = 0) -> Proof:
-        """Return id, author, time and subject of the newest commits, or of all."""
+        """Return id, author and time of the newest commits, or of all."""
         found = [
-            (entry.oid, entry.author, entry.time, entry.message)
+            (entry.oid, entry.author, entry.time)
             for entry in _open(folder).log(limit=limit or None)
         ]
         return lambda: Work(len(found), len(found))
