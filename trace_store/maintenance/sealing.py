@@ -24,6 +24,8 @@ from trace_store.maintenance.locking import brief_lock
 from trace_store.maintenance.sweeping import sweep
 from trace_store.odb import ObjectDatabase, PackWriter
 from trace_store.odb.checks import check_hash
+from trace_store.odb.index_finding import ids_among
+from trace_store.oid import ObjectId, joined_digests
 from trace_store.refs import RefDatabase, ReflogEntry
 from trace_store.refs.database import entries_of
 from trace_store.refs.overview import FEW
@@ -32,9 +34,10 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trace_store.journal import JournalFile, Published
     from trace_store.journal.published import PublishedTips
-    from trace_store.oid import ObjectId
     from trace_store.refs.overview import Look
     from trace_store.store import Store
 
@@ -47,6 +50,8 @@ A pack that will stay as it is, and be tracked so, is compressed hardest; the sm
 """
 FRAME_BYTES = 1024 * 1024
 """Larger than in packing, since no dictionary finds what frames have in common."""
+READ_BYTES = 256 * 1024
+"""So much of a journal is read and checked in one go."""
 MAXIMUM_ATTEMPTS = 100
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO)
 
@@ -213,11 +218,16 @@ class _Sealing:
         objects = self._objects
         with self._store.mutex:
             objects.packs.refresh()
-        fresh = [(oid, file, *place) for file in files for oid, place in file.places().items()]
-        fresh = [entry for entry in fresh if not self._is_packed(entry[0])]
-        if not fresh:
+        fresh = [(file, file.places()) for file in files]
+        oids = frozenset(oid for _, places in fresh for oid in places)
+        named = list(objects.packs.answers(lambda index: ids_among(index, oids)))
+        for oid in frozenset().union(*(each or () for each in named)):
+            if self._is_packed(oid):
+                for _, places in fresh:
+                    places.pop(ObjectId(oid), None)
+        if not any(places for _, places in fresh):
             return [], []
-        size = sum(entry[3] for entry in fresh)
+        size = sum(length for _, places in fresh for _, length in places.values())
         fold, size = choose_packs(self._store, size)
         level = self._level or next((to for most, to in LEVELS if size <= most), QUICK_LEVEL)
         writer = PackWriter(
@@ -227,9 +237,9 @@ class _Sealing:
             for name in fold:
                 for oid, data in objects_of(self._store, name):
                     writer.add(oid, data)
-            for new, file, offset, length in fresh:
-                content = self._store.journal.read_from(file, offset, length)
-                self._written += writer.add(new, self._sound(new, content))
+            for file, places in fresh:
+                for oid, data in self._contents(file, places):
+                    self._written += writer.add(oid, data)
             names = writer.finish()
         finally:
             writer.abandon()
@@ -242,6 +252,20 @@ class _Sealing:
             return self._objects.packs.read(oid) is not None
         except errors.FormatError:
             return False  # the journal's copy may be the last sound one
+
+    def _contents(
+        self, file: JournalFile, places: dict[ObjectId, tuple[int, int]]
+    ) -> Iterator[tuple[ObjectId, bytes]]:
+        """Yield (id, bytes) of objects that stand in a journal, each hash-checked."""
+        for oids, start, end in _neighbours(places):
+            data = self._store.journal.read_from(file, start, end - start)
+            found = [
+                data[offset - start : offset - start + size]
+                for offset, size in map(places.__getitem__, oids)
+            ]
+            if joined_digests(found) != b"".join(oids):
+                found = list(map(self._sound, oids, found))
+            yield from zip(oids, found, strict=True)
 
     def _sound(self, oid: bytes, data: bytes) -> bytes:
         try:
@@ -296,3 +320,23 @@ class _Sealing:
             if store.disk.identity(path) == identity:  # not one that began anew under this number
                 remove_if_possible(store.disk, path)
         sweep(store)
+
+
+def _neighbours(
+    places: dict[ObjectId, tuple[int, int]],
+) -> Iterator[tuple[list[ObjectId], int, int]]:
+    """Yield (objects, where the first begins, where the last ends), so many as stand one behind the other in a bound.
+
+    An object that is larger than that comes alone.
+    """
+    oids: list[ObjectId] = []
+    start = end = 0
+    for oid, (offset, size) in places.items():
+        if not oids or offset < end or offset + size > start + READ_BYTES:
+            if oids:
+                yield oids, start, end
+            oids, start = [], offset
+        oids.append(oid)
+        end = offset + size
+    if oids:
+        yield oids, start, end

@@ -97,6 +97,7 @@ class PackEncoder:
             level if level < SHARING_LEVEL else min(level + LINKED_LEVELS, HARDEST_LEVEL)
         )
         self._frame_bytes = min(frame_bytes, MAXIMUM_WANTED_FRAME_BYTES)
+        self._linked_frame_bytes = min(self._frame_bytes, LINKED_FRAME_BYTES)
         self._shared_bytes = shared_bytes
         self._maximum_bytes = maximum_bytes
         self._seen: set[bytes] = set()
@@ -133,7 +134,7 @@ class PackEncoder:
             links = 0
         frame = self._linked if links else self._plain
         size = len(data) - links * SPARED_BYTES
-        wanted = min(self._frame_bytes, LINKED_FRAME_BYTES) if links else self._frame_bytes
+        wanted = self._linked_frame_bytes if links else self._frame_bytes
         if frame.objects and (
             frame.size + size > wanted or len(frame.objects) >= MAXIMUM_FRAME_OBJECTS
         ):

@@ -132,23 +132,21 @@ class Packs:
 
     def contains(self, oid: bytes) -> bool:
         """Tell whether a pack has the object."""
-        found = (self._readable(packed, lambda index: index.find(oid)) for packed in self._all())
-        return any(place is not None for place in found)
+        return any(place is not None for place in self.answers(lambda index: index.find(oid)))
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
         """Return ids that begin with these hex digits."""
-        found: list[ObjectId] = []
-        for packed in self._all():
-            ids = self._readable(
-                packed, lambda index: index.with_prefix(prefix, MAXIMUM_CANDIDATES)
-            )
-            found += ids or []
-        return found
+        found = self.answers(lambda index: index.with_prefix(prefix, MAXIMUM_CANDIDATES))
+        return [oid for ids in found for oid in ids or ()]
 
     def iterate(self) -> Iterator[ObjectId]:
         """Yield all ids, pack by pack as they stand there; an object in two packs comes twice."""
-        for packed in self._all():
-            yield from self._readable(packed, lambda index: list(index.in_order())) or []
+        for ids in self.answers(lambda index: list(index.in_order())):
+            yield from ids or ()
+
+    def answers(self, ask: Callable[[PackIndex], T]) -> Iterator[T | None]:
+        """Yield what the index of each pack answers; None for a pack that is gone, or cannot be read."""
+        return (self._readable(packed, ask) for packed in self._all())
 
     def names(self) -> list[str]:
         """Return the names of the packs that can be read."""
@@ -238,7 +236,7 @@ class Packs:
         """Return what an index answers, made again if need be; None when the pack is gone, or cannot be read."""
         try:
             return ask(packed.index)
-        except errors.StorageError as error:
+        except (errors.CorruptIndexError, errors.StorageError) as error:
             _unless_exhausted(error)
         try:
             return ask(self._reindex(packed).index)

@@ -52,8 +52,8 @@ class ReflogEntry:
 
 def encode_entry(entry: ReflogEntry) -> bytes:
     """Return the line of an entry, with its line end."""
-    old = _ABSENT if entry.old is None else str(entry.old)
-    new = _ABSENT if entry.new is None else str(entry.new)
+    old = _ABSENT if entry.old is None else entry.old.hex()
+    new = _ABSENT if entry.new is None else entry.new.hex()
     line = f"{old} {new} {entry.time} {_escape(entry.author)}\t{_escape(entry.message)}\n"
     return line.encode("utf-8", "surrogateescape")
 
