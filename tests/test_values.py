@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as slow_field
+from dataclasses import replace as slow_replace
 
 import pytest
 
 from trace_store.doors import door
-from trace_store.values import value
+from trace_store.values import field, fields, mutable, replace, value
 
 
 @value
@@ -55,6 +57,58 @@ def test_a_value_takes_what_it_has_a_field_for() -> None:
     for words, named in (((), {}), (("a", 1, (), 2), {}), (("a",), {"nothing": 1})):
         with pytest.raises(TypeError):
             Quick(*words, **named)  # type: ignore[arg-type]
+
+
+@value
+class QuickList:
+    name: str
+    beside: object = field(hidden=True)
+    found: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowList:
+    name: str
+    beside: object = slow_field(repr=False, compare=False)
+    found: list[int] = slow_field(default_factory=list)
+
+
+def test_a_field_may_be_made_anew_or_hidden() -> None:
+    quick, slow = QuickList("a", 1), SlowList("a", 1)
+    assert repr(quick) == repr(slow).replace("Slow", "Quick")
+    assert (quick == QuickList("a", 2)) is (slow == SlowList("a", 2)) is True
+    assert (quick == QuickList("a", 1, [3])) is (slow == SlowList("a", 1, [3])) is False
+    assert quick.found == slow.found == []
+    assert quick.found is not QuickList("a", 1).found
+    with pytest.raises(TypeError):
+        QuickList("a")  # type: ignore[call-arg]
+
+
+def test_another_of_a_value_has_its_fields_but_for_those_given() -> None:
+    quick, slow = QuickList("a", 1, [3]), SlowList("a", 1, [3])
+    assert repr(replace(quick, name="b")) == repr(slow_replace(slow, name="b")).replace(
+        "Slow", "Quick"
+    )
+    assert replace(quick, name="b").found is quick.found
+    assert replace(quick, name="b").beside == quick.beside
+    assert fields(quick) == fields(QuickList) == ("name", "beside", "found")
+    with pytest.raises(TypeError):
+        replace(quick, nothing=1)
+
+
+def test_what_may_be_changed_is_equal_to_itself_alone() -> None:
+    @mutable
+    class Bench:
+        items: list[int] = field(default_factory=list)
+        count: int = 0
+
+    bench, other = Bench(), Bench()
+    assert bench != other
+    assert len({bench, other}) == 2
+    bench.count += 1
+    bench.items.append(3)
+    assert repr(bench).endswith("Bench(items=[3], count=1)")
+    assert other.items == []
 
 
 def test_a_door_offers_what_it_says_and_nothing_else() -> None:

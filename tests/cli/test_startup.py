@@ -185,6 +185,12 @@ def test_c38_no_command_of_a_table_is_parsed_by_typer(folder: Path) -> None:
         assert "typer" not in loaded_by(words, folder)
 
 
+def test_c38_transcripts_come_and_go_without_dataclasses(folder: Path) -> None:
+    (folder / "said.jsonl").write_bytes(b'{"role": "user", "content": "said before"}\n')
+    for words in (["import", "said.jsonl"], ["repair", "-n"], ["export", "-f", "markdown"]):
+        assert not loaded_by(words, folder) & {"dataclasses", "inspect", "sqlite3"}
+
+
 @pytest.mark.parametrize("command", MOST_MODULES)
 def test_c38_few_modules_are_loaded(command: str, folder: Path) -> None:
     loaded = loaded_by(command.split(), folder)

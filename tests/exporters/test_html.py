@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.exporters.support.pages import Element, Page, fragment
 from tests.exporters.support.sessions import ATTACKS, hostile_session, repository, rich_session
 from tests.importers.support.transcripts import each_real_transcript
-from trace_store.exporters import ExportSession, read_session
+from trace_store.exporters import read_session
 from trace_store.exporters.html import page, write
 from trace_store.exporters.html.flowing import preformatted, prose
 from trace_store.exporters.html.markup import ALLOWED, Markup, element, text
@@ -22,6 +22,7 @@ from trace_store.exporters.visible import as_lines, code_of, reveal
 from trace_store.importers import import_paths
 from trace_store.objects.message import Message
 from trace_store.store import Store
+from trace_store.values import replace
 
 CHARACTERS = st.text(
     st.one_of(
@@ -160,12 +161,7 @@ def test_a_compaction_is_one_entry_of_the_outline() -> None:
 def test_an_empty_context_is_a_page_too() -> None:
     store = Store.memory()
     session = rich_session()
-    empty = ExportSession(
-        **{
-            **{name: getattr(session, name) for name in session.__dataclass_fields__},
-            "turns": (),
-        }
-    )
+    empty = replace(session, turns=())
     assert "no messages" in check_page(write(empty).to_bytes()).said()
     store.close()
 

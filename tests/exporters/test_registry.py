@@ -15,6 +15,7 @@ from trace_store.exporters import read_session, writer_named, writer_names
 from trace_store.exporters.contract import LOSSES, Loss, Losses, file_name
 from trace_store.exporters.registry import FORMS, GROUP
 from trace_store.objects.parts import Reasoning
+from trace_store.values import replace
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exporting.md"
 PLUGIN = """
@@ -124,6 +125,4 @@ def test_names_of_files_are_fit_for_every_file_system() -> None:
         ("é" * 300, "session.md"),
         ("x" * 300, f"{'x' * 120}.md"),
     ):
-        values = {field: getattr(session, field) for field in session.__dataclass_fields__}
-        changed = type(session)(**{**values, "id": id_})
-        assert file_name(changed, ".md") == name
+        assert file_name(replace(session, id=id_), ".md") == name

@@ -10,17 +10,18 @@ Rule: pure functions. A shape is recognised by its keys alone; what a shape does
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import lru_cache
-from typing import Any
 
 from trace_store import errors
+from trace_store.values import fields, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-Raw = Mapping[Any, Any]
+    Raw = Mapping[Any, Any]
+
 
 # Under these keys a response, a record of a transcript or a message keeps its usage.
 _WRAPPERS = (
@@ -34,7 +35,7 @@ _FEW = 32
 _MAXIMUM = (1 << 53) - 1  # beyond it JSON readers round
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Usage:
     """The normal form, in tokens.
 
@@ -56,7 +57,7 @@ class Usage:
 
     def as_map(self) -> dict[str, int | str]:
         """Return the fields by name; `normalise_usage` gives the same value back."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in fields(self)}
 
 
 def normalise_usage(raw: object) -> Usage:
@@ -106,34 +107,38 @@ def model_of(raw: object) -> str:
     return next((name for name in named if isinstance(name, str)), "")
 
 
-def as_mapping(value: object) -> Raw | None:
+def as_mapping(told: object) -> Raw | None:
     """Return a mapping, or the fields of an object that can tell them; None for anything else."""
-    if isinstance(value, (dict, Mapping)):
-        return value
-    if value is None or isinstance(value, type):
+    if isinstance(told, (dict, Mapping)):
+        return told
+    if told is None or isinstance(told, type):
         return None
     for method in ("model_dump", "to_dict", "_asdict"):
-        dump = getattr(value, method, None)
+        dump = getattr(told, method, None)
         if callable(dump):
             dumped = dump()
             return dumped if isinstance(dumped, Mapping) else None
-    if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    attributes = getattr(value, "__dict__", None)
+    if isinstance(told, Usage):
+        return told.as_map()
+    if hasattr(told, "__dataclass_fields__"):
+        import dataclasses  # dear, and only for what another library made with it
+
+        return {each.name: getattr(told, each.name) for each in dataclasses.fields(told)}  # type: ignore[arg-type]
+    attributes = getattr(told, "__dict__", None)
     return attributes if isinstance(attributes, dict) else None
 
 
 def _number(shape: Raw, *keys: str) -> int:
     """Return the first of the keys that is there and not null, or 0."""
     for key in keys:
-        value = shape.get(key)
-        if value is None:
+        number = shape.get(key)
+        if number is None:
             continue
-        if type(value) is not int or not 0 <= value <= _MAXIMUM:
+        if type(number) is not int or not 0 <= number <= _MAXIMUM:
             raise errors.InvalidInputError(
-                f"the usage field {key} is {value!r:.80}, not a number of tokens", field=key
+                f"the usage field {key} is {number!r:.80}, not a number of tokens", field=key
             )
-        return value
+        return number
     return 0
 
 

@@ -7,13 +7,13 @@ sessions give equal bytes. Whoever writes a new form makes a module with what `W
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trace_store.context.compiled import CompiledContext, CompiledMessage
 from trace_store.context.folding import REMOVED, REPLACED
 from trace_store.context.usage import Usage
 from trace_store.oid import ObjectId
+from trace_store.values import field, value
 
 SESSION, AGENTS, REWINDS, COPIES = "", "agents", "rewinds", "copies"
 """What a branch of a session is: the session itself, or what stands below it."""
@@ -62,7 +62,7 @@ LOSSES = {
 """Stable words for what may be lost, and what each means. Words are added, never renamed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Loss:
     """Something of a session that is not in the file.
 
@@ -102,7 +102,7 @@ class Losses:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Turn:
     """One message of a session, with what its commit knows of it.
 
@@ -127,7 +127,7 @@ class Turn:
     hidden: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Facts:
     """What the records of a transcript say of the session; "" for what they do not say.
 
@@ -146,7 +146,7 @@ class Facts:
     branch: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Below:
     """A branch below a session's.
 
@@ -171,7 +171,7 @@ class Reader(Protocol):
     def session(self, ref: str) -> ExportSession: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ExportSession:
     """A session to be written: what its branch, or any commit, compiles to.
 
@@ -199,7 +199,7 @@ class ExportSession:
     model: str
     below: tuple[Below, ...]
     hidden_count: int
-    reader: Reader = field(repr=False, compare=False)
+    reader: Reader = field(hidden=True)
 
     @property
     def tools(self) -> tuple[Any, ...]:
@@ -228,7 +228,7 @@ class ExportSession:
         return self.reader.session(below.ref)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Exported:
     """A file that was made of a session.
 

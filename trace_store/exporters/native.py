@@ -6,7 +6,6 @@ Rule: reads, never writes. Bytes are given only when they hash to what the file 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from trace_store.errors import (
     AmbiguousRevisionError,
@@ -25,12 +24,13 @@ from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.transcripts.names import AGENTS, FILES
 from trace_store.transcripts.restoring import file_size, restore, segments_of
+from trace_store.values import value
 
 HELD_BYTES = 64 << 20
 """A longer file is checked first and then read again, piece by piece, instead of being held."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class KeptFile:
     """A file that is kept.
 

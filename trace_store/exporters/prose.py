@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from trace_store.values import value
 
 TEXT, CODE, TABLE = "text", "code", "table"
 
@@ -16,7 +17,7 @@ _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`]*)$")
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,32}")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Piece:
     """A run of lines of one kind.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -16,13 +15,14 @@ from trace_store.exporters.contract import AGENTS, COPIES, REWINDS, ExportSessio
 from trace_store.ident import format_time
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.values import value
 
 TITLE_CHARACTERS = 90
 SEALED = "reasoning that only the provider can read"
 _WINDOW = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Place:
     """A message among the others.
 

@@ -7,7 +7,6 @@ repair hides or rewords can be restored like anything else. A sound context gets
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from trace_store import revision as revisions
 from trace_store.context.compiler import ContextCompiler
@@ -21,6 +20,7 @@ from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.store import Store
+from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ MAXIMUM_TARGETS = 10_000
 """Messages that one operation names."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RepairReport:
     """What is wrong with a context, and what became of it.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from trace_store.environment import Environment
@@ -27,6 +26,7 @@ from trace_store.importers.reading import (
     is_of_agent,
 )
 from trace_store.importers.registry import failed, format_of, formats, is_own, suffixes
+from trace_store.values import replace, value
 
 MAXIMUM_STDIN_BYTES = 1 << 30
 
@@ -35,7 +35,7 @@ UNKNOWN_FORMAT = "unknown-format"
 UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Chosen:
     """Something to import, and what it is.
 

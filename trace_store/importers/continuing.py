@@ -10,7 +10,6 @@ Rule: decides what one planned commit becomes; `writing` writes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.importers.contract import Place, PlannedCommit, Record
@@ -33,12 +32,13 @@ from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.transcripts.sources import record_count, source_records
 from trace_store.transcripts.telling import event_of
+from trace_store.values import field, mutable, value
 
 GROWN = "+"
 """Behind a key, with the number of records so far: the commit that completes one that grew."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Made:
     """A commit that goes at the end of the branch."""
 
@@ -47,7 +47,7 @@ class Made:
     message_count: int
 
 
-@dataclass(slots=True)
+@mutable
 class _Present:
     """What a branch holds of one planned commit: its commit, and those that completed it, oldest first."""
 

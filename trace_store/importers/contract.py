@@ -8,7 +8,6 @@ same commits. `writing` puts a plan into a store; whoever reads a new format wri
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -18,6 +17,7 @@ from trace_store.importers.lines import Line, ReadAt
 from trace_store.importers.reading import Inner
 from trace_store.objects.parts import Part
 from trace_store.transcripts.records import Record
+from trace_store.values import value
 
 __all__ = [
     "AGENTS_KEY",
@@ -145,7 +145,7 @@ Count = tuple[str, str]
 """A record's type and what became of it: MESSAGE, SOURCE, or the reason of a skip."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Resumption:
     """Where a saved plan goes on.
 

@@ -6,7 +6,6 @@ Rule: what is whole is kept. A document that was cut short gives the elements be
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.importers.contract import Record, Skip
@@ -22,6 +21,7 @@ from trace_store.importers.json_records import (
 )
 from trace_store.importers.lines import Line
 from trace_store.objects.content import bytes_of
+from trace_store.values import field, mutable
 
 MAXIMUM_DOCUMENT_BYTES = 512 << 20
 CUT_SHORT = "cut-short"
@@ -33,7 +33,7 @@ ROOT = ""
 _BLANK = " \t\r\n"
 
 
-@dataclass(slots=True)
+@mutable
 class Document:
     """One JSON document.
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from trace_store.importers.documents import ROOT, read_document
 from trace_store.importers.lines import Line
+from trace_store.values import value
 
 BINARY, TEXT, OBJECT, LIST, LINES = "binary", "text", "object", "list", "lines"
 MAXIMUM_VALUES = 20
@@ -28,7 +28,7 @@ _MARK = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\n"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Glance:
     """What there is to see.
 
@@ -38,7 +38,7 @@ class Glance:
     """
 
     kind: str
-    values: Sequence[dict[str, Any]] = field(default=())
+    values: Sequence[dict[str, Any]] = ()
 
     @property
     def is_document(self) -> bool:

@@ -10,7 +10,6 @@ Rule: writes only what `transcripts` lays out, and removes only refs of files th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from trace_store.contracts import ANY, RefEdit, Transaction
@@ -26,11 +25,12 @@ from trace_store.transcripts.names import FILES
 from trace_store.transcripts.pages import Pages
 from trace_store.transcripts.restoring import restore_segment, segments_of
 from trace_store.transcripts.segments import Segment
+from trace_store.values import value
 
 Read = Callable[[bytes], bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cut:
     """Where the laying out of a grown file goes on.
 
@@ -65,7 +65,7 @@ def resume_placing(store: Store, file: Input, cut: Cut | None) -> Placing:
     return Placing(places)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Kept:
     """How the keeping of a file ended.
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
 from trace_store.errors import StorageError, UnreadableInputError
 from trace_store.files import Disk
+from trace_store.values import value
 
 STDIN = "-"
 INNER = "#"
@@ -136,7 +136,7 @@ class InputFile:
         self._disk.close(self._fd)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Inner:
     """A transcript in a file that holds several, each of which is imported by itself.
 

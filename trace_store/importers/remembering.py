@@ -10,7 +10,6 @@ import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any
 
 from trace_store.errors import StorageError
@@ -21,6 +20,7 @@ from trace_store.importers.together import make_durable
 from trace_store.objects.content import bytes_of
 from trace_store.oid import OID_BYTES, ObjectId, digest
 from trace_store.store import Store
+from trace_store.values import fields, value
 
 VERSION = 5
 EDGE_BYTES = 4096
@@ -34,7 +34,7 @@ _FOLDER = "imports"
 _NONE = bytes(OID_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Memory:
     """Where an import of a file ended.
 
@@ -144,7 +144,7 @@ class Memories:
 
 def _values(record: Memory | Cut) -> dict[str, Any]:
     """Return the attributes as they are: `asdict` copies all that is in them."""
-    return {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: getattr(record, name) for name in fields(record)}
 
 
 def _is_sound(memory: Memory) -> bool:

@@ -7,18 +7,18 @@ named reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.importers.contract import EVENT, MESSAGE, SOURCE, Count, Skip
 from trace_store.oid import ObjectId
+from trace_store.values import field, value
 
 NOT_KEPT = "not-kept"
 """A record without a place in the context, of an import that was told to keep no raw records."""
 MAXIMUM_NAMED_SKIPS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BranchReport:
     """A branch of the session and its value after the import."""
 
@@ -26,7 +26,7 @@ class BranchReport:
     oid: ObjectId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FileReport:
     """What became of one file.
 
@@ -104,7 +104,7 @@ class FileReport:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ImportReport:
     """What an import did, file by file."""
 

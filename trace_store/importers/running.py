@@ -6,7 +6,6 @@ Rule: decides how a file is read, and whether it has to be; what a plan becomes 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError, StateError
 from trace_store.files import Disk
@@ -28,6 +27,7 @@ from trace_store.importers.written import Written
 from trace_store.revision import SESSIONS
 from trace_store.store import Store
 from trace_store.transcripts.pages import Pages
+from trace_store.values import replace, value
 
 UNCHANGED = "unchanged"
 
@@ -38,7 +38,7 @@ Progress = Callable[[str, int, int], None]
 """Told the path, the bytes done, and the bytes of the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Common:
     """What the files of an import have in common; attributes as in `import_paths`, and what is known of other files."""
 
@@ -197,8 +197,8 @@ class Run:
         """Return the writer for a file that is read from its beginning."""
         store, ref = self._store, self._ref(plan)
         known = Known()
-        for _, value in session_refs(store, self._folder(plan)):
-            known.add(store, value)
+        for _, end in session_refs(store, self._folder(plan)):
+            known.add(store, end)
         tip = store.refs.read(ref)
         if self._onto is not None or look_back(store, tip, ())[1]:
             self._continuation = Continuation(store, tip)
@@ -234,8 +234,8 @@ class Run:
         if made and not comes_from:
             return None
         known = Known()
-        for _, value in session_refs(store, self._folder(plan)):
-            known.add(store, value, made)
+        for _, end in session_refs(store, self._folder(plan)):
+            known.add(store, end, made)
         if self._onto is not None or others or memory.continuation is not None:
             self._continuation = Continuation(store, tip, memory.oids, saved=memory.continuation)
         self._placing, self._cut = placing, memory.cut

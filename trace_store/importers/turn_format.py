@@ -6,7 +6,6 @@ Rule: glue. What the format means is in its reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from trace_store.environment import Environment
@@ -15,6 +14,7 @@ from trace_store.importers.lines import ReadAt
 from trace_store.importers.reading import Inner
 from trace_store.importers.turn_plan import TurnPlan
 from trace_store.importers.turns import TurnReader
+from trace_store.values import value
 
 Histories = Callable[[Environment, str, Disk], list[str]]
 Inside = Callable[[str, Disk], Sequence[Inner]]
@@ -32,7 +32,7 @@ def _never(head: bytes) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnFormat:
     """A row of the registry; see `contract.Format` for what its parts are.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.importers.contract import (
@@ -45,6 +44,7 @@ from trace_store.importers.turns import (
     joined,
 )
 from trace_store.oid import digest
+from trace_store.values import field, mutable
 
 MAXIMUM_OPEN_PARTS = 4096
 """Parts that may wait for the end of their round; past it the round ends, so that memory and commits stay bounded."""
@@ -54,7 +54,7 @@ _Begun = tuple[dict[str, Any], tuple[int, int]]
 """What the reader knew before a line, and the line's offset and number."""
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class _Open:
     """A commit to be, whose round is not over."""
 

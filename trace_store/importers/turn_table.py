@@ -6,10 +6,10 @@ Rule: numbers and ids only, no content, so that all of it can be saved.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from trace_store.importers.contract import Place
+from trace_store.values import mutable, value
 
 
 class Row(NamedTuple):
@@ -32,7 +32,7 @@ class Row(NamedTuple):
     kept: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
+@mutable
 class LineOfWork:
     """The session itself, a branch of it, or what a rewind left.
 
@@ -49,7 +49,7 @@ class LineOfWork:
     time: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Mark:
     """A state of the table that it can still be saved as: rows are only added, the rest is by value."""
 

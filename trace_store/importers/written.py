@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from trace_store.oid import ObjectId
+from trace_store.values import field, mutable
 
 
-@dataclass(slots=True)
+@mutable
 class Written:
     """What a writer did.
 

@@ -7,13 +7,13 @@ any, so a file that grew has the same segments as far as they were complete.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from trace_store.objects.content import Gathering, bytes_of, text_of
 from trace_store.oid import ObjectId, digest
 from trace_store.secrets import filter_text, take_nothing
 from trace_store.transcripts.segments import NUL, Segment, escape, record_place
+from trace_store.values import value
 
 MAXIMUM_RECORDS = 64
 MAXIMUM_BYTES = 256 << 10
@@ -53,7 +53,7 @@ class Placed(NamedTuple):
     hash: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Laid:
     """A segment that was laid out.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
@@ -17,6 +16,7 @@ from trace_store.exporters import Exported, Loss, read_session
 from trace_store.exporters.registry import FORMS, writer_named, writer_names
 from trace_store.exporters.saving import save_file
 from trace_store.files import Disk
+from trace_store.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import json
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 from trace_store.context.render.media import split_image
@@ -23,6 +23,7 @@ from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.store import Store
+from trace_store.values import fields, replace
 
 Words = Counter[str]
 
@@ -219,8 +220,8 @@ class _Differ:
         self.words["label"] += len(one.labels - other.labels)
         self.words["compaction"] += turn.reason == "compaction" != now.reason
         if turn.usage is not None:
-            numbers = None if now.usage is None else astuple(replace(now.usage, source=""))
-            self.words["usage-report"] += numbers != astuple(replace(turn.usage, source=""))
+            numbers = None if now.usage is None else replace(now.usage, source="")
+            self.words["usage-report"] += numbers != replace(turn.usage, source="")
 
     def _moved(self) -> int:
         order = sorted(self.pairs, key=lambda pair: (pair[0].turn, pair[0].index))
@@ -235,8 +236,8 @@ class _Differ:
         self.words["subagent"] += len(self.session.subagents)
         known, told = self.session.facts(), self.back.facts()
         for fact in fields(known):
-            value = getattr(known, fact.name)
-            self.words["session-fact"] += bool(value) and getattr(told, fact.name) != value
+            value = getattr(known, fact)
+            self.words["session-fact"] += bool(value) and getattr(told, fact) != value
         there = Counter(name for tool in self.back.tools for name in _tool_names(tool))
         for tool in self.session.tools:
             names = Counter(_tool_names(tool))

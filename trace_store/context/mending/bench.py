@@ -6,15 +6,15 @@ Rule: what came in is never changed; an item that says something else than its m
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from trace_store.context.mending.faults import PROVIDERS, Fault
 from trace_store.context.render import Renderable
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import Part, Text
+from trace_store.values import field, mutable
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Item:
     """A message on the bench. Renderers take it for one.
 
@@ -81,7 +81,7 @@ class Item:
             self.reworded = True
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Bench:
     """All messages, in order, and what was found.
 

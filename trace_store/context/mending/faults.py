@@ -5,8 +5,6 @@ Rule: words are added, never renamed. Those that the renderers have too mean the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from trace_store.context.render import FORMS
 from trace_store.context.render.values import (
     BLANK_TEXT,
@@ -20,6 +18,7 @@ from trace_store.context.render.values import (
     ORPHAN_RESULT,
     TOOL_WITHOUT_CALL,
 )
+from trace_store.values import value
 
 BROKEN_BLOCK = "broken-block"
 BROKEN_CHARACTER = "broken-character"
@@ -62,7 +61,7 @@ OBJECT_ARGUMENTS = ("anthropic", "gemini")
 IDS_ONCE = ("anthropic", "openai-responses")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Fault:
     """One thing that is wrong.
 

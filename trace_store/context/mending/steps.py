@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from trace_store.context.mending.bench import Bench, Item
@@ -17,13 +16,14 @@ from trace_store.context.render.anthropic import BEGINNING, SYSTEM_ROLES
 from trace_store.context.render.values import FAULTS, LEADING_ASSISTANT, NO_MESSAGES
 from trace_store.errors import InvalidInputError
 from trace_store.objects.parts import Text
+from trace_store.values import value
 
 NOTHING_LEFT = "[Nothing of this conversation was recorded.]"
 MAXIMUM_ROUNDS = 8
 """What one step takes away may be all that was wrong for another, or bring it to light; two rounds are the rule."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Mended:
     """A context that its providers would take, and how it differs from the one that came in.
 

@@ -6,14 +6,14 @@ Rule: what belongs to what is decided by `context.render.pairing`, with the eyes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from trace_store.context.render.pairing import Place, pair
 from trace_store.exporters.drafting.drafts import ASSISTANT, TOOL, USER, Draft, Piece, join
 from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.values import replace, value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Pairs:
     """Which results answer which calls.
 

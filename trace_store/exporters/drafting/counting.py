@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, fields
 
 from trace_store.context.usage import Usage
 from trace_store.errors import InvalidInputError
@@ -16,6 +15,7 @@ from trace_store.exporters.drafting.drafts import ASSISTANT, Draft, Piece
 from trace_store.exporters.drafting.fitting import whole
 from trace_store.objects.operations import NORMAL
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.values import fields
 
 COMPACTION = "compaction"
 
@@ -76,7 +76,7 @@ def same_usage(one: Usage | None, other: Usage | None) -> bool:
     """Tell whether two reports have the same numbers, in whatever shape they came."""
     if one is None or other is None:
         return one is other
-    return astuple(one)[:-1] == astuple(other)[:-1]
+    return all(getattr(one, name) == getattr(other, name) for name in fields(one)[:-1])
 
 
 def _count_message(
@@ -186,6 +186,6 @@ def _moved(drafts: Iterable[Draft]) -> int:
 
 def _count_facts(known: Facts, told: Facts, losses: Losses) -> None:
     for fact in fields(Facts):
-        value = getattr(known, fact.name)
-        if value and getattr(told, fact.name) != value:
-            losses.add("session-fact", fact.name)
+        value = getattr(known, fact)
+        if value and getattr(told, fact) != value:
+            losses.add("session-fact", fact)

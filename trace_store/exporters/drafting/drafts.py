@@ -7,13 +7,13 @@ end the drafts are held against the session (`counting`). So a step cannot forge
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 from trace_store.context.usage import Usage
 from trace_store.exporters.contract import ExportSession, Turn
 from trace_store.objects.message import default_kind
 from trace_store.objects.operations import NORMAL
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.values import field, mutable, replace
 
 ASSISTANT, TOOL, USER = "assistant", "tool", "user"
 FRONT_ROLES = ("system", "developer")
@@ -21,7 +21,7 @@ FRONT_ROLES = ("system", "developer")
 Fit = Callable[[Part], Part | None]
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Piece:
     """A part of a session, and what a reader of the file gets for it.
 
@@ -44,7 +44,7 @@ class Piece:
         return self.part.call_id if isinstance(self.part, ToolResult) else ""
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Draft:
     """A message as it stands in the file.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from trace_store.context.parsing.chat import block_part
@@ -19,6 +18,7 @@ from trace_store.errors import InvalidInputError
 from trace_store.exporters.drafting.drafts import ASSISTANT, TOOL, USER, Draft, Piece
 from trace_store.exporters.drafting.fitting import block_of, fit_image, only_text, whole
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.values import replace
 
 PROVIDER = "openai"
 REFUSAL = "refusal"

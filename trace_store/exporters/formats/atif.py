@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from trace_store.context.render.tools import openai_tools
@@ -43,6 +42,7 @@ from trace_store.importers.json_records import compact
 from trace_store.importers.normalise import storable_name
 from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.values import replace
 
 NAME = "atif"
 SUFFIX = ".json"

@@ -13,7 +13,6 @@ names, an observation may be its one result.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.importers.contract import PlannedMessage
@@ -21,13 +20,14 @@ from trace_store.importers.json_records import compact
 from trace_store.importers.messages import MAXIMUM_PARTS
 from trace_store.importers.normalise import opaque, storable_name
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.values import field, mutable
 
 PROVIDER = "atif"
 
 _ROLES = {"agent": "assistant", "assistant": "assistant", "user": "user"}
 
 
-@dataclass(slots=True)
+@mutable
 class Step:
     """What a step says.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -47,6 +46,7 @@ from trace_store.importers.turns import Event, Switch, Turn, TurnReader
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import Message
 from trace_store.oid import digest
+from trace_store.values import replace
 
 LISTS = (*PROMPT_KEYS, *ANSWER_KEYS)
 MAXIMUM_CONVERSATIONS = 16

@@ -6,7 +6,6 @@ Rule: never fails, and remembers nothing but the calls of Gemini that have no id
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from trace_store.context.parsing import (
@@ -34,6 +33,7 @@ from trace_store.importers.normalise import storable_name, time_of, usage_counts
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolResult
+from trace_store.values import value
 
 GHOST = "ghost"
 """The label of a message that only stands for a removed one."""
@@ -47,7 +47,7 @@ _HOLDERS = ("message", "data", "kwargs")
 _USAGES = ("usage", "usageMetadata", "usage_metadata")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Answer:
     """What a response says beside its message.
 

@@ -8,7 +8,6 @@ them: the API message, the results, and then whatever the user and the harness s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.importers.contract import PlannedMessage, Record
@@ -19,6 +18,7 @@ from trace_store.importers.formats.claude_code.normalising import (
 )
 from trace_store.importers.normalise import author_of, storable_name
 from trace_store.objects.parts import Part, ToolResult
+from trace_store.values import field, mutable
 
 ASSISTANT = "assistant"
 RESULTS = "results"
@@ -27,7 +27,7 @@ LATE = "late"
 MICROCOMPACTION = "microcompaction"
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Group:
     """The records of one commit to be.
 

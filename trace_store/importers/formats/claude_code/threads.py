@@ -7,16 +7,16 @@ where it was left.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.importers.contract import Place, PlannedCommit, Record
 from trace_store.importers.formats.claude_code.finding import Finder
 from trace_store.importers.formats.claude_code.groups import ASSISTANT, RESULTS, Group
 from trace_store.objects.parts import ToolCall
+from trace_store.values import field, mutable
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Thread:
     """One line of work: the session itself, a subagent, or what a rewind left behind.
 
@@ -164,7 +164,7 @@ def note_group(table: CommitTable, group: Group) -> None:
             table.answers[call] = group.number
 
 
-@dataclass(slots=True, eq=False)
+@mutable
 class Session:
     """All that a plan remembers of the file so far.
 

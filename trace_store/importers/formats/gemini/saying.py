@@ -8,7 +8,6 @@ is taken once.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from trace_store.context.parsing.gemini import GeminiCalls, gemini_parts
@@ -17,6 +16,7 @@ from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.json_records import compact
 from trace_store.importers.normalise import opaque, storable_name, usage_counts
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.values import field, value
 
 MAXIMUM_PIECES = 10_000
 """Parts of one content, or calls of one message, that are taken apart; a commit has a bound."""
@@ -35,7 +35,7 @@ _ADDRESSES = ("https://", "http://", "gs://")
 Piece = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Said:
     """What a message says.
 

@@ -7,13 +7,13 @@ that were cleared stay as they were until then, and a revert is the last thing t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage
 from trace_store.importers.formats.opencode.saying import Step, steps_of
 from trace_store.importers.normalise import storable_name, time_of
 from trace_store.importers.turns import Clearing, Compaction, Event, GoBack, Turn
+from trace_store.values import value
 
 CLEARED_TEXT = "[Old tool result content cleared]"
 """What a model is shown in place of a result that was cleared."""
@@ -21,7 +21,7 @@ CLEARED_TEXT = "[Old tool result content cleared]"
 Map = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Told:
     """Something that happens in a message, and the parts of the message that tell it."""
 
@@ -29,7 +29,7 @@ class Told:
     parts: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     """A message as a session holds it."""
 
@@ -47,7 +47,7 @@ class Message:
         return time_of(times.get("created")) if isinstance(times, dict) else None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Cleared:
     """A result that was cleared, and behind how many messages that was noticed; None while it is not yet."""
 

@@ -12,7 +12,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,9 +23,7 @@ from trace_store.importers.formats.opencode.rows import (
     part_of,
     session_info,
 )
-
-MAGIC = b"SQLite format 3\0"
-"""How a file of SQLite begins."""
+from trace_store.values import value
 
 MAXIMUM_VALUE_BYTES = 256 << 20
 """The longest value that is read."""
@@ -46,7 +43,7 @@ Row = dict[str, Any]
 Read = TypeVar("Read")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DatabaseSession:
     """A session in a database.
 

@@ -9,20 +9,23 @@ import os
 import re
 from collections.abc import Sequence
 
+from trace_store.doors import modules
 from trace_store.environment import Environment
 from trace_store.errors import TraceError
 from trace_store.files import Disk
-from trace_store.importers.formats.opencode.database import (
-    MAGIC,
-    DatabaseSession,
-    database_sessions,
-)
 from trace_store.importers.heads import is_below
 from trace_store.importers.reading import INNER, Inner
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.importers.formats.opencode.database import DatabaseSession
+
+MAGIC = b"SQLite format 3\0"
+"""How a file of SQLite begins."""
 TABLES = ("session", "message", "part")
 """The tables of which a dump is read."""
 
+_module = modules("trace_store.importers.formats.opencode")  # of the database: SQLite is dear
 _EXPORT = re.compile(rb'\{\s*"info"\s*:\s*\{')
 _OF_SESSION = re.compile(rb'"sessionID"\s*:|"id"\s*:\s*"ses_|"parts"\s*:\s*\[')
 _SQL = re.compile(
@@ -62,7 +65,7 @@ def inside(path: str, disk: Disk) -> list[Inner]:
     Raises:
         UnreadableInputError: it is not a database of opencode, is damaged, or cannot be read.
     """
-    return [_inner(path, session) for session in database_sessions(path, disk)]
+    return [_inner(path, session) for session in _database_sessions(path, disk)]
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
@@ -87,9 +90,14 @@ def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
 def _sessions(path: str, disk: Disk) -> Sequence[DatabaseSession]:
     """Return the sessions of a database; none when it cannot be read, since nobody named it."""
     try:
-        return database_sessions(path, disk)
+        return _database_sessions(path, disk)
     except TraceError:
         return ()
+
+
+def _database_sessions(path: str, disk: Disk) -> list[DatabaseSession]:
+    found: list[DatabaseSession] = _module("database").database_sessions(path, disk)
+    return found
 
 
 def _inner(path: str, session: DatabaseSession) -> Inner:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -17,6 +16,7 @@ from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.json_records import compact
 from trace_store.importers.normalise import image_of_data, opaque, storable_name, usage_counts
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.values import field, value
 
 NAME = "opencode"
 API_ERROR = "api-error"
@@ -37,7 +37,7 @@ _SIGNATURES = ("signature", "reasoningEncryptedContent", "thoughtSignature")
 Map = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Step:
     """What was said between two times at which the model was asked; all of a message of the user.
 
