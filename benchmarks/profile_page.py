@@ -36,7 +36,7 @@ class Profile(NamedTuple):
     @property
     def name(self) -> str:
         """Return what its picture is called, without a suffix."""
-        words = re.findall(r"[a-z0-9]+", f"{self.job} {self.contestant}".lower())
+        words = re.findall(r"[a-z0-9]+", f"{self.job} {self.contestant} {self.variant}".lower())
         return "-".join(word for word in words if word != "trace")
 
 

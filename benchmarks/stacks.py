@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-INTERVAL = 0.001
+INTERVAL = 0.0002
 """Seconds between two samples."""
 
 Stack = tuple[str, ...]

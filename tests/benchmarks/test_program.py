@@ -232,9 +232,9 @@ def test_a_page_of_profiles_has_a_picture_and_a_table(work: Path, tmp_path: Path
     page.write_text(f"# Profiles\n\n{BEGIN}\n{END}\nend\n", encoding="utf-8")
     called(work, "--job", "append", "--profile", "--page", str(page))
     text = page.read_text("utf-8")
-    assert "![The stacks of append](profiles/append.svg)" in text
+    assert "![The stacks of append](profiles/append-repetitive.svg)" in text
     assert "| of the time | line at work |" in text
     assert text.endswith(f"{END}\nend\n")
-    drawn = (tmp_path / "profiles" / "append.svg").read_text("utf-8")
+    drawn = (tmp_path / "profiles" / "append-repetitive.svg").read_text("utf-8")
     assert "trace_store.repo.Repo.append" in drawn
     ElementTree.fromstring(drawn)
