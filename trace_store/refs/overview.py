@@ -166,9 +166,8 @@ class Overview:
             head: what HEAD names.
             tips_of: returns the tips of a ref.
         """
-        named = self._journal.published.tips.naming(
-            commits
-        )  # a table that is not right is found out by this
+        # This comes first: a table that is not right is found out by it.
+        named = self._journal.published.tips.naming(commits)
         wanted = self._wanted(self.look(), head)
         found = {
             oid: [name for name in names if name not in wanted] for oid, names in named.items()
