@@ -45,18 +45,24 @@ def test_what_was_off_stays_off() -> None:
         gc.enable()
 
 
-def test_threads_pause_it_together() -> None:
+def another_holder() -> tuple[threading.Thread, threading.Event]:
+    """Return a thread that has paused it, and holds it until the event is set."""
     entered, go = threading.Event(), threading.Event()
 
-    def other() -> None:
+    def hold() -> None:
         with paused:
             entered.set()
             go.wait()
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait()
+    return thread, go
+
+
+def test_threads_pause_it_together() -> None:
     with paused:
-        thread.start()
-        entered.wait()
+        thread, go = another_holder()
     assert not gc.isenabled()
     go.set()
     thread.join()
@@ -65,16 +71,7 @@ def test_threads_pause_it_together() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_does_not_wait_for_threads_that_it_has_not() -> None:
-    entered, go = threading.Event(), threading.Event()
-
-    def other() -> None:
-        with paused:
-            entered.set()
-            go.wait()
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    entered.wait()
+    thread, go = another_holder()
     child = os.fork()
     if not child:
         os._exit(0 if gc.isenabled() else 1)

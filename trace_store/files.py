@@ -191,7 +191,7 @@ class Disk:
         """Give a file a second name; False when that name is taken, or the file system knows no links."""
         try:
             os.link(source, target, follow_symlinks=False)
-        except (NotImplementedError, AttributeError):
+        except (NotImplementedError, AttributeError):  # so Python says that the system has none
             return False
         except OSError as error:
             if error.errno in _NO_LINK:

@@ -6,6 +6,7 @@ is a reader and a row of the registry, and knows nothing of commits, growing fil
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -170,7 +171,7 @@ def all_parts(messages: Sequence[PlannedMessage]) -> tuple[Part, ...]:
     return tuple([part for message in messages for part in message.parts])
 
 
-class TurnReader:
+class TurnReader(ABC):
     """Reads the records of one format; subclasses say what they mean.
 
     Attributes:
@@ -190,9 +191,9 @@ class TurnReader:
         """Return the records of a line; of a document, given as one line, its elements."""
         return records_of(line)
 
+    @abstractmethod
     def read(self, record: Record) -> Iterable[Event]:
         """Return what a record means, in order; nothing when nobody says anything in it."""
-        raise NotImplementedError
 
     def finish(self) -> Iterable[Event]:
         """Return what the end of the file means, for what could not be said before."""

@@ -6,6 +6,7 @@ nothing but this library.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from trace_store.contracts import ANY, RefEdit, Transaction
@@ -71,12 +72,12 @@ def commit_of(parents: Sequence[ObjectId], text: str = "") -> tuple[ObjectId, by
     return hash_object(data), data
 
 
-class ObjectStoreSuite:
+class ObjectStoreSuite(ABC):
     """Objects by id."""
 
+    @abstractmethod
     def make_objects(self) -> ObjectStore:
         """Return an empty object store; whoever tests an implementation overrides this."""
-        raise NotImplementedError
 
     def test_what_is_written_is_read(self) -> None:
         objects = self.make_objects()
@@ -131,12 +132,12 @@ class ObjectStoreSuite:
             refused(InvalidInputError, lambda text=text: objects.resolve_prefix(text))  # type: ignore[misc]
 
 
-class RefStoreSuite:
+class RefStoreSuite(ABC):
     """Names of objects, moved in transactions."""
 
+    @abstractmethod
     def make_store(self) -> TransactingStore:
         """Return an empty store; whoever tests an implementation overrides this."""
-        raise NotImplementedError
 
     def move(
         self, store: TransactingStore, name: str, new: ObjectId | None, expected: Any = ANY
