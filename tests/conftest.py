@@ -1,7 +1,18 @@
 """Settings that all tests share."""
 
+import atexit
+import os
+import shutil
+import tempfile
+
 from hypothesis import settings
 
 # How long one example takes says nothing on a machine with other work; the whole test has a time limit.
 settings.register_profile("trace", deadline=None, print_blob=True)
 settings.load_profile("trace")
+
+# What Trace keeps for the user goes to a folder of this run's own, never to the home of who runs the tests.
+_OWN = tempfile.mkdtemp(prefix="trace-user-")
+atexit.register(shutil.rmtree, _OWN, ignore_errors=True)
+os.environ["XDG_CONFIG_HOME"] = os.path.join(_OWN, "config")
+os.environ["XDG_DATA_HOME"] = os.path.join(_OWN, "data")

@@ -26,6 +26,7 @@ class Environment:
         claude_dir: where Claude Code keeps its sessions (`CLAUDE_CONFIG_DIR`, else `~/.claude`), or "".
         codex_dir: where Codex keeps its sessions (`CODEX_HOME`, else `~/.codex`), or "".
         gemini_dir: where Gemini CLI keeps its chats (`.gemini` in `GEMINI_CLI_HOME`, else `~/.gemini`), or "".
+        config_dir: where programs keep a user's settings (`XDG_CONFIG_HOME`, else `~/.config`), or "".
         data_dir: where programs keep a user's data (`XDG_DATA_HOME`, else `~/.local/share`), or "".
         opencode_database: the database of opencode (`OPENCODE_DB`), or "" for those in `data_dir`.
         color: whether coloured output is welcome (`NO_COLOR` and `TERM=dumb` say no).
@@ -33,8 +34,8 @@ class Environment:
     """
 
     __slots__ = (
-        *("_author", "claude_dir", "codex_dir", "color", "data_dir", "debug", "discovery"),
-        *("gemini_dir", "home", "opencode_database", "trace_dir"),
+        *("_author", "claude_dir", "codex_dir", "color", "config_dir", "data_dir", "debug"),
+        *("discovery", "gemini_dir", "home", "opencode_database", "trace_dir"),
     )
 
     def __init__(
@@ -47,6 +48,7 @@ class Environment:
         claude_dir: str = "",
         codex_dir: str = "",
         gemini_dir: str = "",
+        config_dir: str = "",
         data_dir: str = "",
         opencode_database: str = "",
         color: bool = False,
@@ -59,6 +61,7 @@ class Environment:
         self.claude_dir = claude_dir
         self.codex_dir = codex_dir
         self.gemini_dir = gemini_dir
+        self.config_dir = config_dir
         self.data_dir = data_dir
         self.opencode_database = opencode_database
         self.color = color
@@ -101,6 +104,7 @@ class Environment:
             claude_dir=folder("CLAUDE_CONFIG_DIR", ".claude"),
             codex_dir=folder("CODEX_HOME", ".codex"),
             gemini_dir=os.path.join(gemini_home, ".gemini") if gemini_home else "",
+            config_dir=folder("XDG_CONFIG_HOME", ".config"),
             data_dir=folder("XDG_DATA_HOME", ".local", "share"),
             opencode_database=values.get("OPENCODE_DB", ""),
             color=not values.get("NO_COLOR") and values.get("TERM") != "dumb",

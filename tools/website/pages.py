@@ -52,6 +52,7 @@ NAVIGATION: dict[str, list[str]] = {
         "findings",
         "startup",
         "performance",
+        "reliability",
         "benchmarks",
         "profiles",
         "glossary",
