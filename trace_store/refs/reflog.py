@@ -60,12 +60,21 @@ def encode_entry(entry: ReflogEntry) -> bytes:
 
 def read_log(disk: Disk, path: str) -> list[ReflogEntry]:
     """Return the readable entries of a file, oldest first; none when it is absent."""
+    return examine_log(disk, path)[0]
+
+
+def examine_log(disk: Disk, path: str) -> tuple[list[ReflogEntry], int]:
+    """Return the readable entries of a file, oldest first, and how many lines say nothing that can be read.
+
+    A line that an interrupted seal left is none of these: a seal that is repeated says it again.
+    """
     data = read_file(disk, path)
-    if data is None:
-        return []
+    if not data:
+        return [], 0
     whole, _, _ = data.rpartition(b"\n")
-    entries = [_decode(line) for line in whole.split(b"\n") if b"\0" not in line]
-    return [entry for entry in entries if entry is not None]
+    lines = [line for line in whole.split(b"\n") if line and b"\0" not in line]
+    entries = [entry for entry in map(_decode, lines) if entry is not None]
+    return entries, len(lines) - len(entries)
 
 
 def append_log(disk: Disk, path: str, entries: Sequence[ReflogEntry]) -> None:
