@@ -75,6 +75,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def fuzz(session: nox.Session) -> None:
+    """Fuzz what reads bytes of strangers; `nox -s fuzz -- --seconds 900 journal` one reader, for longer."""
+    install(session)
+    session.run("python", "-m", "tests.fuzzing", *session.posargs)
+
+
+@nox.session(python="3.11")
 def reference(session: nox.Session) -> None:
     """Write docs/errors.md and docs/cli.md anew from the code."""
     install(session)

@@ -358,7 +358,7 @@ def test_every_module_says_what_it_is() -> None:
 
 def test_every_test_file_is_collected() -> None:
     """A test file with a slip in its name is never run, and nobody notices."""
-    helpers = {"conftest.py", "__init__.py"}
+    helpers = {"conftest.py", "__init__.py", "__main__.py"}
     stray = [
         path.relative_to(ROOT).as_posix()
         for path in sorted((ROOT / "tests").rglob("*.py"))

@@ -31,6 +31,9 @@ MAXIMUM_BYTES = 1 << 20
 DEFAULT_BRANCH = "main"
 DEFAULT_TOKENIZER = "o200k_base"
 _FIXED = ("store_id", "format", "requires")
+_BLANKS = " \t"
+"""What TOML takes for white space; Python would take away more."""
+_LONGEST_NUMBER = 18
 _MULTIPLIERS = {"k": 1_000, "m": 1_000_000}
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -164,13 +167,15 @@ def parse(text: str, path: str) -> dict[str, Value]:
     """
     values: dict[str, Value] = {}
     for line in text.split("\n"):
-        stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
+        stripped = line.strip(_BLANKS)
+        if not stripped or (stripped.startswith("#") and stripped.isprintable()):
             continue
         key, separator, rest = stripped.partition("=")
-        key = key.strip()
+        key = key.strip(_BLANKS)
         simple = (
-            _simple(rest.strip()) if separator and _is_bare(key) and key not in values else None
+            _simple(rest.strip(_BLANKS))
+            if separator and _is_bare(key) and key not in values
+            else None
         )
         if simple is None:
             return _parse_toml(text, path)
@@ -187,7 +192,7 @@ def _simple(text: str) -> Value | None:
     if text in ("true", "false"):
         return text == "true"
     if text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0"):
-        return int(text)
+        return int(text) if len(text) <= _LONGEST_NUMBER else None
     if len(text) >= 2 and text[0] == text[-1] == '"':
         inner = text[1:-1]
         return inner if inner.isprintable() and "\\" not in inner and '"' not in inner else None
@@ -200,12 +205,13 @@ def _parse_toml(text: str, path: str) -> dict[str, Value]:
     # tomllib costs more than a plumbing command; only files with more than plain lines need it.
     import tomllib
 
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise errors.FormatError(f"the configuration is not TOML: {error}", path=path) from error
     values: dict[str, Value] = {}
-    _flatten(table, "", values)
+    try:
+        _flatten(tomllib.loads(text), "", values)
+    except ValueError as error:  # also of a number with too many digits
+        raise errors.FormatError(f"the configuration is not TOML: {error}", path=path) from error
+    except RecursionError as error:
+        raise errors.FormatError("the configuration is nested too deep", path=path) from error
     return values
 
 

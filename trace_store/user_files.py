@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trace_store.environment import Environment
 
 FOLDER = "trace"
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def settings_file(environment: Environment, name: str) -> str:
@@ -36,8 +37,12 @@ def store_file(environment: Environment, store_id: str, name: str) -> str:
         name: the file.
 
     Raises:
+        FormatError: it is no id: the configuration of a repository, which may come from a stranger, tells it, and it
+            becomes a path.
         StateError: the user has no folder for data.
     """
+    if not store_id or not _HEXADECIMAL.issuperset(store_id):
+        raise errors.FormatError("the configuration has no valid store_id")
     return os.path.join(_folder(environment.data_dir, "XDG_DATA_HOME"), FOLDER, store_id, name)
 
 

@@ -1,0 +1,66 @@
+"""Transcripts of every format, whatever they hold."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+
+from tests.fuzzing.support.texts import fast_folder
+from trace_store import errors
+from trace_store.context.compiler import ContextCompiler
+from trace_store.importers import import_paths
+from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.registry import format_of
+from trace_store.maintenance.checking import fsck
+from trace_store.store import Store
+from trace_store.transcripts.names import FILES
+from trace_store.transcripts.restoring import restore
+
+HEADS = "refs/heads/sessions/"
+CHATS, OPENAI = "chats", "openai"
+
+
+def transcript(name: str, data: bytes) -> None:
+    """What is taken for a transcript of a format comes back to the byte, and taken again it adds nothing."""
+    store = Store.memory()
+    found = format_of(data[:HEAD_BYTES])
+    if name == CHATS:
+        name = OPENAI if found is None else found.NAME
+    try:
+        (report,) = import_paths(store, ["-"], format=name, stdin=io.BytesIO(data)).files
+    except errors.UnreadableInputError:
+        assert not list(store.refs.iterate())
+        return
+    json.dumps([skip.detail for skip in report.skips])
+    _sound(store, [data])
+    before = dict(store.refs.iterate())
+    again = import_paths(store, ["-"], format=name, stdin=io.BytesIO(data))
+    assert not again.commits
+    assert dict(store.refs.iterate()) == before
+
+
+def opencode_database(data: bytes) -> None:
+    """Bytes that are said to be the database of opencode."""
+    fd, path = tempfile.mkstemp(suffix=".db", dir=fast_folder())
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+        store = Store.memory()
+        try:
+            import_paths(store, [path])
+        except errors.UnreadableInputError:
+            return
+        _sound(store, None)
+    finally:
+        os.unlink(path)
+
+
+def _sound(store: Store, data: list[bytes] | None) -> None:
+    assert not [finding for finding in fsck(store) if finding.severity == "error"]
+    kept = [b"".join(restore(tip, store.objects.read)) for _, tip in store.refs.iterate(FILES)]
+    assert data is None or kept in ([], data)
+    contexts = ContextCompiler(store)
+    for name, _ in store.refs.iterate(HEADS):
+        contexts.compile(name)
