@@ -2,7 +2,8 @@
 
     python -m tests.fuzzing --list                        the targets
     python -m tests.fuzzing decoder --seconds 900         one of them for a quarter of an hour
-    python -m tests.fuzzing --seconds 10 --report r.jsonl all of them, two at a time
+    python -m tests.fuzzing 'import-*' --seconds 10       some of them, two at a time
+    python -m tests.fuzzing --seconds 10 --report r.jsonl all of them
 
 Prints a line for each: seconds, executions, coverage (edges), features, and what was found. A finding is kept in the
 work folder, and `python -m tests.fuzzing TARGET --input FILE` shows it again; once it is mended, its input goes to
@@ -12,6 +13,7 @@ work folder, and `python -m tests.fuzzing TARGET --input FILE` shows it again; o
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import importlib.util
 import json
 import re
@@ -47,7 +49,8 @@ def main() -> int:
 
         write(CORPUS)
         return 0
-    unknown = [name for name in options.targets if name not in TARGETS]
+    named = {word: fnmatch.filter(TARGETS, word) for word in options.targets}
+    unknown = [word for word, names in named.items() if not names]
     if unknown:
         print(f"no such target: {', '.join(unknown)}", file=sys.stderr)
         return 2
@@ -58,7 +61,8 @@ def main() -> int:
     if importlib.util.find_spec("atheris") is None:
         print("fuzzing is skipped: atheris has no wheel for this Python and system")
         return 0
-    return _run_all(options.targets or list(TARGETS), options)
+    names = dict.fromkeys(name for names in named.values() for name in names)
+    return _run_all(list(names or TARGETS), options)
 
 
 def _options() -> argparse.Namespace:
