@@ -1,0 +1,144 @@
+"""What tells a secret from something that only looks like one.
+
+Rule: pure functions of the bytes that were found. They say no only of what cannot be a secret, or of what stands in
+examples.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from math import log2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Check = Callable[[bytes], bool]
+
+_BASE62 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_DIGITS = frozenset(b"0123456789")
+_HEX = frozenset(b"0123456789abcdefABCDEF-")
+_WORDS = (
+    *(b"example", b"changeme", b"change_me", b"change-me", b"placeholder", b"redacted", b"xxxx"),
+    *(b"dummy", b"sample", b"your_", b"your-", b"yourpass", b"<your", b"insert", b"replace_"),
+    *(b"replace-", b"replaceme", b"fake", b"test_token", b"testtoken", b"not-a-", b"notareal"),
+    *(b"****", b"....", b"____", b"todo", b"foobar", b"deadbeef", b"0123456789abcdef"),
+    *(b"process.env", b"os.environ", b"getenv", b"import.meta", b"secrets.", b"config."),
+)
+"""Texts of which one stands in what people write where a secret would be."""
+_WEAK = frozenset(
+    b"password passwd pass pw pwd secret postgres root admin guest user username token mysql redis rabbitmq minio"
+    b" minioadmin test testing default none null true false undefined string mypassword mysecret hunter2 p@ssw0rd"
+    b" password1 password123 port host db_password empty required optional".split()
+)
+"""What nobody has to guess."""
+
+
+def entropy(data: bytes) -> float:
+    """Return how many bits each byte tells, by how often each is there; 0 of nothing."""
+    size = len(data)
+    return -sum(n / size * log2(n / size) for n in map(data.count, set(data)))
+
+
+def at_least(bits: float) -> Check:
+    """Return the check that each byte tells so many bits, and that it is no example."""
+
+    def check(data: bytes) -> bool:
+        return entropy(data) >= bits and not is_example(data)
+
+    return check
+
+
+def is_example(data: bytes) -> bool:
+    """Tell whether something says of itself that it is an example, or stands for a value."""
+    low = data.lower()
+    return low in _WEAK or any(word in low for word in _WORDS)
+
+
+def of_github(data: bytes) -> bool:
+    """Tell whether a token of GitHub or npm has a right checksum, its last six characters, or looks random.
+
+    Tokens of another form than the documented one are rather taken for a secret than left.
+    """
+    return has_checksum(data) or (entropy(data) >= 3.5 and not is_example(data))
+
+
+def has_checksum(data: bytes) -> bool:
+    """Tell whether the last six characters are the CRC-32 of those between prefix and them, to the base 62."""
+    _, _, body = data.partition(b"_")
+    return len(body) > 6 and body[-6:] == checksum(body[:-6])
+
+
+def checksum(data: bytes) -> bytes:
+    """Return the CRC-32 of bytes in six digits to the base 62."""
+    number, digits = zlib.crc32(data), bytearray()
+    for _ in range(6):
+        number, digit = divmod(number, 62)
+        digits.append(_BASE62[digit])
+    return bytes(reversed(digits))
+
+
+def is_mixed(data: bytes) -> bool:
+    """Tell whether there are letters and digits in it, as in keys, and hardly in names."""
+    kinds = set(data)
+    return bool(kinds & _DIGITS) and any(chr(each).isalpha() for each in kinds)
+
+
+def is_key(data: bytes) -> bool:
+    """Tell whether a value whose name speaks of a secret looks as if a machine had made it."""
+    if len(data) < 16 or not is_mixed(data) or is_example(data):
+        return False
+    if b"://" in data or data.startswith((b"/", b"./", b"~/", b"sha256:", b"sha512-", b"sha1-")):
+        return False
+    # To the base 16 no byte tells more than four bits; a word with a number has few of them.
+    return entropy(data) >= (2.8 if _HEX.issuperset(data) else 3.4)
+
+
+def is_password(data: bytes) -> bool:
+    """Tell whether a value whose name speaks of a password may be one that somebody chose."""
+    if len(data) < 8 or is_example(data) or data.startswith((b"/", b"./", b"~/", b"%", b"&")):
+        return False
+    kinds = sum(
+        any(test(chr(each)) for each in set(data))
+        for test in (str.islower, str.isupper, str.isdigit, _is_sign)
+    )
+    if not is_mixed(data) and kinds < 3:
+        return False
+    return entropy(data) >= 2.5
+
+
+def _is_sign(character: str) -> bool:
+    return not character.isalnum() and character not in "_-."
+
+
+def is_url_password(data: bytes) -> bool:
+    """Tell whether what stands for a password in a URL may be one."""
+    return not is_example(data) and len(set(data)) > 2 and not data.isdigit()
+
+
+def is_basic(data: bytes) -> bool:
+    """Tell whether base64 holds a name, a colon and a password."""
+    try:
+        told = base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    name, colon, password = told.partition(b":")
+    return bool(name and colon) and told.isascii() and is_url_password(password)
+
+
+def is_jwt(data: bytes) -> bool:
+    """Tell whether the first part of a JSON web token is a header."""
+    head = data.partition(b".")[0]
+    try:
+        told = base64.urlsafe_b64decode(head + b"=" * (-len(head) % 4))
+    except (binascii.Error, ValueError):
+        return False
+    return b'"alg"' in told
+
+
+def is_private_key(data: bytes) -> bool:
+    """Tell whether something stands between the lines that begin and end a private key."""
+    body = data.split(b"-----")[2] if data.count(b"-----") > 1 else data
+    return sum(chr(each).isalnum() for each in body) >= 48 and len(set(body)) > 12

@@ -1,0 +1,94 @@
+"""What no issuer's form tells, but the place where it stands: headers, URLs, command lines, assignments."""
+
+from __future__ import annotations
+
+from trace_store.secrets import checks
+from trace_store.secrets.rules.rule import Rule
+
+_VALUE = r"""[^\s"'\\`,;<>(){}\[\]$|]"""
+_IS = r"""(?:\\*["'`])?\s{0,4}(?::=|=>|={1,3}|:)\s{0,4}(?:[A-Za-z]{0,2}\\*["'`])?"""
+# Names that end otherwise speak of a secret, and of none themselves: a hash, a count, a file, a page.
+_IS_LIKE = r"""[\\"'`]*\s*[=:]>?\s*[\\"'`]*[^\s0-9{(\[<,;$]"""
+_PASSWORD = r"(?:passw(?:or)?d|passphrase|passwort|pwd)(?:_?[0-9])?"
+_KEY = (
+    r"(?:api|access|secret|private|encryption|signing|master|auth|account|service|app|admin|deploy|consumer|shared)"
+    r"[_.-]?key|secret(?:[_.-]?(?:key|value|token))?|[_.-]token|authtoken|accesstoken|bearertoken|apitoken"
+    r"|refreshtoken|credentials?|[_.-]auth"
+)
+_BARE = r"""\btoken"""
+_NAMES = ("passw", "passphrase", "pwd")
+_KEY_NAMES = ("key", "secret", "token", "credential", "auth")
+
+GENERAL = (
+    # RFC 3986 3.2.1: what stands before the host
+    Rule(
+        "url-password",
+        r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'\\<>{}$]{0,64}:([^\s/@:"'\\<>{}$`]{3,128})@[A-Za-z0-9\[_-]""",
+        ("://",),
+        checks.is_url_password,
+        trigger=r"""://[^\s/:@"'\\<>{}$]*:[^\s/0-9@]""",
+    ),
+    # RFC 6750, RFC 7617: headers
+    Rule(
+        "bearer-token",
+        r"(?i:bearer)\s{1,4}([A-Za-z0-9_.~+/-]{20,}=*)",
+        ("bearer",),
+        checks.is_key,
+        trigger=r"(?i:bearer)\s+[A-Za-z0-9_.~+/-]",
+        loose=True,
+    ),
+    Rule(
+        "basic-auth",
+        r"(?i:basic)\s{1,4}([A-Za-z0-9+/]{8,}={0,2})",
+        ("basic",),
+        checks.is_basic,
+        trigger=r"(?i:authorization|basic )",
+        loose=True,
+    ),
+    Rule(
+        "authorization-header",
+        r"""(?i:authorization|x-api-key|x-auth-token|api-key|private-token|x-access-token)\\*["']?\s{0,4}[:=]\s{0,4}\\*["']?(?:(?i:token|apikey|key)\s)?([A-Za-z0-9_.~+/-]{20,}=*)""",
+        (
+            "authorization",
+            "x-api-key",
+            "x-auth-token",
+            "api-key",
+            "private-token",
+            "x-access-token",
+        ),
+        checks.is_key,
+        loose=True,
+    ),
+    # gnu.org/software/inetutils, netrc; curl.se/docs/manpage.html -u; sshpass(1), mysql(1)
+    Rule(
+        "netrc-password",
+        r"(?:machine|login)\s{1,8}\S{1,128}(?:\s|\\+[nrt]){1,8}(?:login\s{1,8}\S{1,128}(?:\s|\\+[nrt]){1,8})?password\s{1,8}([^\s\"'\\]{4,128})",
+        ("password",),
+        checks.is_url_password,
+        trigger=r"password\s+\S",
+    ),
+    Rule(
+        "command-line-password",
+        r"""(?:sshpass\s{1,4}-p\s{0,4}|\s--(?:password|passwd|token|api-key|secret)[\s=]{1,4}|(?:curl|wget)\s[^\n|;]{0,200}?(?:-u|--user)\s{1,4}["']?[A-Za-z0-9_.@-]{1,64}:)["']?([^\s"'\\`$<>|;&(){}]{6,128})""",
+        ("sshpass", "--password", "--passwd", "--token", "--api-key", "--secret", "curl", "wget"),
+        checks.is_password,
+        trigger=r"(?:sshpass\s|--(?:password|passwd|token|api-key|secret)[\s=]|(?:curl|wget)\s)",
+    ),
+    # Assignments in programs, settings and connection strings
+    Rule(
+        "password",
+        rf"(?i:{_PASSWORD}){_IS}({_VALUE}{{8,128}})",
+        _NAMES,
+        checks.is_password,
+        trigger=rf"(?i:{_PASSWORD}){_IS_LIKE}",
+        loose=True,
+    ),
+    Rule(
+        "secret-value",
+        rf"(?i:{_KEY}|{_BARE}){_IS}([A-Za-z0-9_.~+/@!%^&*-]{{16,512}}={{0,2}})",
+        _KEY_NAMES,
+        checks.is_key,
+        trigger=rf"(?i:{_KEY}|{_BARE}){_IS_LIKE}",
+        loose=True,
+    ),
+)
