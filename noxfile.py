@@ -82,6 +82,14 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def damage(session: nox.Session) -> None:
+    """Every bit, length, block and file of a small repository damaged; half an hour and more. The suite samples it."""
+    install(session)
+    every = [] if session.posargs else ["--all"]
+    session.run("python", "-m", "tests.reliability.support.damage", *every, *session.posargs)
+
+
+@nox.session(python="3.11")
 def reference(session: nox.Session) -> None:
     """Write docs/errors.md and docs/cli.md anew from the code."""
     install(session)

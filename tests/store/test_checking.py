@@ -114,6 +114,8 @@ def test_every_file_is_deleted_in_turn(tmp_path: Path) -> None:
                 assert "ref-incomplete" in found
             elif path.name in (".gitignore", ".gitattributes"):
                 assert found == {"root-file-missing"}
+            elif path.is_relative_to(root / "refs/heads/side"):
+                assert "ref-file-missing" in found
             else:
                 assert not [f for f in found if "damaged" in f or "missing" in f], path
         path.parent.mkdir(exist_ok=True, parents=True)

@@ -11,8 +11,17 @@ from trace_store.journal.view import journal_numbers
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.journal.scanning import UsualFrames
+    from trace_store.journal.wreckage import is_cut_off, objects_at, transactions_in
 
-__getattr__ = door(__name__, {"UsualFrames": "scanning"})
+__getattr__ = door(
+    __name__,
+    {
+        "UsualFrames": "scanning",
+        "is_cut_off": "wreckage",
+        "objects_at": "wreckage",
+        "transactions_in": "wreckage",
+    },
+)
 
 __all__ = [
     "Fold",
@@ -24,5 +33,8 @@ __all__ = [
     "RefFold",
     "UsualFrames",
     "encode_transaction",
+    "is_cut_off",
     "journal_numbers",
+    "objects_at",
+    "transactions_in",
 ]

@@ -232,13 +232,24 @@ class JournalFile:
         }
 
     def begin(self, disk: Disk) -> bytes:
-        """Return its line, reading no more than its first frame."""
+        """Return its line, reading no more than its first frame; empty when it is not the journal of its number."""
         if self.frames:
             return self.line
+        frame = self._first(disk)
+        return b"" if frame is None or self._belongs_elsewhere(frame) else frame.line
+
+    def is_misplaced(self, disk: Disk) -> bool:
+        """Tell whether it says that it follows another journal than the one before its number."""
+        frame = self._first(disk)
+        return frame is not None and self._belongs_elsewhere(frame)
+
+    def _first(self, disk: Disk) -> Frame | None:
         size = min(disk.size(self.fd), _BEGIN_BYTES)
-        for frame in scan(lambda at, count: disk.read_at(self.fd, at, count), 0, size):
-            return frame.line
-        return b""
+        frames = scan(lambda at, count: disk.read_at(self.fd, at, count), 0, size)
+        return next(frames, None)
+
+    def _belongs_elsewhere(self, first: Frame) -> bool:
+        return any(number != self.number - 1 for number, _ in first.closes)
 
     def cut(self, limit: int) -> None:
         """Let only the first `limit` bytes count."""

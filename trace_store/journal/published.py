@@ -6,17 +6,20 @@
     3f2a…64 hex digits… refs/heads/main
     - refs/heads/gone
     …
+    check 1c8e02f7
 
 Rule: the file says up to which number the journals of each line are sealed, the newest line last, and which tips this
 working copy last wrote to, or accepted from, the files of each ref. The first line of a ref is this working copy's own
 tip. Where there are many refs most stand in a table beside it, and the file says which have changed since that was
 written, so that neither reading it nor replacing it takes longer for their number. It is replaced as a whole, last of
-all when sealing; an absent or unreadable one says nothing.
+all when sealing; an absent or unreadable one says nothing. The last line is the CRC-32 of all before it, since a digit
+that has changed would pass a journal off as sealed; a file without it, as first versions wrote it, is taken as it is.
 """
 
 from __future__ import annotations
 
 import os
+from zlib import crc32
 
 from trace_store import errors
 from trace_store.files import read_file, replace_file
@@ -44,6 +47,7 @@ MAXIMUM_LINES = 64
 MAXIMUM_CHANGED = 256
 """How many refs the file itself names at most; with more, a table is written."""
 _GONE = "- "
+_CHECK = b"check "
 
 
 class PublishedTips:
@@ -182,7 +186,8 @@ def save(
     lines.append(f"refs {len(changed)}\n")
     lines += tip_lines({name: tips for name, tips in changed.items() if tips})
     lines += [f"{_GONE}{name}\n" for name in sorted(changed) if not changed[name]]
-    data = "".join(lines).encode("ascii")
+    body = "".join(lines).encode("ascii")
+    data = b"%b%b%08x\n" % (body, _CHECK, crc32(body))
     replace_file(disk, layout.published_file, data, scratch=layout.tmp_dir)
     if table is not before.table:
         _remove_tables(disk, layout, {t.name for t in (table, before.table) if t is not None})
@@ -197,7 +202,10 @@ def _remove_tables(disk: Disk, layout: Layout, kept: set[str]) -> None:
 
 
 def _parse(data: bytes) -> tuple[dict[bytes, int], str, dict[str, Tips]]:
-    lines = data.decode("ascii").splitlines()
+    body, check, given = data.rpartition(_CHECK)
+    if check and given != b"%08x\n" % crc32(body):
+        raise ValueError("its checksum is wrong")
+    lines = (body if check else data).decode("ascii").splitlines()
     sealed: dict[bytes, int] = {}
     place = 0
     while place < len(lines) and lines[place].startswith("sealed "):
@@ -212,9 +220,9 @@ def _parse(data: bytes) -> tuple[dict[bytes, int], str, dict[str, Tips]]:
         if len(bytes.fromhex(table)) * 2 != NAME_CHARACTERS or table != table.lower():
             raise ValueError("not the name of a table")  # it becomes a path
         place += 1
-    body = lines[place + 1 :]
-    changed = parse_tips([line for line in body if not line.startswith(_GONE)])
-    gone = [line[len(_GONE) :] for line in body if line.startswith(_GONE)]
+    refs = lines[place + 1 :]
+    changed = parse_tips([line for line in refs if not line.startswith(_GONE)])
+    gone = [line[len(_GONE) :] for line in refs if line.startswith(_GONE)]
     if not all(map(is_ref_name, gone)):
         raise ValueError("not a ref name")
     changed.update((name, ()) for name in gone)

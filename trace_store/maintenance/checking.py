@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.files import read_file
-from trace_store.journal import Fold
-from trace_store.layout import ATTRIBUTES, IGNORED
+from trace_store.layout import ATTRIBUTES, IGNORED, MAXIMUM_OBJECT_BYTES
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
+from trace_store.maintenance.handling import with_explanation
+from trace_store.maintenance.journal_checks import check_journals
 from trace_store.maintenance.object_checks import ObjectChecks
 from trace_store.maintenance.pack_checks import check_packs
+from trace_store.maintenance.ref_checks import check_refs, roots
 from trace_store.odb import ObjectDatabase
-from trace_store.oid import ObjectId
-from trace_store.refs import BRANCHES, RefDatabase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
         database = store.objects
         steps = [
             lambda: _check_root(store),
-            lambda: _check_journals(store, objects),
+            lambda: check_journals(store, objects),
             lambda: check_packs(store, database, objects),
             lambda: _check_loose(store, database, objects),
         ]
     else:
         steps = [lambda: _check_memory(store, objects)]
-    steps += [lambda: _check_refs(store, objects), lambda: objects.missing(_roots(store)), *also]
+    steps += [lambda: check_refs(store, objects), lambda: objects.missing(roots(store)), *also]
     for step in steps:
         try:
             found.extend(step())
@@ -65,42 +65,20 @@ def _check_root(store: Store) -> Iterator[Finding]:
         if data is None:
             yield Finding("root-file-missing", WARNING, name, "git may convert or skip files")
         elif data.replace(b"\r\n", b"\n") != content.encode():
-            yield Finding("root-file-changed", INFO, name, "differs from what `init` writes")
+            detail = with_explanation("differs from what `init` writes", data)
+            yield Finding("root-file-changed", INFO, name, detail)
+
+
+def _content(store: Store, path: str) -> bytes | None:
+    try:
+        return read_file(store.disk, path, limit=MAXIMUM_OBJECT_BYTES)
+    except errors.StorageError:
+        return None
 
 
 def _check_memory(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     for oid in store.objects.iterate():
         yield from objects.check(oid, store.objects.read(oid), "memory")
-
-
-def _check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
-    with store.mutex:
-        journal = store.journal
-        journal.refresh()
-        files = list(journal.files)
-        journal.published.tips.all()
-        if journal.published.damaged or journal.published.tips.lacking:
-            yield Finding("published-unreadable", WARNING, "local/published", "taken as absent")
-    for file in files:
-        name = f"journal/{file.number}"
-        for kind in file.unknown_kinds():
-            detail = f"lasting frames of kind {kind}, from a newer version"
-            yield Finding("journal-unknown-frame", WARNING, name, detail)
-        for frame in file.frames:
-            for oid, offset, size in frame.objects:
-                data = journal.read_from(file, offset, size)
-                yield from objects.check_named(oid, data, name)
-        rest = store.disk.size(file.fd) - file.end
-        if rest > 0 and not file.closed and not file.is_free_behind(store.disk):
-            detail = f"{rest} bytes after the last whole frame have no effect"
-            yield Finding("journal-tail", INFO, name, detail)
-    fold = Fold()
-    for file in files:
-        for frame in file.transactions():
-            if frame.moves and not fold.apply(frame):
-                names = ", ".join(sorted({move.name for move in frame.moves}))
-                detail = f"a move of {names} expected another value"
-                yield Finding("journal-move-without-effect", INFO, f"journal/{file.number}", detail)
 
 
 def _check_loose(
@@ -112,38 +90,9 @@ def _check_loose(
         try:
             data = database.loose.read(oid)
         except errors.TraceError as error:
-            yield Finding("object-damaged", ERROR, str(oid), f"loose file: {error}")
+            path = store.layout.loose_file(oid.hex())
+            detail = with_explanation(f"loose file: {error}", _content(store, path))
+            yield Finding("object-damaged", ERROR, str(oid), detail)
             continue
         if data is not None:
             yield from objects.check(oid, data, "a loose file")
-
-
-def _check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
-    try:
-        head = store.refs.head()
-        if head.ref is None and head.oid is not None and head.oid not in objects.present:
-            yield Finding("head-incomplete", ERROR, "HEAD", f"commit {head.oid} is not here")
-    except errors.FormatError as error:
-        yield Finding("head-unreadable", ERROR, "HEAD", str(error))
-    if isinstance(store.refs, RefDatabase):
-        for stray in store.refs.files.strays():
-            yield Finding("ref-stray-file", WARNING, stray, "not a tip of a ref")
-    for name, tips in store.refs.iterate_tips():
-        for tip in tips:
-            if tip not in objects.present:
-                yield Finding("ref-incomplete", WARNING, name, f"object {tip} is not here")
-            elif name.startswith(BRANCHES) and not objects.is_commit(tip):
-                yield Finding("ref-not-commit", ERROR, name, f"object {tip} is not a commit")
-        if len(tips) > 1 and name.startswith(BRANCHES):
-            yield Finding("ref-diverged", INFO, name, f"it has {len(tips)} tips")
-        elif len(tips) > 1:
-            yield Finding("ref-conflict", WARNING, name, f"it has {len(tips)} values")
-
-
-def _roots(store: Store) -> list[ObjectId]:
-    roots = [tip for _, tips in store.refs.iterate_tips() for tip in tips]
-    try:
-        head = store.refs.head()
-    except errors.FormatError:
-        return roots
-    return [*roots, head.oid] if head.oid is not None else roots

@@ -7,6 +7,7 @@ from functools import partial
 from trace_store import errors
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
+from trace_store.maintenance.handling import with_explanation
 from trace_store.maintenance.proving_together import prove
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import PackIndex
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from trace_store.odb import ObjectDatabase
     from trace_store.oid import ObjectId
     from trace_store.store import Store
+
+_BEGINNING_BYTES = 4096
 
 
 def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -> Iterator[Finding]:
@@ -42,11 +45,12 @@ def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -
                 continue  # folded into another one meanwhile
             pack = Pack(store.disk, store.layout.pack_file(name), name, fd)
         except (errors.FormatError, errors.StorageError) as error:
-            yield Finding("pack-damaged", ERROR, what, str(error))
+            yield Finding("pack-damaged", ERROR, what, _explained(store, name, str(error)))
             continue
         try:
             if not pack.check_name():
                 detail = "its bytes have another hash than its name or trailer"
+                detail = _explained(store, name, detail)
                 yield Finding("pack-damaged", ERROR, what, detail)
             proof = proofs.pop(name, None)
             if proof is None:
@@ -56,6 +60,17 @@ def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -
                 objects.take_over(proof.oids, proof.commits, proof.named, again)
         finally:
             pack.close()
+
+
+def _explained(store: Store, name: str, detail: str) -> str:
+    """Return what is wrong with a pack, with what another program did to it where its beginning tells."""
+    fd = store.disk.open(store.layout.pack_file(name))
+    if fd is None:
+        return detail
+    try:
+        return with_explanation(detail, store.disk.read_at(fd, 0, _BEGINNING_BYTES))
+    finally:
+        store.disk.close(fd)
 
 
 def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> Iterator[Finding]:

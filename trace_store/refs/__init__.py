@@ -10,7 +10,13 @@ if TYPE_CHECKING:
     from trace_store.refs.memory import MemoryRefs
     from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, TRASH, check_ref_name
     from trace_store.refs.overview import Overview, Standing
-    from trace_store.refs.reflog import ReflogEntry, append_log, join_logs, read_log
+    from trace_store.refs.reflog import (
+        ReflogEntry,
+        append_log,
+        join_logs,
+        read_log,
+        unreadable_lines,
+    )
 
 __all__ = [
     "BRANCHES",
@@ -28,6 +34,7 @@ __all__ = [
     "is_ref_name",
     "join_logs",
     "read_log",
+    "unreadable_lines",
 ]
 
 __getattr__ = door(
@@ -48,5 +55,6 @@ __getattr__ = door(
         "is_ref_name": "names",
         "join_logs": "reflog",
         "read_log": "reflog",
+        "unreadable_lines": "reflog",
     },
 )

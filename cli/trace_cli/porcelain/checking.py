@@ -8,16 +8,13 @@ from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
-from trace_store import context, errors
-from trace_store.maintenance.checking import ERROR, INFO, WARNING, Finding
+from trace_store.maintenance.checking import ERROR, INFO, WARNING
 from trace_store.maintenance.checking import fsck as check
+from trace_store.maintenance.index_checks import check_derived
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from trace_cli.runtime import Invocation
-    from trace_store.store import Store
 
 _STYLES = {ERROR: "red", WARNING: "yellow", INFO: "dim"}
 
@@ -31,7 +28,7 @@ def fsck(invocation: Invocation, *, as_json: bool) -> int:
     compile-index --verify does that.
     """
     with opened_store(invocation) as store:
-        findings = check(store, also=[lambda: _check_indexes(store)])
+        findings = check(store, also=[lambda: check_derived(store)])
     for finding in findings:
         if as_json:
             fields = ("severity", "code", "what", "detail")
@@ -46,20 +43,3 @@ def fsck(invocation: Invocation, *, as_json: bool) -> int:
         said = [counted(wrong, "error")] + ([counted(others, "remark")] if others else [])
         invocation.note(", ".join(said) if findings else "everything is in order")
     return EXIT_DAMAGED if wrong else EXIT_OK
-
-
-def _check_indexes(store: Store) -> Iterator[Finding]:
-    """Fold every branch, and compare those that have a compile index with what it says."""
-    contexts = context.ContextCompiler(store)
-    for name, _ in store.refs.iterate("refs/heads/"):
-        try:
-            if contexts.index_view(name) is None:
-                contexts.compile(name, cold=True)
-                continue
-            outcome = contexts.verify(name, count_tokens=False)
-        except errors.TraceError as error:
-            yield Finding("context-unreadable", ERROR, name, error.message)
-            continue
-        if not outcome.matches:
-            detail = "the compile index differs from the history; it can be deleted"
-            yield Finding("compile-index-differs", WARNING, name, detail)

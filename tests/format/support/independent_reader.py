@@ -275,6 +275,8 @@ def read_published(text: str, folder: Path) -> Published:
             wanted = int(rest)
         elif first == "-":
             tips[rest] = []
+        elif first == "check":
+            assert int(rest, 16) == zlib.crc32(text.partition("check ")[0].encode("ascii"))
         else:
             tips.setdefault(rest, []).append(bytes.fromhex(first))
     assert len(tips) == wanted

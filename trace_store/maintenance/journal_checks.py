@@ -1,0 +1,110 @@
+"""Checks of the journals: their objects, what stands behind their last valid frame, and whether one is missing.
+
+A power cut leaves a frame that was cut off, which was never acknowledged. Bytes that have changed are another matter:
+what stands behind them was acknowledged, and no reader comes to it.
+"""
+
+from __future__ import annotations
+
+from trace_store import journal as journals
+from trace_store.files import MAXIMUM_READ_BYTES
+from trace_store.journal import Fold, journal_numbers
+from trace_store.journal.file import JournalFile, open_journal
+from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.journal import Frame, Journal
+    from trace_store.maintenance.object_checks import ObjectChecks
+    from trace_store.store import Store
+
+
+def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
+    """Yield what is wrong with the journals; their objects are checked along the way."""
+    with store.mutex:
+        journal = store.journal
+        journal.refresh()
+        files = list(journal.files)
+        journal.published.tips.all()
+        if journal.published.damaged or journal.published.tips.lacking:
+            yield Finding("published-unreadable", WARNING, "local/published", "taken as absent")
+    for file in files:
+        name = f"journal/{file.number}"
+        for kind in file.unknown_kinds():
+            detail = f"lasting frames of kind {kind}, from a newer version"
+            yield Finding("journal-unknown-frame", WARNING, name, detail)
+        for frame in file.frames:
+            for oid, offset, size in frame.objects:
+                data = journal.read_from(file, offset, size)
+                yield from objects.check_named(oid, data, name)
+        yield from _check_tail(store, file, files)
+    yield from _check_places(store, journal, files)
+    fold = Fold()
+    for file in files:
+        for frame in file.transactions():
+            if frame.moves and not fold.apply(frame):
+                names = ", ".join(sorted({move.name for move in frame.moves}))
+                detail = f"a move of {names} expected another value"
+                yield Finding("journal-move-without-effect", INFO, f"journal/{file.number}", detail)
+
+
+def rest_of(store: Store, file: JournalFile) -> bytes:
+    """Return what stands behind the frames of a journal that count; nothing when that is room for more of them."""
+    size = store.disk.size(file.fd)
+    if file.closed or not file.end < size <= MAXIMUM_READ_BYTES or file.is_free_behind(store.disk):
+        return b""
+    return store.disk.read_at(file.fd, file.end, size - file.end)
+
+
+def without_effect(rest: bytes, files: list[JournalFile]) -> list[Frame]:
+    """Return the whole transactions among bytes behind a journal's frames that no journal says again.
+
+    After a failed sync a successor does, so that they have effect.
+    """
+    known = [frame for file in files for frame in file.transactions()]
+    found = journals.transactions_in(rest)
+    return [frame for frame in found if not any(frame.says_as(other) for other in known)]
+
+
+def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> Iterator[Finding]:
+    name, rest = f"journal/{file.number}", rest_of(store, file)
+    if not rest:
+        return
+    behind = [] if file.failed else without_effect(rest, files)
+    if behind:
+        detail = (
+            f"{len(behind)} whole transactions stand behind bytes that have changed, at {file.end}"
+        )
+        yield Finding("journal-damaged", ERROR, name, f"{detail}, and have no effect")
+    elif file.failed or journals.is_cut_off(rest):
+        detail = f"{len(rest)} bytes after the last whole frame have no effect"
+        yield Finding("journal-tail", INFO, name, detail)
+    else:
+        detail = (
+            f"the last frame, at {file.end}, says otherwise than its checksum, and has no effect"
+        )
+        yield Finding("journal-damaged", WARNING, name, detail)
+
+
+def _check_places(store: Store, journal: Journal, files: list[JournalFile]) -> Iterator[Finding]:
+    """Yield journals that are missing, or stand under another number than theirs."""
+    disk, layout, published = store.disk, store.layout, journal.published
+    present = set(journal_numbers(disk, layout))
+    for number in sorted(present):
+        file = open_journal(disk, layout.journal_file(number), number)
+        if file is None:
+            continue
+        if file.is_misplaced(disk):
+            detail = "it says that it follows another journal than the one before it"
+            yield Finding("journal-misplaced", ERROR, f"journal/{number}", detail)
+        disk.close(file.fd)
+    if published.stamp is None or published.damaged:
+        return  # whether one that is not here was sealed is not known
+    sealed = max(published.sealed.values(), default=0)
+    for file in files:
+        for number, _ in file.frames[0].closes if file.frames else ():
+            if number not in present and sealed < number < file.number:
+                detail = f"journal {file.number} follows it, and it was not sealed"
+                yield Finding("journal-missing", ERROR, f"journal/{number}", detail)
