@@ -20,6 +20,7 @@ TREE = """
 TraceError
   NotFoundError
     ObjectNotFoundError
+      PurgedError
     RefNotFoundError
     RevisionNotFoundError
     MessageNotFoundError

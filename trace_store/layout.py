@@ -26,7 +26,10 @@ ATTRIBUTES = "* -text -diff\n"
 
 CONFIG_NAME = "config"
 DIRECTORIES = frozenset(
-    ("objects", "refs", "journal", "logs", "index", "cache", "tmp", "locks", "local")
+    (
+        *("objects", "refs", "journal", "logs", "index", "cache", "tmp", "locks", "local"),
+        "tombstones",
+    )
 )
 """What may stand directly in a repository's directory, if anything of that name does, is a directory."""
 
@@ -61,6 +64,7 @@ class Layout:
         "refs_file",
         "root",
         "tmp_dir",
+        "tombstones_dir",
     )
 
     def __init__(self, root: str) -> None:
@@ -86,6 +90,7 @@ class Layout:
         self.tmp_dir = here + "tmp"
         self.locks_dir = here + "locks"
         self.local_dir = here + "local"
+        self.tombstones_dir = here + "tombstones"
         self.published_file = self.local_dir + sep + "published"
 
     def __repr__(self) -> str:

@@ -65,6 +65,7 @@ OTHER_EXIT_CODES: tuple[tuple[int, str], ...] = (
 HINTS: dict[str, str] = {
     ErrorCode.REPOSITORY_NOT_FOUND: "`trace init` makes a repository here; --dir names one elsewhere",
     ErrorCode.OBJECT_NOT_FOUND: "`trace fsck` tells whether anything else is missing",
+    ErrorCode.PURGED_OBJECT: "somebody removed it for good; `trace fsck` lists what was purged, and why",
     ErrorCode.REF_NOT_FOUND: "`trace for-each-ref` lists the refs that exist",
     ErrorCode.REVISION_NOT_FOUND: "`trace for-each-ref` lists the names, `trace log` the commits",
     ErrorCode.MESSAGE_NOT_FOUND: "`trace compile --table` shows the address of each message",

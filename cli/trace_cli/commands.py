@@ -116,6 +116,12 @@ COMMANDS = (
         "fsck", "checking:fsck", "maintenance.checking.fsck", "Check every object, ref and link"
     ),
     _ancillary(
+        "purge",
+        "purging:purge",
+        "maintenance.purging.purge",
+        "Remove content for good, and prove that it is gone",
+    ),
+    _ancillary(
         "seal", "maintaining:seal", "repo.Repo.seal", "Make everything ready for `git add .trace`"
     ),
     _ancillary(

@@ -57,6 +57,7 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("bundle create", ["bundle", "create", "all.bundle", "--all"], []),
         ("seal", ["seal"], []),
         ("pack", ["pack"], []),
+        ("purge", ["purge", "--verify"], []),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else value,
 )

@@ -38,6 +38,10 @@ def test_pack_command(growth: Growth) -> None:
     growth.check(lambda place: place.trace("pack", "--level", "1"))
 
 
+def test_purge(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("purge", "--match-file", "-", "--yes", stdin=b"nowhere"))
+
+
 def test_fsck(growth: Growth) -> None:
     growth.check(lambda place: place.trace("fsck"))
 

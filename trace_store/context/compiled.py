@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     class Source(MessageSource, Protocol):
         """Where a context reads from: also the columns of its index."""
 
+        @property
+        def purged(self) -> frozenset[bytes]: ...
         def token_records(self, view: IndexView) -> list[TokenRecord]: ...
         def token_total(self, view: IndexView) -> TokenRecord: ...
 
@@ -370,7 +372,9 @@ class CompiledContext(RenderableContext):
         Raises:
             ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
         """
-        return context.object_stream(self._view.blocks(), self._source.read_data)
+        return context.object_stream(
+            self._view.blocks(), self._source.read_data, self._source.purged
+        )
 
     def plain(self, messages: Sequence[Message]) -> PlainContext:
         """Return a context of other messages, counted and rendered as this one."""

@@ -20,6 +20,7 @@ from trace_store.context.tokens.counting import TokenCounting
 from trace_store.context.wording import created_messages, ghost_text
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
+from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.values import value
@@ -172,7 +173,9 @@ class ContextCompiler:
             self._memo = self.token_memo(tokenizer)
         read, memo = self.store.objects.read, self._memo
         counts = [
-            tokens.count_stored_message(tokenizer, message, read, memo).total
+            tokens.count_stored_message(
+                tokenizer, message, read, memo, self.store.objects.purged
+            ).total
             for message in created_messages(commit)
         ]
         memo.flush()
@@ -258,11 +261,15 @@ class ContextCompiler:
         return index
 
     def token_column(self, ref: str, encoding: str) -> TokenColumn:
-        """Return the tokens column of a branch under an encoding."""
-        column = self._token_columns.get((ref, encoding))
+        """Return the tokens column of a branch under an encoding: another one when something was purged since."""
+        name = encoding
+        objects = self.store.objects
+        if objects.purged and isinstance(objects, ObjectDatabase):
+            name = f"{encoding}-{objects.tombstones.key()}"
+        column = self._token_columns.get((ref, name))
         if column is None:
-            column = TokenColumn(self._column(ref, f"{encoding}.tokens"))
-            self._token_columns[(ref, encoding)] = column
+            column = TokenColumn(self._column(ref, f"{name}.tokens"))
+            self._token_columns[(ref, name)] = column
         return column
 
     def _column(self, ref: str, suffix: str) -> DiskColumn | MemoryColumn:
@@ -313,6 +320,10 @@ class _Source:
     def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]:
         return self._compiler.store.objects.read_data(oids)
 
+    @property
+    def purged(self) -> frozenset[bytes]:
+        return self._compiler.store.objects.purged
+
     def read_commit(self, oid: bytes) -> Commit:
         return self._compiler.read_commit(oid)
 
@@ -335,6 +346,7 @@ class _Source:
     def _count(self, records: Iterator[MessageRecord], number: int) -> Iterator[MessageTokens]:
         tokenizer = self._tokenizer or tokens.get_tokenizer(tokens.DEFAULT_ENCODING)
         memo = self._memo(tokenizer, number)
+        purged = self.purged
         for record in records:
             if record.flags & GHOST:
                 text = ghost_text((record.commit, record.number))
@@ -343,7 +355,7 @@ class _Source:
                 )
             else:
                 stored = stored_message(record, self.read_commit)
-                yield tokens.count_stored_message(tokenizer, stored, self.read, memo)
+                yield tokens.count_stored_message(tokenizer, stored, self.read, memo, purged)
         memo.flush()
 
     def _memo(self, tokenizer: Tokenizer, number: int) -> TokenMemo:
@@ -358,4 +370,10 @@ def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
         return ()
     import json
 
-    return tuple(json.loads(read_content(oid, source.read)) for oid in schemas)
+    found = []
+    for oid in schemas:
+        try:
+            found.append(json.loads(read_content(oid, source.read)))
+        except errors.PurgedError:
+            continue  # a tool without its schema cannot be offered
+    return tuple(found)

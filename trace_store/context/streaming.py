@@ -41,13 +41,16 @@ _LIST_HEAD = b"\x92\xa4list"
 
 
 def object_stream(
-    blocks: Iterable[tuple[bytes, Sequence[int]]], read_data: ReadData
+    blocks: Iterable[tuple[bytes, Sequence[int]]],
+    read_data: ReadData,
+    purged: frozenset[bytes] = frozenset(),
 ) -> Iterator[bytes]:
     """Yield the stream in pieces of about 1 MiB, or as long as an object.
 
     Args:
         blocks: checked records of an index, with the offsets of the messages in them.
         read_data: gives objects in the order asked for, hash-checked.
+        purged: ids of content that was purged, and is left out.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
@@ -57,7 +60,7 @@ def object_stream(
     size = 0
     before = b""
     for block, places in blocks:
-        for data in _objects(block, before, moulds, read_data):
+        for data in _objects(block, before, moulds, read_data, purged):
             held.append(data)
             size += len(data)
             if size >= PIECE_BYTES:
@@ -68,7 +71,9 @@ def object_stream(
         yield b"".join(held)
 
 
-def _objects(block: bytes, before: bytes, moulds: Moulds, read_data: ReadData) -> Iterator[bytes]:
+def _objects(
+    block: bytes, before: bytes, moulds: Moulds, read_data: ReadData, purged: frozenset[bytes]
+) -> Iterator[bytes]:
     """Yield the objects of a block's messages; one of the commit `before` stands before them."""
     commits = read_data(_commits_of(block))
     blobs: list[bytes] = []
@@ -104,6 +109,8 @@ def _objects(block: bytes, before: bytes, moulds: Moulds, read_data: ReadData) -
             raise errors.CorruptObjectError(f"commit {ObjectId(commit)} has no message {number}")
         if flags & GHOST:
             del blobs[known:]
+        elif purged:
+            blobs[known:] = [oid for oid in blobs[known:] if oid not in purged]
         steps.append((written, len(blobs) - known))
     contents = read_data(blobs)
     for written, count in steps:

@@ -191,6 +191,8 @@ def _said(stored: Stored, read: Callable[[bytes], bytes]) -> str:
 def _beginning(oid: bytes, read: Callable[[bytes], bytes]) -> str:
     try:
         content = read_content(oid, read)
+    except errors.PurgedError as error:
+        return str(error.placeholder)
     except errors.NotFoundError:
         return "[absent]"
     except errors.FormatError:

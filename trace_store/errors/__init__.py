@@ -3,6 +3,7 @@
 TraceError                                      .code .message
 ├── NotFoundError              (LookupError)    look elsewhere
 │   ├── ObjectNotFoundError    RefNotFoundError
+│   │   └── PurgedError            .oid .time .by .why .placeholder   it was removed for good
 │   ├── RevisionNotFoundError  MessageNotFoundError
 │   └── RepositoryNotFoundError
 ├── AlreadyExistsError                          choose another name
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         MessageNotFoundError,
         NotFoundError,
         ObjectNotFoundError,
+        PurgedError,
         RefChangedError,
         RefNotFoundError,
         RenderError,
@@ -91,6 +93,7 @@ __all__ = [
     "MessageNotFoundError",
     "NotFoundError",
     "ObjectNotFoundError",
+    "PurgedError",
     "RefChangedError",
     "RefNotFoundError",
     "RenderError",

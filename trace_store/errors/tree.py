@@ -43,6 +43,7 @@ class ErrorCode:
     CORRUPT_BUNDLE = "corrupt-bundle"
     INVALID_ADDRESS = "invalid-address"
     TOO_LARGE = "too-large"
+    PURGED_OBJECT = "purged-object"
 
 
 class TraceError(Exception):
@@ -72,6 +73,10 @@ class NotFoundError(TraceError, LookupError):
 
 class ObjectNotFoundError(NotFoundError):
     code = ErrorCode.OBJECT_NOT_FOUND
+
+
+class PurgedError(ObjectNotFoundError):
+    code = ErrorCode.PURGED_OBJECT
 
 
 class RefNotFoundError(NotFoundError):

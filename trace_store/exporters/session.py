@@ -24,7 +24,7 @@ from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.revision import SESSIONS
 from trace_store.store import Store
-from trace_store.transcripts.sources import SOURCE_KEY, source_records
+from trace_store.transcripts.sources import SOURCE_KEY, records_left
 
 FACT_COMMITS = 64
 """Commits with records that are looked at for a session's facts."""
@@ -142,7 +142,7 @@ class _Reader:
         self._model = model
 
     def records(self, commit: ObjectId) -> list[bytes]:
-        return source_records(self._contexts.read_commit(commit), self._store.objects.read)
+        return records_left(self._contexts.read_commit(commit), self._store.objects.read)
 
     def session(self, ref: str) -> ExportSession:
         return read_session(
@@ -169,7 +169,7 @@ class _Reader:
 
     def _objects(self, commits: Iterable[Commit]) -> Iterator[Mapping[str, Any]]:
         for commit in commits:
-            for raw in source_records(commit, self._store.objects.read):
+            for raw in records_left(commit, self._store.objects.read):
                 try:
                     value = json.loads(raw)
                 except (ValueError, RecursionError):

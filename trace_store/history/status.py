@@ -28,6 +28,7 @@ class Status:
         branch_count: how many branches there are.
         unsealed_transactions: transactions in the journal, which git does not see before they are sealed.
         unsealed_bytes: bytes of their objects.
+        returned: purged objects whose bytes are here again.
     """
 
     ref: str | None
@@ -43,6 +44,7 @@ class Status:
     branch_count: int
     unsealed_transactions: int
     unsealed_bytes: int
+    returned: tuple[ObjectId, ...]
 
     @property
     def branch(self) -> str | None:
@@ -84,4 +86,5 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         branch_count=refs.branch_count,
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
+        returned=tuple(store.objects.returned()),
     )

@@ -30,7 +30,7 @@ from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId
 from trace_store.store import Store
-from trace_store.transcripts.sources import record_count, source_records
+from trace_store.transcripts.sources import record_count, records_left
 from trace_store.transcripts.telling import event_of
 from trace_store.values import field, mutable, value
 
@@ -104,7 +104,7 @@ class Continuation:
                 break
             key = key_of(commit)
             if key and not commit.operations and not event_of(commit):
-                self._carried.update(source_records(commit, store.objects.read))
+                self._carried.update(records_left(commit, store.objects.read))
             if key:
                 self._present.setdefault(_base_key(key), _Present()).commits.insert(0, oid)
 
@@ -209,7 +209,7 @@ class Continuation:
         count = sum(record_count(commit, read) for commit in commits)
         if not count or count == len(planned.records):
             return ()
-        kept = {raw for commit in commits for raw in source_records(commit, read)}
+        kept = {raw for commit in commits for raw in records_left(commit, read)}
         return tuple(record for record in planned.records if record.raw not in kept)
 
     def _made(

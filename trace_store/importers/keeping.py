@@ -16,7 +16,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.importers.placing import Placing, load_places
 from trace_store.importers.reading import Input
-from trace_store.importers.together import together
+from trace_store.importers.together import kept_of, together
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, digest
 from trace_store.store import Store
@@ -117,7 +117,7 @@ def keep_file(store: Store, file: Input, folder: str, placing: Placing, cut: Cut
         elif relation == NEWER:
             return Kept(None, steady)  # and nothing is written that could be gone on from
     if edits:
-        transaction = Transaction(gathering.objects, edits, "import")
+        transaction = Transaction(kept_of(store, dict(gathering.objects)), edits, "import")
         together(store, transaction)
     next_cut = _next_cut(laid, placing)
     return Kept(next_cut, steady and next_cut is not None)

@@ -14,7 +14,7 @@ from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId
 from trace_store.transcripts.laying import Placed, record_hash
 from trace_store.transcripts.pages import Pages
-from trace_store.transcripts.sources import content_numbers, source_records, without_contents
+from trace_store.transcripts.sources import content_numbers, records_left, without_contents
 
 Read = Callable[[bytes], bytes]
 
@@ -68,7 +68,7 @@ class Placing:
         self, records: Sequence[Record], oid: ObjectId, commit: Commit, read: Read
     ) -> list[Record]:
         """Note the records that are in a commit's source, and return the others."""
-        held = {raw: number for number, raw in enumerate(source_records(commit, read))}
+        held = {raw: number for number, raw in enumerate(records_left(commit, read))}
         left = []
         for record in records:
             number = held.get(record.raw)

@@ -6,7 +6,10 @@ durable before anything is remembered of the file, and before the import returns
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trace_store.contracts import BATCH, DURABLE, Transaction
+from trace_store.oid import ObjectId
 from trace_store.store import Store
 
 AUTHOR = "import"
@@ -17,6 +20,12 @@ def together(store: Store, transaction: Transaction) -> None:
     """Write a transaction that shares its sync with those behind it; errors as in `Store.transact`."""
     durability = BATCH if store.durability == DURABLE else store.durability
     store.transact(lambda _: transaction, author=AUTHOR, durability=durability)
+
+
+def kept_of(store: Store, objects: Mapping[ObjectId, bytes]) -> list[tuple[ObjectId, bytes]]:
+    """Return those of some objects that may be stored: what was purged is not stored again, and stays named."""
+    purged = store.objects.purged
+    return [(oid, data) for oid, data in objects.items() if not purged or oid not in purged]
 
 
 def make_durable(store: Store) -> None:

@@ -27,7 +27,7 @@ from trace_store.importers.making import (
     removal,
 )
 from trace_store.importers.placing import Placing
-from trace_store.importers.together import together
+from trace_store.importers.together import kept_of, together
 from trace_store.importers.versions import is_made_anew, is_older
 from trace_store.importers.written import Written
 from trace_store.objects.commit import Commit, Operation
@@ -36,7 +36,7 @@ from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import TRASH
 from trace_store.store import Store
-from trace_store.transcripts.sources import SOURCE_KEY, record_count, source_records
+from trace_store.transcripts.sources import SOURCE_KEY, record_count, records_left
 
 BATCH_COMMITS = 256
 BATCH_BYTES = 4 * 1024 * 1024
@@ -143,7 +143,7 @@ class PlanWriter:
     def _write_out(self, edits: Sequence[RefEdit]) -> None:
         if not edits and not self._objects:
             return
-        transaction = Transaction(list(self._objects.items()), list(edits), REFLOG_MESSAGE)
+        transaction = Transaction(kept_of(self._store, self._objects), list(edits), REFLOG_MESSAGE)
         together(self._store, transaction)
         for edit in edits:
             self._refs[edit.name] = edit.new
@@ -328,7 +328,7 @@ class PlanWriter:
 
     def _carry(self, planned: PlannedCommit, other: Commit) -> None:
         """Keep what the copy has beside its messages, and the session has not, for the next commit."""
-        there = set(source_records(other, self._store.objects.read))
+        there = set(records_left(other, self._store.objects.read))
         self._carried += [r for r in planned.records if not r.parts and r.raw not in there]
 
     def _edits(self, threads: Iterable[int]) -> list[RefEdit]:

@@ -156,19 +156,27 @@ class Journal(JournalMaker):
         Raises:
             StorageError: a sync of it failed; it goes on under another number.
         """
-        file = self._live()
         closed = self.files[:-1]
-        if file.has_content():
-            data = encode_end()
-            end = Frame(END, file.end, file.end + len(data))
-            self._put(file, data)
-            file.take(end)
-            self._conclude(file, end, True)
-            self._create(file, line=file.line, sync=False)
+        if self._live().has_content():
+            self.renew()
             closed = self.files
         while closed and not closed[-1].has_content():
             closed = closed[:-1]
         return [other.key for other in closed]
+
+    def renew(self) -> None:
+        """Close the live journal, under the lock, so that each writer meets another one before it writes.
+
+        Raises:
+            StorageError: a sync of it failed; it goes on under another number.
+        """
+        file = self._live()
+        data = encode_end()
+        end = Frame(END, file.end, file.end + len(data))
+        self._put(file, data)
+        file.take(end)
+        self._conclude(file, end, True)
+        self._create(file, line=file.line, sync=False)
 
     def settle(self, file: JournalFile) -> None:
         """Wait for a writer that is still at work on a journal that was removed, and read what it left."""

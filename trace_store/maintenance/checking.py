@@ -42,10 +42,15 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
             lambda: check_journals(store, objects),
             lambda: check_packs(store, database, objects),
             lambda: _check_loose(store, database, objects),
+            lambda: _check_purged(store, database, objects),
         ]
     else:
         steps = [lambda: _check_memory(store, objects)]
-    steps += [lambda: check_refs(store, objects), lambda: objects.missing(roots(store)), *also]
+    steps += [
+        lambda: check_refs(store, objects),
+        lambda: objects.missing(roots(store), store.objects.purged),
+        *also,
+    ]
     for step in steps:
         try:
             found.extend(step())
@@ -96,3 +101,21 @@ def _check_loose(
             continue
         if data is not None:
             yield from objects.check(oid, data, "a loose file")
+
+
+def _check_purged(
+    store: Store, database: ObjectDatabase, objects: ObjectChecks
+) -> Iterator[Finding]:
+    database.refresh()
+    if not database.purged:
+        return
+    for name in database.tombstones.faults():
+        yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "nobody can tell why")
+    for oid in sorted(database.purged):
+        found = database.tombstones.find(oid)
+        if oid in objects.present:
+            detail = "its bytes are here again, and nobody is given them"
+            yield Finding("purged-object-present", WARNING, oid.hex(), detail)
+        elif found is not None:
+            who = f" by {found.by}" if found.by else ""
+            yield Finding("object-purged", INFO, oid.hex(), f"{found.placeholder[1:-1]}{who}")

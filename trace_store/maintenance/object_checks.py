@@ -108,8 +108,10 @@ class ObjectChecks:
         except (errors.FormatError, errors.CorruptObjectError, errors.InvalidInputError) as error:
             yield Finding("object-unreadable", ERROR, str(oid), f"in {where}: {error}")
 
-    def missing(self, roots: Iterable[ObjectId]) -> Iterator[Finding]:
-        """Yield what sound objects name and is not here: an error where a ref leads there."""
+    def missing(
+        self, roots: Iterable[ObjectId], purged: frozenset[bytes] = frozenset()
+    ) -> Iterator[Finding]:
+        """Yield what sound objects name and is not here: an error where a ref leads there, and it was not purged."""
         if self._named.union(*self.links.values()) <= self.present:
             return
         for again in self._again:
@@ -124,7 +126,7 @@ class ObjectChecks:
                 stack.extend(self.links.get(oid, ()))
         for namer, names in sorted(self.links.items()):
             for name in dict.fromkeys(names):
-                if name in self.present:
+                if name in self.present or name in purged:
                     continue
                 if namer in reachable:
                     yield Finding("object-missing", ERROR, name.hex(), f"named by {namer.hex()}")

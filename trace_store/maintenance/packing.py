@@ -104,6 +104,7 @@ def _rewrite(
     progress: Callable[[int, int], None] | None,
 ) -> PackReport:
     written = seen = 0
+    purged = objects.purged
     whole = len(loose) + sum(
         found.index.objects for found in map(objects.packs.get, names) if found
     )
@@ -113,7 +114,8 @@ def _rewrite(
         for name in names:
             try:
                 for oid, data in objects_of(store, name):
-                    written += writer.add(oid, data)
+                    if oid not in purged:
+                        written += writer.add(oid, data)
                     seen += 1
                     if progress is not None:
                         progress(seen, whole)
@@ -124,7 +126,7 @@ def _rewrite(
                 content = objects.loose.read(oid)
             except errors.CorruptObjectError:
                 continue
-            if content is not None:
+            if content is not None and oid not in purged:
                 written += writer.add(oid, content)
                 packed.append(oid)
         new = writer.finish()

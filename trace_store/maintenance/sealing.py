@@ -219,6 +219,10 @@ class _Sealing:
         with self._store.mutex:
             objects.packs.refresh()
         fresh = [(file, file.places()) for file in files]
+        purged = objects.look_for_tombstones()
+        for oid in purged:
+            for _, places in fresh:
+                places.pop(ObjectId(oid), None)
         oids = frozenset(oid for _, places in fresh for oid in places)
         named = list(objects.packs.answers(lambda index: ids_among(index, oids)))
         for oid in frozenset().union(*(each or () for each in named)):
@@ -236,7 +240,8 @@ class _Sealing:
         try:
             for name in fold:
                 for oid, data in objects_of(self._store, name):
-                    writer.add(oid, data)
+                    if oid not in purged:
+                        writer.add(oid, data)
             for file, places in fresh:
                 for oid, data in self._contents(file, places):
                     self._written += writer.add(oid, data)

@@ -158,7 +158,7 @@ def store_parts(parts: Sequence[Part], put: Put) -> list[dict[str, Any]]:
 
 
 def load_message(stored: Mapping[str, Any], read: Read) -> Message:
-    """Return a message with its content.
+    """Return a message with its content; in the place of content that was purged stands a text that says so.
 
     Raises:
         ObjectNotFoundError: content is not here.
@@ -227,6 +227,26 @@ def _store_part(part: Part, put: Put) -> dict[str, Any]:
 
 def _load_part(stored: Mapping[str, Any], read: Read) -> Part:
     try:
+        return _load_whole_part(stored, read)
+    except errors.PurgedError as error:
+        return purged_part(stored, error)
+
+
+def purged_part(stored: Mapping[str, Any], error: errors.PurgedError) -> Part:
+    """Return what is shown in the place of a part whose content was purged: of the same type where providers need it.
+
+    A call stays a call, so that its result has one; reasoning loses its signature, which was over other text.
+    """
+    said = str(error.placeholder)
+    if stored["type"] == "tool_call":
+        form = stored.get("format", "json")
+        arguments = said if form != "json" else {"purged": said}
+        return ToolCall(stored.get("id", ""), stored.get("name", ""), arguments, form)
+    return Reasoning(said) if stored["type"] == "reasoning" else Text(said)
+
+
+def _load_whole_part(stored: Mapping[str, Any], read: Read) -> Part:
+    try:
         type_ = stored["type"]
         if type_ == "tool_result":
             content = load_parts(stored["parts"], read)
@@ -241,11 +261,7 @@ def _load_part(stored: Mapping[str, Any], read: Read) -> Part:
                 stored["id"], stored["name"], text_of(content_bytes), stored.get("format", "json")
             )
         if type_ == "reasoning":
-            signature = stored.get("signature")
-            return Reasoning(
-                text_of(content_bytes),
-                None if signature is None else text_of(read_content(signature, read)),
-            )
+            return Reasoning(text_of(content_bytes), _load_signature(stored, read))
         if type_ == "image":
             return Image(stored["media"], content_bytes)
         if type_ == "opaque":
@@ -255,6 +271,13 @@ def _load_part(stored: Mapping[str, Any], read: Read) -> Part:
     raise errors.UnsupportedFormatError(
         f"a message holds a part of unknown type {type_!r}", required=f"part:{type_}"
     )
+
+
+def _load_signature(stored: Mapping[str, Any], read: Read) -> str | None:
+    try:
+        return text_of(read_content(stored["signature"], read)) if "signature" in stored else None
+    except errors.PurgedError:
+        return None
 
 
 def check_name(value: object, field: str) -> str:

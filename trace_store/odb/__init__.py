@@ -12,8 +12,17 @@ if TYPE_CHECKING:
     from trace_store.odb.memory import MemoryObjects
     from trace_store.odb.pack_writer import PackWriter
     from trace_store.odb.packs import Packs
+    from trace_store.odb.tombstones import Tombstone, Tombstones
 
-__all__ = ["LooseObjects", "MemoryObjects", "ObjectDatabase", "PackWriter", "Packs"]
+__all__ = [
+    "LooseObjects",
+    "MemoryObjects",
+    "ObjectDatabase",
+    "PackWriter",
+    "Packs",
+    "Tombstone",
+    "Tombstones",
+]
 
 __getattr__ = door(
     __name__,
@@ -23,5 +32,7 @@ __getattr__ = door(
         "ObjectDatabase": "database",
         "PackWriter": "pack_writer",
         "Packs": "packs",
+        "Tombstone": "tombstones",
+        "Tombstones": "tombstones",
     },
 )

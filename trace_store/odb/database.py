@@ -2,7 +2,8 @@
 
 Rule: an object is looked for in the journals, then in the packs, then among the loose files; what is not found is
 looked for once more after all three were listed again. A copy that is damaged, or that the disk refuses, hides no
-sound one, wherever and whenever that was written. Every read checks the hash.
+sound one, wherever and whenever that was written. Every read checks the hash. What was purged is not read, even where
+its bytes came back.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ RECENT_BYTES = 8 * 1024 * 1024
 class ObjectDatabase:
     """Objects in journals, packs and loose files."""
 
-    __slots__ = ("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs")
+    __slots__ = (
+        *("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs", "_purged"),
+        "_tombstones",
+    )
 
     def __init__(
         self,
@@ -51,6 +55,21 @@ class ObjectDatabase:
         self._durable = durable
         self._packs: odb.Packs | None = None
         self._loose: odb.LooseObjects | None = None
+        self._tombstones: odb.Tombstones | None = None
+        self._purged: frozenset[bytes] | None = None
+
+    @property
+    def purged(self) -> frozenset[bytes]:
+        """The ids of the objects that were purged, as far as this handle knows; `refresh` looks again."""
+        return self.look_for_tombstones() if self._purged is None else self._purged
+
+    @property
+    def tombstones(self) -> odb.Tombstones:
+        """What stands for purged objects."""
+        if self._tombstones is None:
+            self._tombstones = odb.Tombstones(self._disk, self._layout)
+            self._purged = self._tombstones.oids
+        return self._tombstones
 
     @property
     def packs(self) -> odb.Packs:
@@ -76,15 +95,19 @@ class ObjectDatabase:
 
         Raises:
             ObjectNotFoundError: it is not here.
+            PurgedError: it was purged, which is one of those.
             CorruptObjectError: it is here, but every copy is damaged.
             CorruptPackError: it is not found, and a pack that may hold it cannot be read.
             StorageError: the disk refuses the only copy.
         """
         with self._mutex:
+            self._check_not_purged(oid)
             data, failure = self._look(oid)
             if data is None:
                 self._journal.refresh()
                 self.packs.refresh()
+                self.look_for_tombstones()
+                self._check_not_purged(oid)
                 data, again = self._look(oid)
                 failure = again or failure
             if data is None and self.packs.repair_indexes():
@@ -116,8 +139,10 @@ class ObjectDatabase:
         return chain.from_iterable(data for _, data in self._read_batches(oids))
 
     def contains(self, oid: bytes) -> bool:
-        """Tell whether the object is here, without reading it."""
+        """Tell whether the object is here, without reading it; what was purged is not."""
         with self._mutex:
+            if oid in self.purged:
+                return False
             if self._has(oid):
                 return True
             self._journal.refresh()
@@ -138,18 +163,38 @@ class ObjectDatabase:
                 return False
 
     def refresh(self) -> None:
-        """List journals and packs again; what is not found is looked for anew in any case."""
+        """List journals, packs and tombstones again; what is not found is looked for anew in any case."""
         with self._mutex:
             self._journal.refresh()
             self.packs.refresh()
+            self.look_for_tombstones()
+
+    def returned(self) -> list[ObjectId]:
+        """Return the purged objects whose bytes are here, as after git has merged a branch that had them; sorted."""
+        with self._mutex:
+            return sorted(ObjectId(oid) for oid in self.purged if self._has(oid))
+
+    def refuse_purged(self, oids: Iterable[bytes]) -> None:
+        """Accept objects to be written, none of which was purged, as far as this handle knows.
+
+        Raises:
+            PurgedError: one was.
+        """
+        purged = self.purged
+        if purged:
+            for oid in oids:
+                self._check_not_purged(oid)
 
     def write(self, data: bytes) -> ObjectId:
         """Store canonical object bytes as a loose object and return their id.
 
         Raises:
             InvalidInputError: they are too many.
+            PurgedError: they were purged.
         """
         with self._mutex:
+            if self.look_for_tombstones():
+                self._check_not_purged(digest(data))
             return self.loose.write(data)
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
@@ -164,28 +209,50 @@ class ObjectDatabase:
             found = {ObjectId(o) for o in self._journal.oids() if o.hex().startswith(prefix)}
             found.update(self.packs.resolve_prefix(prefix))
             found.update(self.loose.resolve_prefix(prefix))
+            found.update(ObjectId(o) for o in self.purged if o.hex().startswith(prefix))
         return sorted(found)[:MAXIMUM_CANDIDATES]
 
     def iterate(self) -> Iterator[ObjectId]:
-        """Yield the id of every object once: journals, then packs, then loose files."""
+        """Yield the id of every object once, but of those that were purged: journals, then packs, then loose files."""
         with self._mutex:
             self.refresh()
             listed = list(dict.fromkeys(ObjectId(oid) for oid in self._journal.oids()))
             listed += self.packs.iterate()
             listed += self.loose.iterate()
-        yield from dict.fromkeys(listed)
+            purged = self.purged
+        found = dict.fromkeys(listed)
+        yield from [oid for oid in found if oid not in purged] if purged else found
 
     def _has(self, oid: bytes) -> bool:
         return self._journal.contains(oid) or self.packs.contains(oid) or self.loose.contains(oid)
+
+    def look_for_tombstones(self) -> frozenset[bytes]:
+        """Look whether something was purged since the last look, and return the ids of all that was."""
+        if self._tombstones is not None:
+            self._tombstones.refresh()
+            self._purged = self._tombstones.oids
+        elif self._disk.exists(self._layout.tombstones_dir):
+            self._purged = self.tombstones.oids
+        else:
+            self._purged = frozenset()
+        return self._purged
+
+    def _check_not_purged(self, oid: bytes) -> None:
+        if oid in self.purged:
+            found = self.tombstones.find(oid) or odb.Tombstone(ObjectId(oid))
+            raise found.error()
 
     def _read_quickly(self, oids: list[bytes]) -> list[bytes | None]:
         """Return the bytes of the first of these, at least one; None stands for what `read` has to look for."""
         self._journal.contains(b"")  # raises when the handle is closed
         found = self.packs.read_quickly(oids, BATCH_BYTES)
+        if self.purged:
+            there = zip(oids, found, strict=False)
+            found = [None if oid in self.purged else data for oid, data in there]
         if not all(found):
             read = self._journal.read
             for at, data in enumerate(found):
-                if data is None:
+                if data is None and oids[at] not in self.purged:
                     data = read(oids[at])
                     if data is not None and digest(data) == oids[at]:
                         found[at] = data

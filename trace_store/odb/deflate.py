@@ -70,6 +70,21 @@ def inflate(data: bytes, size: int, *, dictionary: Dictionary | None = None) -> 
     return Inflation(data, size, dictionary=dictionary).until(size)
 
 
+def inflate_first(data: bytes, limit: int) -> bytes:
+    """Return what a zstd frame holds that is followed by anything; at most `limit` bytes.
+
+    Raises:
+        CorruptObjectError: they begin with no frame, or it is damaged within what is returned.
+    """
+    zstd = _library()
+    try:
+        machine: Any = zstd.ZstdDecompressor(options={zstd.ZSTD_d_windowLogMax: MAXIMUM_WINDOW_LOG})
+        content: bytes = machine.decompress(data, max_length=limit)
+    except (zstd.ZstdError, EOFError, ValueError, MemoryError) as error:
+        raise errors.CorruptObjectError(f"compressed data is damaged: {error}") from error
+    return content
+
+
 class Inflation:
     """A zstd frame that is decompressed as far as its content is wanted.
 

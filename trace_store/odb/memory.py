@@ -17,6 +17,9 @@ class MemoryObjects:
 
     __slots__ = ("_objects",)
 
+    purged: frozenset[bytes] = frozenset()
+    """Nothing is purged from memory."""
+
     def __init__(self) -> None:
         self._objects: dict[bytes, bytes] = {}
 
@@ -49,6 +52,10 @@ class MemoryObjects:
         oid = hash_object(data)
         self._objects.setdefault(oid, bytes(data))
         return oid
+
+    def returned(self) -> list[ObjectId]:
+        """Return nothing, since nothing was purged."""
+        return []
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
         """Return the ids that begin with these hex digits, at most 16, sorted."""

@@ -26,13 +26,14 @@ def reachable(
     hidden: Container[bytes] = frozenset(),
     absent: Absent | None = None,
 ) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield (id, canonical bytes) of the starts and of everything they lead to.
+    """Yield (id, canonical bytes) of the starts and of everything they lead to, but of what was purged.
 
     Args:
         read: returns an object's bytes, hash-checked.
         starts: where to begin.
         hidden: ids that are left out, with what only they lead to.
-        absent: told of each object that is not here, and of the one that names it (None for a start).
+        absent: told of each object that is not here, purged ones included, and of the one that names it (None for a
+            start).
 
     Raises:
         ObjectNotFoundError: an object is not here, and `absent` is not given; the message says which one names it.
@@ -112,6 +113,8 @@ def _read(read: Read, oid: ObjectId, namer: ObjectId | None, absent: Absent | No
             return None
         if namer is None:
             raise
+        if isinstance(error, errors.PurgedError):
+            return None
         raise errors.ObjectNotFoundError(
             f"no object {oid}, which {namer} names", oid=oid, named_by=namer
         ) from error

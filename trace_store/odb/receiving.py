@@ -60,6 +60,7 @@ class PackReceiver:
 
         Raises:
             CorruptPackError: something is wrong with it.
+            PurgedError: an object in it was purged here.
             StorageError: the disk refuses.
         """
         pack = pack_of(data, where)
@@ -68,6 +69,7 @@ class PackReceiver:
         known = True
         for found in look.objects():
             count += 1
+            self._database.refuse_purged((found.oid,))
             known = known and self._database.is_packed(found.oid)
             if each is not None:
                 each(found)

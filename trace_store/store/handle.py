@@ -264,6 +264,18 @@ class Store:
                 raise errors.InvalidInputError("a repository in memory has no journal")
             return transactions.rotate()
 
+    def renew(self) -> None:
+        """Close the live journal, whether it has content or not: each writer meets what changed before it writes again.
+
+        Raises:
+            As `rotate`.
+        """
+        with self._mutex:
+            transactions = self._writing()
+            if not isinstance(transactions, stores.Transactions):
+                raise errors.InvalidInputError("a repository in memory has no journal")
+            transactions.renew()
+
     def sync(self) -> None:
         """Make everything durable that `batch` has only written so far, and write a lost journal anew.
 

@@ -38,7 +38,7 @@ WORTH_LOOKING_UP_BYTES = 4096
 class Transactions:
     """The transactions of a repository on disk. Whoever calls holds the store's mutex."""
 
-    __slots__ = ("_clock", "_journal", "_objects", "_refs", "_unsynced", "_wrote")
+    __slots__ = ("_clock", "_generation", "_journal", "_objects", "_refs", "_unsynced", "_wrote")
 
     def __init__(
         self, journal: Journal, refs: RefDatabase, objects: ObjectDatabase, clock: Clock
@@ -49,6 +49,7 @@ class Transactions:
         self._clock = clock
         self._unsynced = 0
         self._wrote = False
+        self._generation = -1
 
     def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
         """Write what `build` makes of the refs as they are; see `Store.transact`."""
@@ -127,6 +128,19 @@ class Transactions:
                 journal.unlock()
         raise again_and_again(journal)
 
+    def renew(self) -> None:
+        """Close the live journal in any case; see `Store.renew`."""
+        journal = self._journal
+        for _ in range(MAXIMUM_ATTEMPTS):
+            journal.lock()
+            try:
+                if not journal.lost or stores.recover(journal, self._refs):
+                    journal.renew()
+                    return
+            finally:
+                journal.unlock()
+        raise again_and_again(journal)
+
     def sync(self, *, there: bool) -> None:
         """Make durable what was only written so far; with `there`, also write a lost journal anew."""
         journal = self._journal
@@ -187,6 +201,12 @@ class Transactions:
             raise errors.InvalidInputError(
                 f"an object has at most {MAXIMUM_OBJECT_BYTES} bytes, not {longest}"
             )
+        # Whoever purges closes the journal, so that each writer looks before it writes to the next one.
+        if self._generation != self._journal.generation:
+            self._generation = self._journal.generation
+            self._objects.look_for_tombstones()
+        if self._objects.purged:
+            self._objects.refuse_purged(given)
         found = self._journal.lacking(given)
         if longest < WORTH_LOOKING_UP_BYTES:
             return found

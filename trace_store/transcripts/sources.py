@@ -79,6 +79,14 @@ def source_records(commit: Commit, read: Read) -> list[bytes]:
     return [_with_contents(line, contents, read) for line in lines]
 
 
+def records_left(commit: Commit, read: Read) -> list[bytes]:
+    """Return what `source_records` does, and none when something of them was purged; other errors as there."""
+    try:
+        return source_records(commit, read)
+    except errors.PurgedError:
+        return []
+
+
 def content_ids(commit: Commit) -> list[bytes]:
     """Return the ids of the contents of a commit's own messages, by their number."""
     contents: list[bytes] = []
@@ -100,9 +108,12 @@ def spelled_content(oid: bytes, letter: str, read: Read) -> bytes:
 
 
 def record_count(commit: Commit, read: Read) -> int:
-    """Return how many raw records a commit's source has; errors as in `source_records`."""
+    """Return how many raw records a commit's source has, none when it was purged; errors as in `source_records`."""
     oid = commit.meta.get(SOURCE_KEY)
-    return read_content(oid, read).count(b"\n") + 1 if isinstance(oid, bytes) else 0
+    try:
+        return read_content(oid, read).count(b"\n") + 1 if isinstance(oid, bytes) else 0
+    except errors.PurgedError:
+        return 0
 
 
 def without_contents(record: Record, numbers: Mapping[int, int]) -> bytes:

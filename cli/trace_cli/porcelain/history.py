@@ -266,6 +266,7 @@ def _status_record(found: Status) -> dict[str, Any]:
         "unsealed_transactions": found.unsealed_transactions,
         "unsealed_bytes": found.unsealed_bytes,
         "branch_count": found.branch_count,
+        "returned": list(map(str, found.returned)),
     }
 
 
@@ -310,6 +311,9 @@ def _attention(invocation: Invocation, found: Status) -> list[str]:
         paint(invocation, f"incomplete: the commit of {safe(name)} is not here", "red")
         for name in found.incomplete
     ]
+    if found.returned:
+        what = f"{counted(len(found.returned), 'purged object')}: the bytes are here again"
+        lines.append(paint(invocation, f"{what}; `trace purge --again` removes them", "red"))
     if found.unsealed_transactions:
         what = f"{counted(found.unsealed_transactions, 'change')}, {size(found.unsealed_bytes)}"
         lines.append(f"unsealed: {what}, which git does not see yet; `trace seal` makes it visible")

@@ -17,11 +17,12 @@ for the model (see `models`) applies to the sum.
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.content import bytes_of, read_content
-from trace_store.objects.message import Message
+from trace_store.objects.message import Message, purged_part
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import hash_object
 from trace_store.values import value
@@ -81,7 +82,11 @@ def count_message(tokenizer: Tokenizer, message: Message) -> MessageTokens:
 
 
 def count_stored_message(
-    tokenizer: Tokenizer, stored: Mapping[str, Any], read: Read, memo: TokenMemo
+    tokenizer: Tokenizer,
+    stored: Mapping[str, Any],
+    read: Read,
+    memo: TokenMemo,
+    purged: frozenset[bytes] = frozenset(),
 ) -> MessageTokens:
     """Return the tokens of a message in its form inside a commit; equal to those of the loaded message.
 
@@ -92,12 +97,13 @@ def count_stored_message(
         stored: what `objects.message.store_message` returned.
         read: gives an object's bytes by id.
         memo: counts by content id.
+        purged: ids of content that was purged; what stands in its place is counted.
 
     Raises:
         ObjectNotFoundError: content is not here.
         CorruptObjectError: content is damaged.
     """
-    counter = _StoredCounter(tokenizer, read, memo)
+    counter = _StoredCounter(tokenizer, read, memo, purged)
     parts = stored["parts"]
     tokens = _head(
         tokenizer, stored.get("name", ""), [part["type"] == ToolResult.type for part in parts]
@@ -152,15 +158,20 @@ def _guess_signature(size: int) -> int:
 class _StoredCounter:
     """Counts stored parts, through the memo."""
 
-    __slots__ = ("_memo", "_read", "_tokenizer")
+    __slots__ = ("_memo", "_purged", "_read", "_tokenizer")
 
-    def __init__(self, tokenizer: Tokenizer, read: Read, memo: TokenMemo) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, read: Read, memo: TokenMemo, purged: frozenset[bytes]
+    ) -> None:
         self._tokenizer = tokenizer
         self._read = read
         self._memo = memo
+        self._purged = purged
 
     def count_part(self, part: Mapping[str, Any]) -> MessageTokens:
         type_ = part["type"]
+        if self._purged and not self._purged.isdisjoint((part.get("blob"), part.get("url"))):
+            return self._count_purged(part)
         if type_ == Image.type:
             return MessageTokens(guessed=IMAGE_TOKENS)
         if type_ == ToolResult.type:
@@ -174,12 +185,19 @@ class _StoredCounter:
         if type_ == ToolCall.type:
             return MessageTokens(text=self._count_name(part["name"]) + text, framing=CALL_TOKENS)
         if type_ == Reasoning.type:
-            if text or "signature" not in part:
+            if text or "signature" not in part or part["signature"] in self._purged:
                 return MessageTokens(text=text)
             signature = read_content(part["signature"], self._read)
             return MessageTokens(guessed=_guess_signature(len(signature)))
         # Opaque, and parts of a later version: all that is known is that there are bytes.
         return MessageTokens(guessed=text)
+
+    def _count_purged(self, part: Mapping[str, Any]) -> MessageTokens:
+        try:
+            self._read(part["blob"] if part.get("blob") in self._purged else part["url"])
+        except errors.PurgedError as error:
+            return _count_part(self._tokenizer, purged_part(part, error))
+        return MessageTokens()
 
     def _count_name(self, name: str) -> int:
         """Return the tokens of a tool's name, under the id that it would have as content.

@@ -1,0 +1,365 @@
+"""Purging: content is removed for good, everywhere in the repository, and a tombstone tells that it was.
+
+Rule: first the tombstones are durable; from then on nobody is given the bytes, and no writer takes them. Only then do
+the bytes go: out of the journals by a seal that leaves them out, out of packs, which are written anew without them, and
+with loose files and whatever is derived. So an interruption leaves content that is either readable or told to be
+purged, and purging again goes on where it stopped. Nothing else is lost: what stays is durable elsewhere before a file
+goes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from trace_store import errors
+from trace_store.files import read_file, replace_file
+from trace_store.maintenance.absence import Absence, files_below, search
+from trace_store.maintenance.folding import remove_if_possible
+from trace_store.maintenance.holders import Holders, Survey, is_chunks
+from trace_store.maintenance.locking import OperationLock
+from trace_store.maintenance.rewriting import packs_holding, rewrite_packs
+from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.spellings import Needles
+from trace_store.objects.codec import BLOB, LIST, blob_content, kind_of, links
+from trace_store.objects.content import bytes_of
+from trace_store.odb import ObjectDatabase, Tombstone
+from trace_store.odb.tombstones import check_reason
+from trace_store.oid import ObjectId
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from trace_store.store import Store
+
+MAXIMUM_ROUNDS = 3
+"""How often it is begun again when somebody brings the bytes back meanwhile."""
+EASILY_GUESSED_BYTES = 64
+"""Unsalted content below it may be found by trying: its id, which stays, confirms a guess."""
+REMOVED = b"[purged]"
+"""What stands for the text in reflogs."""
+
+
+@value
+class PurgePlan:
+    """What a purge would remove.
+
+    Attributes:
+        objects: the blobs, and lists of chunks, that go; sorted.
+        sizes: of their content, in bytes, by id.
+        guessable: those whose id alone confirms a guess of the content, since it is short and has no salt.
+        elsewhere: objects that hold the same bytes within other content, and are not purged.
+        structure: commits, tags and lists whose own text holds what was searched for; only a rewrite changes these.
+        holders: who holds the objects.
+        packed: the names of the packs with copies, which git may have in its history.
+        loose: how many have loose files.
+        unreadable: objects that could not be looked into, and why.
+        texts: what must be nowhere afterwards.
+        contents: of the objects, which may stand within others afterwards.
+    """
+
+    objects: tuple[ObjectId, ...]
+    sizes: dict[ObjectId, int]
+    guessable: tuple[ObjectId, ...]
+    elsewhere: tuple[ObjectId, ...]
+    structure: tuple[ObjectId, ...]
+    holders: Holders
+    packed: tuple[str, ...]
+    loose: int
+    unreadable: dict[ObjectId, str]
+    texts: Needles
+    contents: Needles
+
+
+@value
+class PurgeReport:
+    """What a purge did.
+
+    Attributes:
+        plan: what was to go.
+        tombstones: how many were made.
+        packs: how many packs were written anew.
+        damaged: the names of packs that cannot be read, and so may hold the bytes still.
+        files: how many other files were removed or changed.
+        left: files that hold the bytes still, and why.
+        absence: what a search of all files found, if it was asked for.
+    """
+
+    plan: PurgePlan
+    tombstones: int
+    packs: int
+    damaged: tuple[str, ...]
+    files: int
+    left: tuple[tuple[str, str], ...]
+    absence: Absence | None
+
+
+def plan_purge(
+    store: Store,
+    oids: Iterable[ObjectId] = (),
+    texts: Iterable[str] = (),
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> PurgePlan:
+    """Return what a purge of some objects, and of all that hold some texts, would remove.
+
+    Args:
+        store: where.
+        oids: blobs, or lists of chunks.
+        texts: every blob that holds one of them goes, in whichever spelling.
+        progress: told how many objects were gone through.
+
+    Raises:
+        ObjectNotFoundError: an object is not here, and was not purged either.
+        InvalidInputError: an object is not content, or a text is too short to be searched for.
+    """
+    database = _database(store)
+    database.refresh()
+    asked = Needles()
+    for number, text in enumerate(texts, 1):
+        if not asked.add(f"text {number}", bytes_of(text)):
+            raise errors.InvalidInputError("the text to purge is too short to be searched for")
+    chosen: dict[bytes, bytes] = {}
+    for oid in oids:
+        if oid in database.purged:
+            continue
+        data = database.read(oid)
+        kind = kind_of(data)
+        if kind != BLOB and not is_chunks(data):
+            raise errors.InvalidInputError(
+                f"object {oid} is a {kind}, and only content can be purged", oid=oid
+            )
+        chosen[oid] = data
+    survey = Survey()
+    structure: list[ObjectId] = []
+    wanted = Needles(
+        (oid.hex(), blob_content(d)) for oid, d in chosen.items() if kind_of(d) == BLOB
+    )
+    elsewhere: list[ObjectId] = []
+    chunked: list[tuple[ObjectId, bytes]] = [
+        (ObjectId(o), d) for o, d in chosen.items() if is_chunks(d)
+    ]
+    for count, (oid, kind, data) in enumerate(survey.objects(store), 1):
+        if progress is not None:
+            progress(count)
+        if kind == LIST and is_chunks(data) and _holds(store, data, asked):
+            chunked.append((oid, data))
+        elif asked and asked.find(data):
+            if kind == BLOB:
+                chosen[oid] = data
+            else:
+                structure.append(oid)
+        elif wanted and oid not in chosen and wanted.find(data):
+            elsewhere.append(oid)
+    for oid, data in chunked:
+        chosen[oid] = data
+        for chunk in links(data):
+            if chunk not in database.purged:
+                chosen[chunk] = database.read(chunk)
+    purged = tuple(sorted(map(ObjectId, chosen)))
+    contents = {oid: data for oid, data in chosen.items() if kind_of(data) == BLOB}
+    return PurgePlan(
+        objects=purged,
+        sizes={ObjectId(oid): len(blob_content(data)) for oid, data in contents.items()},
+        guessable=tuple(sorted(ObjectId(o) for o, data in contents.items() if is_guessable(data))),
+        elsewhere=tuple(oid for oid in elsewhere if oid not in chosen),
+        structure=tuple(structure),
+        holders=survey.holders(store, frozenset(chosen)),
+        packed=tuple(packs_holding(store, frozenset(purged))) if purged else (),
+        loose=sum(database.loose.contains(oid) for oid in purged),
+        unreadable=survey.unreadable,
+        texts=asked,
+        contents=Needles((oid.hex(), blob_content(data)) for oid, data in contents.items()),
+    )
+
+
+def purge(
+    store: Store,
+    plan: PurgePlan,
+    *,
+    why: str = "",
+    by: str = "",
+    dry_run: bool = False,
+    verify: bool = False,
+) -> PurgeReport:
+    """Remove what a plan names, and whatever else of purged objects is here, and return what was done.
+
+    Args:
+        store: where.
+        plan: as `plan_purge` returned it.
+        why: the reason, one line, which everybody may read.
+        by: who purges.
+        dry_run: whether nothing is to be written.
+        verify: whether to search all files afterwards.
+
+    Raises:
+        InvalidInputError: the reason is no line.
+        LockedError: another process has been sealing or packing for a minute.
+        StorageError: the disk refuses; purging again goes on.
+    """
+    database = _database(store)
+    check_reason(why)
+    if dry_run:
+        return _reported(store, plan, 0, _Purging(store, plan), verify)
+    now = store.clock.now()
+    made = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
+    database.refresh()
+    work = _Purging(store, plan)
+    for _ in range(MAXIMUM_ROUNDS):
+        store.renew()
+        seal(store)
+        with OperationLock(store):
+            work.clean()
+        database.refresh()
+        if not database.returned():
+            break
+    return _reported(store, plan, made, work, verify)
+
+
+def is_guessable(data: bytes) -> bool:
+    """Tell whether the id of a blob, which a purge leaves, confirms a guess of its content."""
+    return data.startswith(b"\x92") and len(blob_content(data)) < EASILY_GUESSED_BYTES
+
+
+def _reported(
+    store: Store, plan: PurgePlan, made: int, work: _Purging, verify: bool
+) -> PurgeReport:
+    gone = _database(store).purged
+    return PurgeReport(
+        plan=plan,
+        tombstones=made,
+        packs=work.packs,
+        damaged=tuple(work.damaged),
+        files=work.files,
+        left=tuple(work.left.items()),
+        absence=search(store, gone, plan.texts, plan.contents) if verify else None,
+    )
+
+
+class _Purging:
+    """The removal of bytes, under the lock of maintenance."""
+
+    def __init__(self, store: Store, plan: PurgePlan) -> None:
+        self._store = store
+        self._database = _database(store)
+        self._plan = plan
+        self._folders: set[str] = set()
+        self.packs = 0
+        self.files = 0
+        self.damaged: list[str] = []
+        self.left: dict[str, str] = {}
+
+    def clean(self) -> None:
+        store = self._store
+        self._remove_journals()
+        purged = frozenset(map(ObjectId, self._database.purged))
+        done = rewrite_packs(store, packs_holding(store, purged), purged)
+        self.packs += len(done.replaced)
+        self.damaged = list(done.damaged)
+        for oid in purged:
+            if self._database.loose.contains(oid):
+                self._database.loose.remove(oid)
+                self.files += 1
+        layout = store.layout
+        for folder in (
+            layout.index_dir,
+            layout.cache_dir,
+            os.path.join(layout.local_dir, "imports"),
+        ):
+            for path in files_below(store.disk, folder):
+                self._remove(path)
+        for path in files_below(store.disk, layout.logs_dir):
+            self._clean_log(path)
+        self._clean_aside()
+        for folder in sorted(self._folders):
+            store.disk.sync_directory(folder)
+
+    def _remove_journals(self) -> None:
+        """Remove the journals that are sealed; the next seal would."""
+        journal = self._store.journal
+        with self._store.mutex:
+            journal.refresh()
+            covered = dict(journal.covered)
+        for number, (identity, _) in covered.items():
+            path = self._store.layout.journal_file(number)
+            if self._store.disk.identity(path) == identity:
+                self._remove(path)
+        for file in journal.files:
+            if file.objects.keys() & self._database.purged:
+                self.left[f"journal/{file.number}"] = "it cannot be sealed"
+
+    def _clean_log(self, path: str) -> None:
+        """Take the text out of a reflog, whose messages people write."""
+        data = kept = read_file(self._store.disk, path) or b""
+        for needles in (self._plan.texts, self._plan.contents):
+            kept = needles.without(kept, REMOVED)
+        if kept != data:
+            scratch = self._store.layout.tmp_dir
+            replace_file(self._store.disk, path, kept, scratch=scratch)
+            self.files += 1
+
+    def _clean_aside(self) -> None:
+        """Remove files with the bytes from where nothing is read: scratch, and what was set aside.
+
+        Of a file that cannot be read to its end nobody knows what is in it; in `tmp` it was never finished.
+        """
+        store, plan = self._store, self._plan
+        for folder in ("tmp", "lost-found"):
+            there = search(store, self._database.purged, plan.texts, plan.contents, below=folder)
+            paths = {each.path for each in there.found}
+            paths.update(path for path, _ in there.unread if folder == "tmp")
+            for path in sorted(paths):
+                maker = _maker(os.path.basename(path))
+                if maker and is_alive(maker):
+                    self.left[path] = f"process {maker} may be writing it"
+                else:
+                    self._remove(os.path.join(store.layout.root, path))
+
+    def _remove(self, path: str) -> None:
+        relative = os.path.relpath(path, self._store.layout.root)
+        if remove_if_possible(self._store.disk, path):
+            self.files += 1
+            self._folders.add(os.path.dirname(path))
+            self.left.pop(relative, None)
+        else:
+            self.left[relative] = "it is in use"
+
+
+def is_alive(process: int) -> bool:
+    """Tell whether a process of this machine runs; where that cannot be asked it may."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # somebody else's
+    return True
+
+
+def _maker(name: str) -> int:
+    """Return the process in the name of a temporary file; 0 for this one, and where there is none."""
+    found = re.match(
+        r"(?:object|pack|tombstone)-(\d{1,10})-|.*\.(\d{1,10})-[0-9a-f]{12}\.tmp$", name
+    )
+    process = 0 if found is None else int(found[1] or found[2])
+    return 0 if process == os.getpid() else process
+
+
+def _holds(store: Store, data: bytes, needles: Needles) -> bool:
+    """Tell whether content in chunks holds what is searched for, also across the border of two chunks."""
+    if not needles:
+        return False
+    read = store.objects.read
+    content = b"".join(blob_content(read(chunk)) for chunk in links(data))
+    return bool(needles.find(content))
+
+
+def _database(store: Store) -> ObjectDatabase:
+    if not isinstance(store.objects, ObjectDatabase):
+        raise errors.InvalidInputError("a repository in memory has no files to purge")
+    return store.objects

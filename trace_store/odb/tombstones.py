@@ -1,0 +1,269 @@
+"""Tombstones: what stands for objects whose bytes were purged.
+
+    tombstones/<oid>-<check>    ["tombstone", {"by": text, "object": id, "time": milliseconds, "why": text}]
+
+The name holds the 64 hex digits of the object's id, and the first 16 of the hash of the file's bytes. So two people who
+purge the same object make two files, which git merges without a conflict, and a file never needs to be changed.
+
+Rule: that there is a file with such a name is what counts: the object is purged. What the file says is read only to be
+told, and is believed as far as its hash is right; it may come from a stranger. Of several the earliest is told.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import errors
+from trace_store.files import create_file, read_file, stamp, unchanged
+from trace_store.ident import format_time
+from trace_store.objects.codec import decode, encode
+from trace_store.oid import HEX_CHARACTERS, ObjectId, digest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from trace_store.files import Disk
+    from trace_store.layout import Layout
+
+KIND = "tombstone"
+CHECK_CHARACTERS = 16
+MAXIMUM_BYTES = 8 * 1024
+MAXIMUM_TEXT_CHARACTERS = 512
+"""Of a reason; who purged is as long as an author may be."""
+_HEX = frozenset("0123456789abcdef")
+_NAME_CHARACTERS = HEX_CHARACTERS + 1 + CHECK_CHARACTERS
+
+
+class Tombstone:
+    """What is known of a purge.
+
+    Attributes:
+        oid: the object.
+        time: when, in milliseconds; 0 when the file cannot be read.
+        by: who, or "".
+        why: the reason given, or "".
+    """
+
+    __slots__ = ("by", "oid", "time", "why")
+
+    def __init__(self, oid: ObjectId, time: int = 0, by: str = "", why: str = "") -> None:
+        self.oid = oid
+        self.time = time
+        self.by = by
+        self.why = why
+
+    def encode(self) -> bytes:
+        """Return the bytes of its file."""
+        fields = {"by": self.by, "object": self.oid, "time": self.time, "why": self.why}
+        return encode([KIND, fields])
+
+    @property
+    def date(self) -> str:
+        """The day, such as `2026-11-22`, or ""."""
+        return format_time(self.time).partition("T")[0] if self.time else ""
+
+    @property
+    def placeholder(self) -> str:
+        """What stands in a context for the content: `[purged DATE: reason]`."""
+        return f"[{' '.join(filter(None, ('purged', self.date)))}{f': {self.why}' if self.why else ''}]"
+
+    def error(self) -> errors.PurgedError:
+        """Return the error of whoever asks for the object's bytes."""
+        when = f" on {self.date}" if self.date else ""
+        why = f": {self.why}" if self.why else ""
+        return errors.PurgedError(
+            f"object {self.oid} was purged{when}{why}",
+            oid=self.oid,
+            time=self.time,
+            by=self.by,
+            why=self.why,
+            placeholder=self.placeholder,
+        )
+
+
+class Tombstones:
+    """The tombstones of one repository.
+
+    Attributes:
+        oids: the ids of all purged objects, as they were when the folder was last listed.
+    """
+
+    __slots__ = ("_disk", "_folder", "_names", "_scratch", "_stamp", "oids")
+
+    def __init__(self, disk: Disk, layout: Layout) -> None:
+        self._disk = disk
+        self._folder = layout.tombstones_dir
+        self._scratch = layout.tmp_dir
+        self._stamp: object = None
+        self._names: dict[bytes, list[str]] = {}
+        self.oids: frozenset[bytes] = frozenset()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """List the folder again, if it may have changed."""
+        if self._names and unchanged(self._disk, self._folder, self._stamp):
+            return
+        self._stamp = stamp(self._disk, self._folder)
+        names: dict[bytes, list[str]] = {}
+        for name in self._disk.names(self._folder):
+            oid = oid_of(name)
+            if oid is not None:
+                names.setdefault(oid, []).append(name)
+        self._names = names
+        self.oids = frozenset(names)
+
+    def key(self) -> str:
+        """Return a short name of this set, for caches of what is shown in the place of purged objects; "" for none."""
+        if not self._names:
+            return ""
+        listed = sorted(name for names in self._names.values() for name in names)
+        return digest("\n".join(listed).encode()).hex()[:12]
+
+    def find(self, oid: bytes) -> Tombstone | None:
+        """Return what is known of the purge of an object, or None when it was not purged."""
+        names = self._names.get(oid)
+        if names is None:
+            return None
+        found = [self._read(ObjectId(oid), name) for name in names]
+        known = [each for each in found if each.time]
+        return min(known or found, key=lambda each: (each.time, each.by, each.why))
+
+    def add(self, tombstones: Iterable[Tombstone]) -> int:
+        """Make tombstones durable, of objects that have none, and return how many those were.
+
+        Raises:
+            StorageError: the disk refuses; some may have been made.
+        """
+        self.refresh()
+        made = 0
+        for each in tombstones:
+            if each.oid not in self._names:
+                self._write(file_name(each.oid, data := each.encode()), data)
+                self._names.setdefault(each.oid, [])
+                made += 1
+        if made:
+            self._disk.sync_directory(self._folder)
+            self._disk.sync_directory(os.path.dirname(self._folder))
+            self._names = {}
+            self.refresh()
+        return made
+
+    def files(self) -> list[tuple[str, bytes]]:
+        """Return the names and bytes of all files that can be read, sorted: to give them to others."""
+        found = []
+        for name in sorted(name for names in self._names.values() for name in names):
+            data = self._data(name)
+            if data is not None and _parsed(name, data) is not None:
+                found.append((name, data))
+        return found
+
+    def take(self, files: Iterable[tuple[str, bytes]]) -> int:
+        """Take over files that somebody else made, and return how many are new here.
+
+        Raises:
+            CorruptObjectError: one is no tombstone; nothing is written.
+            StorageError: the disk refuses.
+        """
+        files = list(files)
+        for name, data in files:
+            if _parsed(name, data) is None:
+                raise errors.CorruptObjectError(f"not a tombstone: {name[:80]!r}")
+        known = {name for names in self._names.values() for name in names}
+        new = [(name, data) for name, data in files if name not in known]
+        for name, data in new:
+            self._write(name, data)
+        if new:
+            self._disk.sync_directory(self._folder)
+            self._disk.sync_directory(os.path.dirname(self._folder))
+            self._names = {}
+            self.refresh()
+        return len(new)
+
+    def faults(self) -> list[str]:
+        """Return the names of files in the folder that are no tombstones, or cannot be believed."""
+        found = []
+        for name in self._disk.names(self._folder):
+            data = self._data(name) if oid_of(name) is not None else None
+            if data is None or _parsed(name, data) is None:
+                found.append(name)
+        return found
+
+    def _read(self, oid: ObjectId, name: str) -> Tombstone:
+        data = self._data(name)
+        parsed = None if data is None else _parsed(name, data)
+        return parsed or Tombstone(oid)
+
+    def _data(self, name: str) -> bytes | None:
+        try:
+            return read_file(self._disk, os.path.join(self._folder, name), limit=MAXIMUM_BYTES)
+        except errors.StorageError:
+            return None
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._disk.make_directory(self._folder)
+        self._disk.make_directory(self._scratch)
+        temporary = os.path.join(self._scratch, f"tombstone-{os.getpid()}-{os.urandom(6).hex()}")
+        create_file(self._disk, temporary, data)
+        self._disk.rename(temporary, os.path.join(self._folder, name))
+
+
+def file_name(oid: bytes, data: bytes) -> str:
+    """Return the name of a tombstone's file, given its bytes."""
+    return f"{oid.hex()}-{digest(data).hex()[:CHECK_CHARACTERS]}"
+
+
+def oid_of(name: str) -> ObjectId | None:
+    """Return the object that a file of this name stands for; None when it is no tombstone's name."""
+    oid, dash, check = name[:HEX_CHARACTERS], name[HEX_CHARACTERS:-CHECK_CHARACTERS], name[-16:]
+    if len(name) != _NAME_CHARACTERS or dash != "-" or not _HEX.issuperset(oid + check):
+        return None
+    return ObjectId.parse(oid)
+
+
+def check_reason(why: str) -> str:
+    """Return a reason as a tombstone may hold it.
+
+    Raises:
+        InvalidInputError: too long, not valid UTF-8, or holding control characters.
+    """
+    if len(why) > MAXIMUM_TEXT_CHARACTERS or not _is_line(why):
+        raise errors.InvalidInputError(
+            f"a reason is one line of at most {MAXIMUM_TEXT_CHARACTERS} characters"
+        )
+    return why
+
+
+def _parsed(name: str, data: bytes) -> Tombstone | None:
+    """Return what a file says, None when it is not what its name promises."""
+    oid = oid_of(name)
+    if oid is None or len(data) > MAXIMUM_BYTES or file_name(oid, data) != name:
+        return None
+    fields: dict[str, Any]
+    try:
+        kind, fields = decode(data)
+        found = Tombstone(oid, fields["time"], fields["by"], fields["why"])
+    except (errors.TraceError, ValueError, KeyError, TypeError):
+        return None
+    texts: tuple[object, ...] = (found.by, found.why)
+    if (
+        kind != KIND
+        or fields.get("object") != oid
+        or type(found.time) is not int
+        or not 0 < found.time < 1 << 53
+        or not all(isinstance(text, str) and _is_line(text) for text in texts)
+        or len(found.why) > MAXIMUM_TEXT_CHARACTERS
+    ):
+        return None
+    return found
+
+
+def _is_line(text: str) -> bool:
+    if any(ord(c) < 32 or ord(c) == 127 for c in text):
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
