@@ -90,6 +90,18 @@ def damage(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def storm(session: nox.Session) -> None:
+    """Many processes on one repository, killed at any moment, for ten minutes; `-- --seconds 60` for less."""
+    install(session)
+    session.run(
+        "python",
+        "-m",
+        "tests.reliability.support.storm",
+        *(session.posargs or ["--seconds", "600"]),
+    )
+
+
+@nox.session(python="3.11")
 def reference(session: nox.Session) -> None:
     """Write docs/errors.md and docs/cli.md anew from the code."""
     install(session)

@@ -14,6 +14,7 @@ from tests.store.support.histories import (
     errors,
     journal_path,
     journals,
+    line,
     main_line,
     move,
     new_store,
@@ -22,6 +23,7 @@ from tests.store.support.histories import (
 from trace_store.errors import ClosedError, ConcurrencyError
 from trace_store.files import Disk
 from trace_store.maintenance.sealing import seal
+from trace_store.store import Store
 
 
 def wipe(folder: Path) -> None:
@@ -90,6 +92,44 @@ def test_what_a_ref_would_lose_is_kept_in_the_trash(tmp_path: Path) -> None:
     assert errors(again) == []
 
 
+def test_a_second_value_that_a_ref_would_lose_is_kept_beside_the_first(tmp_path: Path) -> None:
+    """What was rescued once is not given up for what is rescued next, and is not rescued again under its own name."""
+    store = new_store(tmp_path)
+    append(store, "shared")
+    seal(store)
+    lost: list[list[str]] = []
+    for number in range(3):
+        for each in ("lost", "also lost"):
+            append(store, f"{each} {number}")
+        lost.append(main_line(store))
+        wipe(tmp_path)
+        append(reopen(tmp_path), f"newer {number}")
+        append(store, f"last {number}")
+    again = reopen(tmp_path)
+    kept = dict(again.refs.iterate("refs/trash/recovered/"))
+    name = "refs/trash/recovered/heads/main"
+    found = [line(again, tip) for tip in (*kept.values(), again.refs.read(MAIN))]
+    for those in lost:
+        assert any(those == whole[: len(those)] for whole in found)
+    assert set(kept) <= {name, f"{name}.2", f"{name}.3"}
+    assert errors(again) == []
+
+
+def test_what_the_branch_has_already_is_not_rescued(tmp_path: Path) -> None:
+    """The journal was sealed by a process that was killed before it could say so."""
+    store = new_store(tmp_path)
+    append(store, "one")
+    append(store, "two")
+    append(store, "three")
+    for name, tip in list(store.refs.iterate()):
+        (tmp_path / ".trace" / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / ".trace" / name / str(tip)).touch()
+    wipe(tmp_path)
+    append(store, "four")
+    assert main_line(reopen(tmp_path)) == ["one", "two", "three", "four"]
+    assert not list(store.refs.iterate("refs/trash/"))
+
+
 def test_a_sealed_journal_that_goes_is_not_brought_back(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     append(store, "one")
@@ -153,6 +193,40 @@ def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
     append(one, "two")
     assert main_line(reopen(tmp_path)) == ["one", "two"]
     assert len(journal_path(tmp_path).read_bytes()) > len(copy)
+
+
+def test_two_journals_that_are_begun_at_once_become_one(tmp_path: Path) -> None:
+    """Numbers begin anew where all is removed; who has the lower journal learns that it is not the live one."""
+    new_store(tmp_path).close()
+    newcomers: list[Store] = []
+
+    class Slow(Disk):
+        def link(self, source: str, target: str) -> bool:
+            if armed and "journal" in target:
+                armed.clear()
+                newcomers.append(reopen(tmp_path))
+                append(newcomers[0], "newcomer begins")
+            return super().link(source, target)
+
+    armed: list[bool] = []
+    store = reopen(tmp_path, disk=Slow())
+    for number in range(3):
+        append(store, str(number))
+        seal(store)
+    wipe(tmp_path)
+    armed.append(True)
+    append(store, "store begins")
+    assert len(journals(tmp_path)) == 2
+    append(newcomers[0], "newcomer goes on")
+    append(store, "store goes on")
+    append(newcomers[0], "newcomer ends")
+    texts = ["newcomer begins", "store begins", "newcomer goes on"]
+    texts = ["0", "1", "2", *texts, "store goes on", "newcomer ends"]
+    for each in (store, newcomers[0], reopen(tmp_path)):
+        assert main_line(each) == texts
+    seal(store)
+    assert main_line(reopen(tmp_path)) == texts
+    assert errors(store) == []
 
 
 def test_numbers_go_on_after_a_loss(tmp_path: Path) -> None:

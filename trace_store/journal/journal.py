@@ -289,14 +289,28 @@ class Journal(JournalMaker):
                 self._locked = None
 
     def _settle_predecessors(self) -> None:
-        """Wait for writers that hold an older journal; only a removed directory can lead to that."""
+        """Wait for writers that hold an older journal, and close it; only a removed directory can lead to that.
+
+        Numbers begin anew there, so two journals may be begun at once, neither of which is the other's successor.
+        Whoever took the lower for the live one finds the end frame, and looks again.
+        """
         for file in self.files[:-1]:
             if not file.closed:
                 self._disk.lock(file.fd)
                 try:
                     self._scan(file)
+                    self._end(file)
                 finally:
                     self._disk.unlock(file.fd)
                 file.closed = True
                 if not file.limited:
                     self._disk.sync(file.fd)  # its successor knew nothing of it, so nobody has
+
+    def _end(self, file: JournalFile) -> None:
+        """Append an end frame to a journal, under its lock, where it has none and takes one."""
+        if file.closed or file.limited or file.failed or file.refusal is not None:
+            return
+        if file.is_free_behind(self._disk):
+            data = encode_end()
+            self._put(file, data)
+            file.take(Frame(END, file.end, file.end + len(data)))

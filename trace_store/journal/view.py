@@ -87,7 +87,7 @@ class JournalView:
                     self._sealed[line] = max(number, self._sealed.get(line, 0))
             if not self._is_settled() and not self._match_directory():
                 continue
-            for file in self.files:
+            for file in reversed(self.files):  # what a newer one rests on stands in the older ones
                 if not file.closed:
                     self._scan(file)
             return
@@ -158,8 +158,8 @@ class JournalView:
     def _scan(self, file: JournalFile) -> list[Frame]:
         """Read what was added to a journal, fold it, and return it."""
         found = file.scan(self._disk)
-        if any(frame.kind == VOID for frame in found):
-            self._fold_again()  # it may take back what was folded already
+        if found and (file is not self.files[-1] or any(frame.kind == VOID for frame in found)):
+            self._fold_again()  # it comes before, or takes back, what was folded already
         else:
             self.fold.apply_all(found)
         return found

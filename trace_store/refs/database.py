@@ -57,7 +57,7 @@ class RefDatabase:
         self._default = check_ref_name(BRANCHES + default_branch)
         self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
         self._met_absent = False
-        self._lineage = Lineage(self._maximal, self._is_ancestor, objects.contains)
+        self.lineage = Lineage(self._maximal, self._is_ancestor, objects.contains)
         self._looked_at = (0, 0)
         self._seen: dict[str, tuple[ObjectId, ...]] = {}
         self._settled: dict[str, tuple[RefFold, str, object]] = {}
@@ -185,7 +185,7 @@ class RefDatabase:
         fold: RefFold | None,
     ) -> tuple[ObjectId, ...]:
         """Return the tips that follow from these files, published tips and journals; own tip first."""
-        return resolve(name, files, published, fold, self._lineage)
+        return resolve(name, files, published, fold, self.lineage)
 
     def settled_tip(self, name: str) -> ObjectId | None:
         """Return a ref's only value when the journal gives it and its files, unchanged, have nothing to add.
@@ -253,10 +253,10 @@ class RefDatabase:
             before = published.tips.get(name, ())
             fold = self._journal.fold.refs.get(name)
             if attempt == ATTEMPTS - 1 or not unexplained(files, before, fold):
-                return resolve(name, files, before, fold, self._lineage)
+                return resolve(name, files, before, fold, self.lineage)
             self._journal.refresh()
             if self._journal.generation == generation and self._journal.published is published:
-                return resolve(name, files, before, fold, self._lineage)
+                return resolve(name, files, before, fold, self.lineage)
         return ()
 
     def _tips_under_lock(self, name: str) -> tuple[ObjectId, ...]:
@@ -269,7 +269,7 @@ class RefDatabase:
         if tips is None:
             before = self._journal.published.tips.get(name, ())
             fold = self._journal.fold.refs.get(name)
-            tips = resolve(name, self.files.read(name), before, fold, self._lineage)
+            tips = resolve(name, self.files.read(name), before, fold, self.lineage)
             self._seen[name] = tips
         return tips
 
@@ -294,7 +294,7 @@ class RefDatabase:
                     )  # nobody moved it, as is the rule where there are many
                     continue
                 explained = explained and not unexplained(here, before, fold)
-                tips = resolve(name, here, before, fold, self._lineage)
+                tips = resolve(name, here, before, fold, self.lineage)
                 if tips:
                     found.append((name, tips))
             if explained:

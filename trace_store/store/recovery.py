@@ -2,7 +2,7 @@
 
 Rule: whatever removes ignored files, such as `git clean -fdx`, can take a journal from under a process that still
 holds it open. Its transactions are written anew into the journal there is now. A ref that went elsewhere meanwhile
-stays where it is; the value it would have lost is kept under `refs/trash/recovered/`.
+stays where it is; the value it would have lost is kept under `refs/trash/recovered/`, each in a ref of its own.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from trace_store.refs import TRASH, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.contracts import RefReader
     from trace_store.journal import Journal, JournalFile
     from trace_store.oid import ObjectId
+    from trace_store.refs import RefDatabase
 
 RECOVERED = TRASH + "recovered/"
 MAXIMUM_ATTEMPTS = 100
 
 
-def recover(journal: Journal, refs: RefReader) -> bool:
+def recover(journal: Journal, refs: RefDatabase) -> bool:
     """Write the transactions of lost journals into the live one; called under its lock.
 
     Returns:
@@ -54,7 +54,7 @@ def recover(journal: Journal, refs: RefReader) -> bool:
     return True
 
 
-def bring_back(journal: Journal, refs: RefReader) -> None:
+def bring_back(journal: Journal, refs: RefDatabase) -> None:
     """Look whether journals were removed from under this view, and write them anew; takes the lock when it has to.
 
     Raises:
@@ -78,7 +78,7 @@ def _objects(journal: Journal, file: JournalFile, frame: Frame) -> list[tuple[Ob
     return [(oid, data) for oid, data in found if hash_object(data) == oid]
 
 
-def _kept(journal: Journal, refs: RefReader, moves: list[Move]) -> list[Move]:
+def _kept(journal: Journal, refs: RefDatabase, moves: list[Move]) -> list[Move]:
     """Return what becomes of the lost moves of one ref in one frame, of which only the last value counts."""
     name, new = moves[0].name, moves[-1].new
     fold = journal.fold.refs.get(name)
@@ -91,14 +91,46 @@ def _kept(journal: Journal, refs: RefReader, moves: list[Move]) -> list[Move]:
     if current in (*given_up, new):
         start = current if fold is None else fold.value
         return [Move(name, a, b) for a, b in pairwise([start, *given_up, new]) if a != b]
-    if new is None:
+    if new is None or (current is not None and _precedes(refs, new, current)):
         return []
-    trash = rescue_name(name)
-    known = refs.read(trash)
-    return [] if known == new else [Move(trash, known, new)]
+    return _rescued(refs, name, new)
 
 
-def rescue_name(name: str) -> str:
-    """Return the ref that keeps what another would have lost; a name that would be too long is hashed."""
-    trash = f"{RECOVERED}{name.removeprefix('refs/')}"
-    return trash if is_ref_name(trash) else f"{RECOVERED}{digest(name.encode()).hex()[:40]}"
+def _rescued(refs: RefDatabase, name: str, new: ObjectId) -> list[Move]:
+    """Return the move that keeps a value of a ref which stands elsewhere; none when something keeps it already.
+
+    What is kept of it before goes on when the value continues it, and else stays: the next number is taken.
+    """
+    number = 1
+    while True:
+        trash = rescue_name(name, number)
+        known = refs.read(trash)
+        if known is None or _precedes(refs, known, new):
+            return [] if known == new else [Move(trash, known, new)]
+        if _precedes(refs, new, known):
+            return []
+        number += 1
+
+
+def _precedes(refs: RefDatabase, earlier: ObjectId, later: ObjectId) -> bool:
+    return earlier == later or refs.lineage.is_ancestor(earlier, later)
+
+
+def rescue_name(name: str, number: int = 1) -> str:
+    """Return the ref that keeps what another would have lost; a name that would be too long is hashed.
+
+    Args:
+        name: the other ref. One that keeps such a value itself is kept beside it, under its own next number.
+        number: the first has none, and the second value that has nothing to do with the first ends in `.2`.
+    """
+    if name.startswith(RECOVERED):
+        base = name
+        head, _, last = name.rpartition(".")
+        if last.isdecimal():
+            base = head
+    else:
+        base = f"{RECOVERED}{name.removeprefix('refs/')}"
+    end = f".{number}" if number > 1 else ""
+    if is_ref_name(base + end):
+        return base + end
+    return f"{RECOVERED}{digest(name.encode()).hex()[:40]}{end}"
