@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -22,8 +26,12 @@ from tests.store.support.histories import (
 )
 from trace_store.errors import ClosedError, ConcurrencyError
 from trace_store.files import Disk
+from trace_store.journal.frames import encode_begin
 from trace_store.maintenance.sealing import seal
 from trace_store.store import Store
+
+if sys.platform != "win32":
+    import fcntl
 
 
 def wipe(folder: Path) -> None:
@@ -227,6 +235,30 @@ def test_two_journals_that_are_begun_at_once_become_one(tmp_path: Path) -> None:
     seal(store)
     assert main_line(reopen(tmp_path)) == texts
     assert errors(store) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there, locks are taken in another way")
+def test_who_waits_for_an_older_journal_holds_no_other(tmp_path: Path) -> None:
+    """Else two processes wait for each other, of which one has for lost what the other has for live."""
+    store = new_store(tmp_path)
+    append(store, "one")
+    later = tmp_path / ".trace/journal/5"
+    later.write_bytes(encode_begin([], b"another line of j"[:16]))
+    older, live = os.open(journal_path(tmp_path, 1), os.O_RDWR), os.open(later, os.O_RDWR)
+    fcntl.flock(older, fcntl.LOCK_EX)
+    waiting = threading.Thread(target=append, args=(reopen(tmp_path), "two"))
+    waiting.start()
+    time.sleep(0.3)
+    fcntl.flock(live, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(live, fcntl.LOCK_UN)
+    assert waiting.is_alive()
+    fcntl.flock(older, fcntl.LOCK_UN)
+    waiting.join(10)
+    assert not waiting.is_alive()
+    append(store, "three")
+    assert main_line(reopen(tmp_path)) == main_line(store) == ["one", "two", "three"]
+    os.close(older)
+    os.close(live)
 
 
 def test_numbers_go_on_after_a_loss(tmp_path: Path) -> None:

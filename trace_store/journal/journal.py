@@ -37,7 +37,11 @@ class Journal(JournalMaker):
         Raises:
             StorageError: the disk refuses.
         """
+        busy: JournalFile | None = None
         for _ in range(MAXIMUM_ATTEMPTS):
+            if busy is not None:
+                self._await(busy)
+                busy = None
             if not self.files or self._process != os.getpid():
                 self.refresh()
             if not self.files:
@@ -60,8 +64,9 @@ class Journal(JournalMaker):
                     if live.closed or not live.is_free_behind(self._disk):
                         self._create(live)  # after an end frame or a damaged tail
                         continue
-                if len(self.files) > 1:
-                    self._settle_predecessors()
+                busy = self._settle_predecessors()
+                if busy is not None:
+                    continue
                 self._locked = live
                 self.locks += 1
                 return
@@ -288,15 +293,20 @@ class Journal(JournalMaker):
             if held:
                 self._locked = None
 
-    def _settle_predecessors(self) -> None:
-        """Wait for writers that hold an older journal, and close it; only a removed directory can lead to that.
+    def _settle_predecessors(self) -> JournalFile | None:
+        """Close older journals that writers may still have for the live one; only a removed directory can lead to that.
 
         Numbers begin anew there, so two journals may be begun at once, neither of which is the other's successor.
         Whoever took the lower for the live one finds the end frame, and looks again.
+
+        Returns:
+            The one that has to be waited for, which must not be done under the live one's lock: who has that may
+            hold this one for the live one, and wait for that, which it knows to be removed.
         """
         for file in self.files[:-1]:
             if not file.closed:
-                self._disk.lock(file.fd)
+                if not self._disk.lock(file.fd, blocking=False):
+                    return file
                 try:
                     self._scan(file)
                     self._end(file)
@@ -305,6 +315,14 @@ class Journal(JournalMaker):
                 file.closed = True
                 if not file.limited:
                     self._disk.sync(file.fd)  # its successor knew nothing of it, so nobody has
+        return None
+
+    def _await(self, file: JournalFile) -> None:
+        """Return when nobody writes to an older journal, with a look at what there is then."""
+        self._disk.lock(file.fd)
+        self._disk.unlock(file.fd)
+        self._matched = False
+        self.refresh()
 
     def _end(self, file: JournalFile) -> None:
         """Append an end frame to a journal, under its lock, where it has none and takes one."""
