@@ -3,3 +3,11 @@
 # Many processes on one repository, killed at any moment
 storm *options:
     nox -s storm -- {{options}}
+
+# Every bit, length, block and file of a small repository damaged
+damage *options:
+    nox -s damage -- {{options}}
+
+# What reads bytes of strangers, fuzzed
+fuzz *options:
+    nox -s fuzz -- {{options}}
