@@ -35,6 +35,7 @@ TraceError
   StateError
     DetachedHeadError
     UnbornBranchError
+    UntrustedRepositoryError
     ClosedError
   ConflictError
   ConcurrencyError

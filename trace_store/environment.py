@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ACCOUNTS = ("USER", "LOGNAME", "USERNAME")
+OWN_ID = (os.geteuid(),) if hasattr(os, "geteuid") else None
 DISCOVERY_OFF = frozenset({"off", "0", "no", "false", "never"})
 
 
@@ -31,11 +32,13 @@ class Environment:
         opencode_database: the database of opencode (`OPENCODE_DB`), or "" for those in `data_dir`.
         color: whether coloured output is welcome (`NO_COLOR` and `TERM=dumb` say no).
         debug: whether an unexpected error may show its traceback (`TRACE_DEBUG=1`).
+        user_ids: whose files are one's own: the user that the process acts for, and behind sudo also who called it;
+            None where the system has no such ids.
     """
 
     __slots__ = (
         *("_author", "claude_dir", "codex_dir", "color", "config_dir", "data_dir", "debug"),
-        *("discovery", "gemini_dir", "home", "opencode_database", "trace_dir"),
+        *("discovery", "gemini_dir", "home", "opencode_database", "trace_dir", "user_ids"),
     )
 
     def __init__(
@@ -53,6 +56,7 @@ class Environment:
         opencode_database: str = "",
         color: bool = False,
         debug: bool = False,
+        user_ids: tuple[int, ...] | None = OWN_ID,
     ) -> None:
         self.trace_dir = trace_dir
         self.discovery = discovery
@@ -66,6 +70,7 @@ class Environment:
         self.opencode_database = opencode_database
         self.color = color
         self.debug = debug
+        self.user_ids = user_ids
 
     @property
     def author(self) -> str:
@@ -109,7 +114,16 @@ class Environment:
             opencode_database=values.get("OPENCODE_DB", ""),
             color=not values.get("NO_COLOR") and values.get("TERM") != "dumb",
             debug=values.get("TRACE_DEBUG", "") not in ("", "0"),
+            user_ids=_user_ids(values.get("SUDO_UID", "")),
         )
+
+
+def _user_ids(sudo_uid: str) -> tuple[int, ...] | None:
+    """Return whose files are one's own; only of root is believed what sudo says, since anybody can set a variable."""
+    own = (os.geteuid(),) if hasattr(os, "geteuid") else None
+    if own == (0,) and sudo_uid.isascii() and sudo_uid.isdecimal() and len(sudo_uid) < 11:
+        return (0, int(sudo_uid))
+    return own
 
 
 def _account() -> str:

@@ -15,7 +15,7 @@ from trace_store import errors, system_calls
 from trace_store.ident import SystemClock
 from trace_store.system_calls import COMMON_FLAGS
 
-READ, APPEND, WRITE, CREATE = "read", "append", "write", "create"
+READ, APPEND, WRITE, CREATE, PRIVATE = "read", "append", "write", "create", "create for its owner"
 
 WRITABLE = stat.S_IWUSR
 """The bit of a mode that `Disk.protect` takes away."""
@@ -28,7 +28,9 @@ _FLAGS = {
     APPEND: os.O_RDWR | os.O_APPEND | COMMON_FLAGS | _NONBLOCK,
     WRITE: os.O_RDWR | COMMON_FLAGS | _NONBLOCK,
     CREATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | COMMON_FLAGS,
+    PRIVATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | COMMON_FLAGS,
 }
+_CREATES = (CREATE, PRIVATE)
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 # Some network and user-space file systems cannot sync a directory; that is not a failed write.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
@@ -43,20 +45,20 @@ class Disk:
     def open(self, path: str, mode: str = READ) -> int | None:
         """Return a descriptor of a regular file.
 
-        None means: absent (READ, APPEND, WRITE), or already there (CREATE).
+        None means: absent (READ, APPEND, WRITE), or already there (CREATE, and PRIVATE, which nobody else can read).
 
         Raises:
             StorageError: the path is a link or no regular file, or the disk refuses.
         """
         try:
-            fd = os.open(path, _FLAGS[mode], 0o666)
+            fd = os.open(path, _FLAGS[mode], 0o600 if mode == PRIVATE else 0o666)
         except OSError as error:
-            if error.errno in _ABSENT and mode != CREATE:
+            if error.errno in _ABSENT and mode not in _CREATES:
                 return None
-            if error.errno == errno.EEXIST and mode == CREATE:
+            if error.errno == errno.EEXIST and mode in _CREATES:
                 return None
             raise _failure(error, path) from error
-        if mode != CREATE and not stat.S_ISREG(os.fstat(fd).st_mode):
+        if mode not in _CREATES and not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise errors.StorageError("not a regular file", path=path)
         return fd
@@ -252,12 +254,14 @@ def read_file(disk: Disk, path: str, *, limit: int = MAXIMUM_READ_BYTES) -> byte
         disk.close(fd)
 
 
-def create_file(disk: Disk, path: str, data: bytes = b"", *, durable: bool = True) -> bool:
+def create_file(
+    disk: Disk, path: str, data: bytes = b"", *, durable: bool = True, private: bool = False
+) -> bool:
     """Create a file with this content; False when the path is taken.
 
-    Its name is durable only after a sync of the directory.
+    Its name is durable only after a sync of the directory. One that is private only its owner can read.
     """
-    fd = disk.open(path, CREATE)
+    fd = disk.open(path, PRIVATE if private else CREATE)
     if fd is None:
         return False
     try:
@@ -292,7 +296,13 @@ def unchanged(disk: Disk, path: str, stamp: object) -> bool:
 
 
 def replace_file(
-    disk: Disk, path: str, data: bytes, *, durable: bool = True, scratch: str = ""
+    disk: Disk,
+    path: str,
+    data: bytes,
+    *,
+    durable: bool = True,
+    scratch: str = "",
+    private: bool = False,
 ) -> None:
     """Give a path new content at once: a reader, or a crash, sees the old or the new, never a mixture.
 
@@ -302,6 +312,7 @@ def replace_file(
         data: all of its new content.
         durable: whether to return only when it would survive a power cut.
         scratch: a directory of the same file system for the file while it is incomplete; else that of `path`.
+        private: whether only its owner can read it.
     """
     folder = os.path.dirname(path)
     disk.make_directory(folder)
@@ -309,7 +320,7 @@ def replace_file(
         disk.make_directory(scratch)
     name = f"{os.path.basename(path)}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
     temporary = os.path.join(scratch or folder, name)
-    create_file(disk, temporary, data, durable=durable)
+    create_file(disk, temporary, data, durable=durable, private=private)
     try:
         disk.rename(temporary, path)
     except errors.StorageError:

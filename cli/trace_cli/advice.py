@@ -5,6 +5,8 @@ Rule: hints live here and nowhere else.
 
 from __future__ import annotations
 
+import shlex
+
 from trace_cli.failures import (
     EXIT_BUG,
     EXIT_DAMAGED,
@@ -33,6 +35,7 @@ from trace_store.errors import (
     UnbornBranchError,
     UnreadableInputError,
     UnsupportedFormatError,
+    UntrustedRepositoryError,
 )
 
 # The first class that an error belongs to decides, so a special case stands before its group.
@@ -135,5 +138,8 @@ def hint(error: TraceError) -> str:
         first, *others = list(error.data["branches"])  # type: ignore[call-overload]
         more = "; `trace for-each-ref refs/heads` lists all branches" if others else ""
         return f"`trace symbolic-ref HEAD {first}` goes to a branch that has some{more}"
+    if isinstance(error, UntrustedRepositoryError):
+        path = shlex.quote(str(error.data.get("path", "")))
+        return f"`trace trust {path}` opens it, should you trust whoever can write to it"
     given = error.data.get("hint")
     return given if isinstance(given, str) else HINTS.get(error.code, "")

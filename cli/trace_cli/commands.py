@@ -113,6 +113,9 @@ COMMANDS = (
     ),
     _ancillary("config", "settings:config", "config", "Show and change settings"),
     _ancillary(
+        "trust", "trusting:trust", "store.trust", "Let a repository of another user be opened"
+    ),
+    _ancillary(
         "fsck", "checking:fsck", "maintenance.checking.fsck", "Check every object, ref and link"
     ),
     _ancillary(

@@ -187,6 +187,7 @@ def test_without_a_repository(growth: Growth) -> None:
         place.trace("version")
         place.trace("completion", "bash")
         place.trace("init", "-q", "another")
+        place.trace("trust", "--list")
         place.trace("demo")
         Repo.memory().append("user", "words")
 

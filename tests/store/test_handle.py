@@ -239,9 +239,7 @@ class TestFind:
         with pytest.raises(RepositoryNotFoundError):
             find(str(below), off)
 
-    def test_links_and_the_repositories_of_others_are_not_opened_by_accident(
-        self, tmp_path: Path
-    ) -> None:
+    def test_links_are_not_followed_by_accident(self, tmp_path: Path) -> None:
         real = tmp_path / "real"
         real.mkdir()
         root = new_store(real).layout.root
@@ -250,11 +248,6 @@ class TestFind:
         (linked / ".trace").symlink_to(root)
         with pytest.raises(StateError):
             find(str(linked), NO_ENVIRONMENT)
-        if os.geteuid() == 0:
-            os.chown(root, 12345, 12345)
-            with pytest.raises(StateError):
-                find(str(real), NO_ENVIRONMENT)
-            assert find(str(real), NO_ENVIRONMENT, explicit=root) == root
 
 
 class TestEnvironment:

@@ -12,7 +12,8 @@ TraceError                                      .code .message
 │   ├── InvalidRefNameError    InvalidMessageError
 │   └── InvalidOperationError  UnreadableInputError .path .line .column
 ├── StateError                                  do something first
-│   └── DetachedHeadError      UnbornBranchError .branches   ClosedError
+│   ├── DetachedHeadError      UnbornBranchError .branches   ClosedError
+│   └── UntrustedRepositoryError .path
 ├── ConflictError                               decide, then go on
 ├── ConcurrencyError                            try again
 │   └── LockedError .path      RefChangedError .ref .expected .actual
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         UnbornBranchError,
         UnreadableInputError,
         UnsupportedFormatError,
+        UntrustedRepositoryError,
     )
 
 __all__ = [
@@ -105,6 +107,7 @@ __all__ = [
     "UnbornBranchError",
     "UnreadableInputError",
     "UnsupportedFormatError",
+    "UntrustedRepositoryError",
 ]
 
 __getattr__ = door(__name__, dict.fromkeys(__all__, "tree"))

@@ -44,6 +44,7 @@ class ErrorCode:
     INVALID_ADDRESS = "invalid-address"
     TOO_LARGE = "too-large"
     PURGED_OBJECT = "purged-object"
+    UNTRUSTED_REPOSITORY = "untrusted-repository"
 
 
 class TraceError(Exception):
@@ -133,6 +134,10 @@ class DetachedHeadError(StateError):
 
 class UnbornBranchError(StateError):
     code = ErrorCode.UNBORN_BRANCH
+
+
+class UntrustedRepositoryError(StateError):
+    code = ErrorCode.UNTRUSTED_REPOSITORY
 
 
 class ClosedError(StateError):

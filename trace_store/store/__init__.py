@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
     from trace_store.store.recovery import bring_back, recover
     from trace_store.store.transactions import MemoryTransactions, Transactions
+    from trace_store.store.trusting import check_trusted, distrust, trust, trusted
     from trace_store.store.unsealed import Unsealed, unsealed_of
 
 __all__ = [
@@ -17,9 +18,13 @@ __all__ = [
     "Transactions",
     "Unsealed",
     "bring_back",
+    "check_trusted",
     "create",
+    "distrust",
     "find",
     "recover",
+    "trust",
+    "trusted",
     "unsealed_of",
 ]
 
@@ -31,9 +36,13 @@ __getattr__ = door(
         "Transactions": "transactions",
         "Unsealed": "unsealed",
         "bring_back": "recovery",
+        "check_trusted": "trusting",
         "create": "creation",
+        "distrust": "trusting",
         "find": "discovery",
         "recover": "recovery",
+        "trust": "trusting",
+        "trusted": "trusting",
         "unsealed_of": "unsealed",
     },
 )

@@ -1,8 +1,8 @@
-"""Finding the `.trace` directory.
+"""Finding the `.trace` directory, and deciding whether it may be opened.
 
 Rule: a directory that the caller names beats `TRACE_DIR`, which beats looking in the folder and those above it. What
-is found by looking must be a real directory of the same user: a repository that belongs to someone else, or a link
-to one, is not opened by accident.
+belongs to another user is opened only when it is trusted, and so is what looking finds above the home folder. A link
+is not followed unless it is named. Nothing of what was found is read before.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import stat
 
 from trace_store import errors
+from trace_store import store as stores
 from trace_store.files import Disk
 from trace_store.layout import CONFIG_NAME, DIRECTORY_NAME
 
@@ -20,51 +21,81 @@ if TYPE_CHECKING:
 
 
 def find(
-    start: str, environment: Environment, *, explicit: str | None = None, disk: Disk | None = None
+    start: str,
+    environment: Environment,
+    *,
+    explicit: str | None = None,
+    disk: Disk | None = None,
+    trusting: bool = False,
 ) -> str:
     """Return the path of the `.trace` directory to use.
 
     Args:
         start: the folder to look in, and above.
-        environment: says whether to look, and may name a directory.
+        environment: says whether to look, whose files are one's own, and may name a directory.
         explicit: a `.trace` directory, or a folder that holds one, named by the caller.
         disk: how to look.
+        trusting: whether it need not be trusted: for whoever asks only where it is.
 
     Raises:
         RepositoryNotFoundError: there is none.
         NotFoundError: there is no such folder to look in.
-        StateError: it belongs to another user, or is a link.
+        UntrustedRepositoryError: it belongs to another user, or was found above the home folder, and is not trusted.
+        StateError: it is a link that was found by looking.
     """
     disk = disk or Disk()
     named = explicit or environment.trace_dir
     if named:
         for path in (named, os.path.join(named, DIRECTORY_NAME)):
-            if _is_repository(disk, path):
-                return os.path.abspath(path)
+            config = _config(disk, path)
+            if config is not None:
+                path = os.path.abspath(path)
+                # What a link leads to is meant, and whose that is.
+                folder = disk.stat(os.path.join(path, os.curdir))
+                if not trusting and _is_foreign(environment, folder, config):
+                    stores.check_trusted(disk, environment, path, "belongs to another user")
+                return path
         raise errors.RepositoryNotFoundError(f"there is no repository at {named}", path=named)
-    folder = os.path.abspath(start)
-    if disk.stat(folder) is None:
+    folder_path = os.path.abspath(start)
+    if disk.stat(folder_path) is None:
         raise errors.NotFoundError(f"there is no folder {start}", path=start)
     while True:
-        path = os.path.join(folder, DIRECTORY_NAME)
+        path = os.path.join(folder_path, DIRECTORY_NAME)
         found = disk.stat(path)
-        if found is not None and _is_repository(disk, path):
-            _check_owner(path, found)
+        config = None if found is None else _config(disk, path)
+        if found is not None and config is not None:
+            if not stat.S_ISDIR(found.st_mode):
+                raise errors.StateError(
+                    f"{path} is a link; name the directory it leads to", path=path
+                )
+            if not trusting:
+                if _is_foreign(environment, found, config):
+                    stores.check_trusted(disk, environment, path, "belongs to another user")
+                elif _is_above(folder_path, environment.home):
+                    stores.check_trusted(disk, environment, path, "is above your home folder")
             return path
-        parent = os.path.dirname(folder)
-        if parent == folder or not environment.discovery:
+        parent = os.path.dirname(folder_path)
+        if parent == folder_path or not environment.discovery:
             break
-        folder = parent
+        folder_path = parent
     where = "" if not environment.discovery else " or in any folder above"
     raise errors.RepositoryNotFoundError(f"there is no repository in {start}{where}", path=start)
 
 
-def _is_repository(disk: Disk, path: str) -> bool:
-    return disk.stat(os.path.join(path, CONFIG_NAME)) is not None
+def _config(disk: Disk, path: str) -> os.stat_result | None:
+    return disk.stat(os.path.join(path, CONFIG_NAME))
 
 
-def _check_owner(path: str, found: os.stat_result) -> None:
-    if not stat.S_ISDIR(found.st_mode):
-        raise errors.StateError(f"{path} is a link; name the directory it leads to", path=path)
-    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-        raise errors.StateError(f"{path} belongs to another user; name it to use it", path=path)
+def _is_foreign(environment: Environment, *found: os.stat_result | None) -> bool:
+    """Tell whether a directory, or the settings in it, are another user's."""
+    own = environment.user_ids
+    return own is not None and any(each is None or each.st_uid not in own for each in found)
+
+
+def _is_above(folder: str, home: str) -> bool:
+    """Tell whether a folder holds the home folder, however that is written."""
+    within = os.path.join(folder, "")
+    if not home or folder.startswith(os.path.join(home, "")):
+        return False  # as it is mostly
+    real = os.path.realpath(home)
+    return folder not in (home, real) and (home.startswith(within) or real.startswith(within))
