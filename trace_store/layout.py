@@ -28,7 +28,7 @@ CONFIG_NAME = "config"
 DIRECTORIES = frozenset(
     (
         *("objects", "refs", "journal", "logs", "index", "cache", "tmp", "locks", "local"),
-        "tombstones",
+        *("quarantine", "tombstones"),
     )
 )
 """What may stand directly in a repository's directory, if anything of that name does, is a directory."""
@@ -60,6 +60,7 @@ class Layout:
         "objects_dir",
         "pack_dir",
         "published_file",
+        "quarantine_dir",
         "refs_dir",
         "refs_file",
         "root",
@@ -92,6 +93,7 @@ class Layout:
         self.local_dir = here + "local"
         self.tombstones_dir = here + "tombstones"
         self.published_file = self.local_dir + sep + "published"
+        self.quarantine_dir = here + "quarantine"
 
     def __repr__(self) -> str:
         return f"Layout({self.root!r})"
@@ -137,6 +139,11 @@ class Layout:
         if column != "messages" or not name or (name.startswith("%") and name[1:3] != "25"):
             return None
         return name.replace("%2F", "/").replace("%25", "%")
+
+    @property
+    def ages_file(self) -> str:
+        """The file that says since when nothing leads to an object."""
+        return os.path.join(self.local_dir, "unreachable")
 
     def tip_table_file(self, name: str) -> str:
         """Return the path of the table of published tips with this name."""

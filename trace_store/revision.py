@@ -229,7 +229,10 @@ def _whole(store: Store, text: str) -> ObjectId | None:
     if not is_full_id(text):
         return None
     oid = ObjectId.parse(text)
-    return oid if store.objects.contains(oid) else None
+    try:  # what was pruned is still to be had for a while
+        return oid if store.objects.contains(oid) or store.objects.read(oid) else None
+    except (errors.NotFoundError, errors.FormatError):
+        return None
 
 
 def _split(text: str) -> tuple[str, list[str]]:

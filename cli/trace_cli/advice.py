@@ -86,6 +86,7 @@ HINTS: dict[str, str] = {
     ErrorCode.CORRUPT_JOURNAL: "`trace fsck` tells what is damaged",
     ErrorCode.CORRUPT_INDEX: "`trace compile-index --rebuild` writes it anew",
     ErrorCode.CORRUPT_BUNDLE: "have it sent or copied once more; nothing of it was taken",
+    ErrorCode.UNKNOWN_ROOTS: "`trace fsck` tells what is wrong; what another branch of git has comes with it",
     ErrorCode.UNSUPPORTED_FORMAT: "install a newer version of Trace",
     ErrorCode.RENDER: "without --strict it is repaired each time; `trace repair` does it once, on a branch beside",
     ErrorCode.BUDGET: "without --strict it is printed all the same; `trace config budget` sets what is allowed",

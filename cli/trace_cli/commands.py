@@ -134,6 +134,18 @@ COMMANDS = (
         "Fold packs and loose objects together",
     ),
     _ancillary(
+        "gc",
+        "collecting:gc",
+        "maintenance.collecting.gc",
+        "Seal, pack, and clear away what is old",
+    ),
+    _ancillary(
+        "prune",
+        "collecting:prune",
+        "maintenance.collecting.prune",
+        "Remove what nothing leads to, also from packs",
+    ),
+    _ancillary(
         "du", "measuring:du", "maintenance.measuring.measure", "Show what takes how much space"
     ),
     _ancillary(

@@ -58,6 +58,8 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("seal", ["seal"], []),
         ("pack", ["pack"], []),
         ("purge", ["purge", "--verify"], []),
+        ("gc, prune", ["gc"], []),
+        ("gc, prune", ["prune", "--now", "--dry-run"], []),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else value,
 )

@@ -42,6 +42,14 @@ def test_purge(growth: Growth) -> None:
     growth.check(lambda place: place.trace("purge", "--match-file", "-", "--yes", stdin=b"nowhere"))
 
 
+def test_gc(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("gc"))
+
+
+def test_prune(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("prune"))
+
+
 def test_fsck(growth: Growth) -> None:
     growth.check(lambda place: place.trace("fsck"))
 

@@ -45,6 +45,7 @@ class ErrorCode:
     TOO_LARGE = "too-large"
     PURGED_OBJECT = "purged-object"
     UNTRUSTED_REPOSITORY = "untrusted-repository"
+    UNKNOWN_ROOTS = "unknown-roots"
 
 
 class TraceError(Exception):

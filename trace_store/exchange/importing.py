@@ -109,6 +109,8 @@ def import_bundle(
         names = {ref.name: _renamed(ref.name, prefix) for ref in header.refs}
         check_prerequisites(store, header)
         receiver = _receiver(store)
+        if isinstance(store.objects, ObjectDatabase):
+            store.objects.relied_on.update(header.prerequisites)
         try:
             go_through(reader, receiver.take, store=store, progress=progress)
             packs = receiver.keep()

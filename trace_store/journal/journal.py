@@ -175,12 +175,27 @@ class Journal(JournalMaker):
         Raises:
             StorageError: a sync of it failed; it goes on under another number.
         """
+        self.continue_line(self.close_live())
+
+    def close_live(self) -> JournalFile:
+        """Close the live journal under its lock, and keep the lock: whoever waits for it looks at everything anew.
+
+        Returns:
+            It, for `continue_line`.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
         file = self._live()
         data = encode_end()
         end = Frame(END, file.end, file.end + len(data))
         self._put(file, data)
         file.take(end)
         self._conclude(file, end, True)
+        return file
+
+    def continue_line(self, file: JournalFile) -> None:
+        """Begin the successor of the journal that this process has just closed, still under its lock."""
         self._create(file, line=file.line, sync=False)
 
     def settle(self, file: JournalFile) -> None:

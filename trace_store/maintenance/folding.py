@@ -53,7 +53,7 @@ def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
             tracked = git_index(store.disk, store.layout.root)
             if tracked is None:
                 break
-        if (name[-_NAME_TAIL:] + PACK_SUFFIX).encode() in tracked or not _is_sound(store, name):
+        if is_in(tracked, name) or not _is_sound(store, name):
             continue
         limit += raw
         raw_bytes += raw
@@ -133,6 +133,11 @@ def remove_if_possible(disk: Disk, path: str) -> bool:
             raise
         return False
     return True
+
+
+def is_in(index: bytes, name: str) -> bool:
+    """Tell whether an index of git names a pack."""
+    return (name[-_NAME_TAIL:] + PACK_SUFFIX).encode() in index
 
 
 def git_index(disk: Disk, root: str) -> bytes | None:

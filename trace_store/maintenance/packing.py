@@ -7,7 +7,7 @@ a pack that cannot be read to its end stays as it is.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.maintenance.folding import objects_of, remove_packs
+from trace_store.maintenance.folding import git_index, is_in, objects_of, remove_packs
 from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.sealing import seal
 from trace_store.odb import ObjectDatabase, PackWriter
@@ -17,7 +17,7 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from trace_store.oid import ObjectId
     from trace_store.store import Store
@@ -56,6 +56,8 @@ def pack(
     level: int = DEFAULT_LEVEL,
     frame_bytes: int = DEFAULT_FRAME_BYTES,
     progress: Callable[[int, int], None] | None = None,
+    leave: Container[ObjectId] = frozenset(),
+    tracked: bool = True,
 ) -> PackReport:
     """Seal, then fold all packs and loose objects into as few packs as they fit.
 
@@ -67,6 +69,9 @@ def pack(
         level: how hard to compress, 1 to 19.
         frame_bytes: how much content to put into a frame: with less, an object is read sooner, and packs are larger.
         progress: told how many objects were gone through, and of how many.
+        leave: loose objects that stay as they are.
+        tracked: whether packs that are in the index of the user's git are folded too; it would have the same bytes
+            twice in its history then.
 
     Raises:
         LockedError: another process has been sealing or packing for a minute.
@@ -82,7 +87,10 @@ def pack(
         made = (level, frame_bytes, SHARED_BYTES)
         names = _oldest_first(store, objects.packs.names())
         names = [name for name in names if not _is_settled(objects, name, made)]
-        loose = list(objects.loose.iterate())
+        if not tracked:
+            index = git_index(store.disk, store.layout.root)
+            names = [name for name in names if index is not None and not is_in(index, name)]
+        loose = [oid for oid in objects.loose.iterate() if oid not in leave]
         if not loose and (not names or (len(names) == 1 and _is_made(objects, names[0], made))):
             return PackReport()
         writer = PackWriter(

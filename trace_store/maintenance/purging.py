@@ -307,7 +307,7 @@ class _Purging:
         Of a file that cannot be read to its end nobody knows what is in it; in `tmp` it was never finished.
         """
         store, plan = self._store, self._plan
-        for folder in ("tmp", "lost-found"):
+        for folder in ("tmp", "lost-found", "quarantine"):
             there = search(store, self._database.purged, plan.texts, plan.contents, below=folder)
             paths = {each.path for each in there.found}
             paths.update(path for path, _ in there.unread if folder == "tmp")

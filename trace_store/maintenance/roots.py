@@ -73,16 +73,20 @@ class Roots:
         }
 
 
-def find_roots(store: Store) -> Roots:
-    """Return the roots of a repository on disk, as they are now; changes nothing."""
-    return _Search(store).run()
+def find_roots(store: Store, *, since: int = 0) -> Roots:
+    """Return the roots of a repository on disk, as they are now; changes nothing.
+
+    An entry of a reflog from before `since`, in milliseconds, is no obstacle when what it names is not here.
+    """
+    return _Search(store, since).run()
 
 
 class _Search:
     """One look at everything that names objects."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, since: int) -> None:
         self._store = store
+        self._since = since
         self._named: dict[ObjectId, str] = {}
         self._obstacles: list[Obstacle] = []
 
@@ -171,7 +175,8 @@ class _Search:
                 detail = f"{unreadable} of its lines cannot be read"
                 self._note(where, UNREADABLE, detail)
             logs[name.removesuffix(LOG_SUFFIX)] = entries
-            for oid in {oid for entry in entries for oid in (entry.old, entry.new) if oid}:
+            recent = [entry for entry in entries if entry.time >= self._since]
+            for oid in {oid for entry in recent for oid in (entry.old, entry.new) if oid}:
                 if not self._store.objects.contains(oid):
                     self._note(where, INCOMPLETE, f"object {oid} is not here")
         return logs

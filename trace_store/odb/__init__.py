@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trace_store.odb.memory import MemoryObjects
     from trace_store.odb.pack_writer import PackWriter
     from trace_store.odb.packs import Packs
+    from trace_store.odb.quarantine import Quarantine
     from trace_store.odb.tombstones import Tombstone, Tombstones
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ObjectDatabase",
     "PackWriter",
     "Packs",
+    "Quarantine",
     "Tombstone",
     "Tombstones",
 ]
@@ -32,6 +34,7 @@ __getattr__ = door(
         "ObjectDatabase": "database",
         "PackWriter": "pack_writer",
         "Packs": "packs",
+        "Quarantine": "quarantine",
         "Tombstone": "tombstones",
         "Tombstones": "tombstones",
     },

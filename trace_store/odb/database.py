@@ -1,9 +1,9 @@
 """The object database of a repository on disk.
 
 Rule: an object is looked for in the journals, then in the packs, then among the loose files; what is not found is
-looked for once more after all three were listed again. A copy that is damaged, or that the disk refuses, hides no
-sound one, wherever and whenever that was written. Every read checks the hash. What was purged is not read, even where
-its bytes came back.
+looked for once more after all three were listed again, and last of all among what was taken out of them, in
+`quarantine/`. A copy that is damaged, or that the disk refuses, hides no sound one, wherever and whenever that was
+written. Every read checks the hash. What was purged is not read, even where its bytes came back.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
 
 
+OF_OLD = -1
+"""A generation of journals before all others."""
 BATCH_OBJECTS = 512
 BATCH_BYTES = 4 * 1024 * 1024
 """How much `read_many` reads ahead."""
@@ -36,7 +38,7 @@ class ObjectDatabase:
 
     __slots__ = (
         *("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs", "_purged"),
-        "_tombstones",
+        *("_quarantine", "_tombstones", "looked_at", "relied_on"),
     )
 
     def __init__(
@@ -57,6 +59,11 @@ class ObjectDatabase:
         self._loose: odb.LooseObjects | None = None
         self._tombstones: odb.Tombstones | None = None
         self._purged: frozenset[bytes] | None = None
+        self._quarantine: odb.Quarantine | None = None
+        self.looked_at = 1
+        """What was seen to be here is here still while the journals have this generation; their first one is 1."""
+        self.relied_on: set[ObjectId] = set()
+        """What is needed by the next transaction though it does not name it."""
 
     @property
     def purged(self) -> frozenset[bytes]:
@@ -76,6 +83,7 @@ class ObjectDatabase:
         """Those in packs, which a process that finds all it asks for in a journal does not come to."""
         if self._packs is None:
             self._packs = odb.Packs(self._disk, self._layout)
+            self._rely()
         return self._packs
 
     @property
@@ -83,12 +91,22 @@ class ObjectDatabase:
         """Those in files of their own."""
         if self._loose is None:
             self._loose = odb.LooseObjects(self._disk, self._layout, durable=self._durable)
+            self._rely()
         return self._loose
+
+    @property
+    def quarantine(self) -> odb.Quarantine:
+        """What was taken out of packs and loose files, and can be brought back for a while."""
+        if self._quarantine is None:
+            self._quarantine = odb.Quarantine(self._disk, self._layout)
+        return self._quarantine
 
     def close(self) -> None:
         """Close all files of packs."""
         if self._packs is not None:
             self._packs.close()
+        if self._quarantine is not None:
+            self._quarantine.close()
 
     def read(self, oid: bytes) -> bytes:
         """Return an object's canonical bytes, hash-checked.
@@ -113,6 +131,10 @@ class ObjectDatabase:
             if data is None and self.packs.repair_indexes():
                 data, again = self._look(oid)
                 failure = again or failure
+            if data is None:
+                data = self.quarantine.read(oid)
+                if data is not None:
+                    self.looked_at = OF_OLD  # whoever names it has to bring it back
             if data is not None:
                 return data
             if failure is not None:
@@ -139,7 +161,7 @@ class ObjectDatabase:
         return chain.from_iterable(data for _, data in self._read_batches(oids))
 
     def contains(self, oid: bytes) -> bool:
-        """Tell whether the object is here, without reading it; what was purged is not."""
+        """Tell whether it is here, unread; what was purged is not, nor what is in quarantine, which `read` finds."""
         with self._mutex:
             if oid in self.purged:
                 return False
@@ -222,6 +244,10 @@ class ObjectDatabase:
             purged = self.purged
         found = dict.fromkeys(listed)
         yield from [oid for oid in found if oid not in purged] if purged else found
+
+    def _rely(self) -> None:
+        if not self._journal.generation:
+            self.looked_at = OF_OLD  # before the journals were looked at
 
     def _has(self, oid: bytes) -> bool:
         return self._journal.contains(oid) or self.packs.contains(oid) or self.loose.contains(oid)

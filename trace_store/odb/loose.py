@@ -13,6 +13,7 @@ import os
 
 from trace_store import errors
 from trace_store.files import create_file, read_file
+from trace_store.ident import SystemClock
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_size
 from trace_store.odb.deflate import deflate, inflate
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 RAW = 0xB0
 DEFLATED = 0xB1
 TEMPORARY_PREFIX = "object-"
+FRESH_MS = 60 * 60 * 1000
 _HEAD_BYTES = 5
 _WORTH_DEFLATING_BYTES = 512
 _LEVEL = 3
@@ -69,7 +71,7 @@ class LooseObjects:
         check_size(data, MAXIMUM_OBJECT_BYTES)
         oid = hash_object(data)
         path = self._layout.loose_file(oid.hex())
-        if self._is_sound(oid):
+        if self._is_sound(oid) and not self._is_old(path):
             return oid
         folder = os.path.dirname(path)
         is_new = self._disk.stat(folder) is None
@@ -127,6 +129,11 @@ class LooseObjects:
     def _folders(self) -> list[str]:
         folders, _ = self._disk.scan(self._layout.objects_dir)
         return [name for name in folders if len(name) == 2 and _HEX.issuperset(name)]
+
+    def _is_old(self, path: str) -> bool:
+        """Tell whether a file is so old that it is written anew, lest gc take what has just been asked for."""
+        found = self._disk.stat(path)
+        return found is None or found.st_mtime_ns // 1_000_000 < SystemClock().now() - FRESH_MS
 
     def _is_sound(self, oid: ObjectId) -> bool:
         try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
     from trace_store.odb.database import ObjectDatabase
     from trace_store.odb.examining import PackedObject
+    from trace_store.oid import ObjectId
 
 
 class ReceivedPack:
@@ -45,6 +46,7 @@ class PackReceiver:
         self._layout = layout
         self._database = database
         database.refresh()
+        database.relied_on.clear()
         self._aside: set[str] = set()
         self._files = PackFiles(disk, layout.tmp_dir, layout.pack_base)
 
@@ -66,16 +68,21 @@ class PackReceiver:
         pack = pack_of(data, where)
         look = Examination(pack)
         count = 0
-        known = True
+        known: set[ObjectId] | None = set()
         for found in look.objects():
             count += 1
             self._database.refuse_purged((found.oid,))
-            known = known and self._database.is_packed(found.oid)
+            if known is not None and self._database.is_packed(found.oid):
+                known.add(found.oid)
+            else:
+                known = None
             if each is not None:
                 each(found)
-        if not known and pack.name not in self._aside:
+        if known is not None:
+            self._database.relied_on |= known  # what comes with it may lead to them
+        elif pack.name not in self._aside:
             self._write(pack.name, data, look.index())
-        return ReceivedPack(pack.name, count, known)
+        return ReceivedPack(pack.name, count, known is not None)
 
     def keep(self) -> list[str]:
         """Make what was taken part of the repository, and return the names of the packs that are new here."""

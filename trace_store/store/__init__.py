@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from trace_store.store.creation import create
     from trace_store.store.discovery import find
     from trace_store.store.handle import Store
+    from trace_store.store.presence import look_again
     from trace_store.store.recovery import bring_back, recover
     from trace_store.store.transactions import MemoryTransactions, Transactions
     from trace_store.store.trusting import check_trusted, distrust, trust, trusted
@@ -22,6 +23,7 @@ __all__ = [
     "create",
     "distrust",
     "find",
+    "look_again",
     "recover",
     "trust",
     "trusted",
@@ -40,6 +42,7 @@ __getattr__ = door(
         "create": "creation",
         "distrust": "trusting",
         "find": "discovery",
+        "look_again": "presence",
         "recover": "recovery",
         "trust": "trusting",
         "trusted": "trusting",

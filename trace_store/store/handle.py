@@ -21,7 +21,9 @@ from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
+    from typing import TypeVar
 
     from trace_store.contracts import Transaction
     from trace_store.ident import Clock
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from trace_store.refs.memory import MemoryRefs
     from trace_store.store.transactions import Build, Make
 
+    T = TypeVar("T")
 
 STORE_ID_BYTES = 16
 
@@ -275,6 +278,22 @@ class Store:
             if not isinstance(transactions, stores.Transactions):
                 raise errors.InvalidInputError("a repository in memory has no journal")
             transactions.renew()
+
+    def alone(self, do: Callable[[], T]) -> T:
+        """Do something while no process writes, and return what it returns; every writer looks anew afterwards.
+
+        For maintenance that removes objects: a writer that saw one before looks for it again before it names it.
+
+        Raises:
+            InvalidInputError: it is in memory.
+            StorageError: the disk refuses.
+        """
+        with self._mutex:
+            self._check_open()
+            transactions = self._writing()
+            if not isinstance(transactions, stores.Transactions):
+                raise errors.InvalidInputError("a repository in memory has no journal")
+            return transactions.alone(do)
 
     def sync(self) -> None:
         """Make everything durable that `batch` has only written so far, and write a lost journal anew.

@@ -16,6 +16,7 @@ from trace_store.layout import MAXIMUM_OBJECT_BYTES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
 
     from trace_store.contracts import RefReader
     from trace_store.ident import Clock
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.refs import MemoryRefs, RefDatabase
 
+    T = TypeVar("T")
     Build = Callable[[RefReader], Transaction | None]
     Objects = Sequence[tuple[ObjectId, bytes]]
     Make = Callable[[ObjectId | None], tuple[ObjectId, Objects]]
@@ -73,7 +75,7 @@ class Transactions:
                 if transaction is None:
                     return None
                 moves = self._refs.judge(transaction.edits)
-                objects = self._new(transaction.objects)
+                objects = self._new(transaction.objects, moves)
                 if not objects and not moves:
                     return transaction
                 head = self._refs.head_target() if moves else None
@@ -107,7 +109,7 @@ class Transactions:
                         head = self._refs.head_target()
                     moves = [Move(ref, tip, oid)]
                     frame = self._append(
-                        self._new(objects), moves, author, message, head, durability
+                        self._new(objects, moves), moves, author, message, head, durability
                     )
                     if frame is None:
                         return
@@ -130,13 +132,23 @@ class Transactions:
 
     def renew(self) -> None:
         """Close the live journal in any case; see `Store.renew`."""
+        self.alone(lambda: None)
+
+    def alone(self, do: Callable[[], T]) -> T:
+        """Do something while nobody writes, and let every writer look anew afterwards; see `Store.alone`."""
         journal = self._journal
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if not journal.lost or stores.recover(journal, self._refs):
-                    journal.renew()
-                    return
+                if journal.lost and not stores.recover(journal, self._refs):
+                    continue
+                file = journal.close_live()
+                if not journal.locked:
+                    continue  # it was removed meanwhile
+                try:
+                    return do()
+                finally:
+                    journal.continue_line(file)
             finally:
                 journal.unlock()
         raise again_and_again(journal)
@@ -190,7 +202,7 @@ class Transactions:
             return all(self._objects.is_packed(oid) for oid, _, _ in frame.objects)
         return all(self._refs.read(move.name) == move.new for move in frame.moves)
 
-    def _new(self, objects: Objects) -> Mapping[ObjectId, bytes]:
+    def _new(self, objects: Objects, moves: list[Move]) -> Mapping[ObjectId, bytes]:
         """Return the objects that are not in the journal, each once; large ones are looked for in packs, too."""
         given = dict(objects)
         longest = 0
@@ -207,6 +219,8 @@ class Transactions:
             self._objects.look_for_tombstones()
         if self._objects.purged:
             self._objects.refuse_purged(given)
+        if self._objects.looked_at != self._journal.generation:
+            stores.look_again(self._objects, self._journal, given, moves)
         found = self._journal.lacking(given)
         if longest < WORTH_LOOKING_UP_BYTES:
             return found

@@ -1,0 +1,322 @@
+"""gc and prune: what goes, what stays, and what stops them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.store.support.histories import (
+    MAIN,
+    OTHER,
+    append,
+    errors,
+    line,
+    main_line,
+    move,
+    new_store,
+    pack_paths,
+    reopen,
+)
+from trace_store.errors import ObjectNotFoundError, StateError
+from trace_store.maintenance import pack, seal
+from trace_store.maintenance.collecting import gc, prune
+from trace_store.maintenance.purging import plan_purge, purge
+from trace_store.objects.codec import encode_blob
+from trace_store.odb import ObjectDatabase
+from trace_store.oid import ObjectId
+from trace_store.revision import resolve
+from trace_store.store import Store
+
+DAY = 24 * 60 * 60
+GONE = ObjectId(b"\x07" * 32)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return new_store(tmp_path)
+
+
+def forget(store: Store) -> None:
+    """Let reflogs say nothing, as they do in a fresh clone."""
+    for path in Path(store.layout.logs_dir).rglob("*.log"):
+        path.unlink()
+
+
+def abandoned(store: Store) -> ObjectId:
+    """Return a sealed commit that nothing leads to."""
+    lone = append(store, "abandoned", OTHER, parent=None)
+    seal(store)
+    move(store, OTHER, None)
+    seal(store)
+    seal(store)
+    forget(store)
+    return lone
+
+
+def age(folder: Path, days: float) -> None:
+    """Let everything below `objects/` have been written some days ago."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            then = path.stat().st_mtime - days * DAY
+            os.utime(path, (then, then))
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def in_store(store: Store, oid: ObjectId) -> bool:
+    assert isinstance(store.objects, ObjectDatabase)
+    store.objects.refresh()
+    return store.objects.contains(oid)
+
+
+def test_c13_every_name_resolves_after_collecting_with_age_0(store: Store) -> None:
+    """Trap C13: HEAD and its reflog, other branches, tags, checkpoints, trash, and a ref of a namespace of its own."""
+    first = append(store, "first")
+    names = {}
+    for ref in (
+        "heads/other",
+        "tags/v1",
+        "checkpoints/before",
+        "trash/heads/old",
+        "transcripts/x/1",
+    ):
+        names[f"refs/{ref}"] = append(store, ref, f"refs/{ref}", parent=first)
+    second = append(store, "second")
+    seal(store)
+    move(store, MAIN, first)
+    seal(store)
+    move(store, "refs/orig/HEAD", second)
+    unsealed = append(store, "only in the journal", OTHER)
+    detached = append(store, "detached", "refs/heads/short", parent=first)
+    store.refs.set_head(detached)
+    move(store, "refs/heads/short", None)
+    for collect in (gc, prune, gc):
+        collect(store, grace_days=0)
+    names |= {MAIN: first, OTHER: unsealed, "refs/orig/HEAD": second, "HEAD": detached}
+    names[f"{MAIN}@{{1}}"] = second
+    for name, oid in names.items():
+        assert resolve(store, name) == oid
+        assert line(store, oid)[0] == "first"
+        assert in_store(store, oid)
+    assert not errors(store)
+
+
+def test_prune_drops_what_is_in_packs_and_gc_does_not(store: Store, tmp_path: Path) -> None:
+    append(store, "kept")
+    lone = abandoned(store)
+    report = gc(store, grace_days=0)
+    assert (report.taken, report.sealed) == (0, 2)
+    assert in_store(store, lone)
+    report = prune(store, grace_days=0)
+    assert report.taken == 2
+    assert not in_store(store, lone)
+    assert main_line(store) == ["kept"]
+    assert not errors(reopen(tmp_path))
+
+
+def test_what_was_pruned_can_be_read_until_it_goes_for_good(store: Store, tmp_path: Path) -> None:
+    append(store, "kept")
+    lone = abandoned(store)
+    prune(store, grace_days=0)
+    again = reopen(tmp_path)
+    assert line(again, resolve(again, str(lone))) == ["abandoned"]
+    assert gc(again, grace_days=1).emptied == 0
+    assert gc(again, grace_days=0).emptied > 0
+    with pytest.raises(ObjectNotFoundError):
+        again.objects.read(lone)
+    assert not list(Path(store.layout.quarantine_dir).glob("[!.]*"))
+
+
+def test_a_ref_to_what_was_pruned_brings_it_back(store: Store, tmp_path: Path) -> None:
+    append(store, "kept")
+    lone = abandoned(store)
+    prune(store, grace_days=0)
+    move(store, "refs/heads/rescued", lone)
+    seal(store)
+    gc(store, grace_days=0)
+    again = reopen(tmp_path)
+    assert line(again, again.refs.read("refs/heads/rescued")) == ["abandoned"]
+    assert in_store(again, lone)
+    assert not errors(again)
+
+
+def test_what_is_young_stays_with_all_it_leads_to(store: Store, tmp_path: Path) -> None:
+    old = abandoned(store)
+    age(Path(store.layout.objects_dir), 20)
+    young = append(store, "younger", OTHER, parent=old)
+    move(store, OTHER, None)
+    seal(store)
+    forget(store)
+    assert prune(store).taken == 0
+    assert line(store, young) == ["abandoned", "younger"]
+    age(Path(store.layout.objects_dir), 20)
+    assert prune(store).taken == 4
+
+
+def test_age_counts_from_when_it_was_noticed_though_packs_are_written_anew(store: Store) -> None:
+    append(store, "kept")
+    lone = abandoned(store)
+    age(Path(store.layout.objects_dir), 20)
+    gc(store)
+    pack(store, level=3)  # writes a young pack
+    assert prune(store).taken == 2
+    assert not in_store(store, lone)
+
+
+def test_loose_objects_go_by_their_own_age_and_young_ones_stay_loose(store: Store) -> None:
+    append(store, "kept")
+    old, young = (store.objects.write(encode_blob(text)) for text in (b"old", b"young"))
+    path = Path(store.layout.loose_file(old.hex()))
+    os.utime(path, (path.stat().st_mtime - 20 * DAY,) * 2)
+    report = gc(store)
+    assert (report.taken, report.young, report.sealed) == (1, 1, 0)
+    assert not in_store(store, old)
+    assert Path(store.layout.loose_file(young.hex())).exists()
+
+
+def test_writing_an_object_again_makes_it_young(store: Store) -> None:
+    append(store, "kept")
+    oid = store.objects.write(encode_blob(b"again"))
+    path = Path(store.layout.loose_file(oid.hex()))
+    os.utime(path, (path.stat().st_mtime - 20 * DAY,) * 2)
+    store.objects.write(encode_blob(b"again"))
+    assert gc(store).taken == 0
+
+
+def test_reachable_loose_objects_are_packed(store: Store) -> None:
+    oid = store.objects.write(encode_blob(b"on a ref"))
+    move(store, "refs/tags/blob", oid)
+    gc(store)
+    assert not Path(store.layout.loose_file(oid.hex())).exists()
+    assert store.objects.read(oid)
+
+
+def test_a_dry_run_changes_nothing_and_says_what_a_run_would_do(
+    store: Store, tmp_path: Path
+) -> None:
+    append(store, "kept")
+    abandoned(store)
+    store.objects.write(encode_blob(b"loose"))
+    append(store, "not sealed")
+    before = everything(tmp_path)
+    told = [gc(store, grace_days=0, dry_run=True), prune(store, grace_days=0, dry_run=True)]
+    assert everything(tmp_path) == before
+    assert [report.taken for report in told] == [1, 3]
+    assert gc(store, grace_days=0).taken == 1
+    assert prune(store, grace_days=0).taken == 2
+
+
+@pytest.mark.parametrize("collect", [gc, prune])
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        ("refs/heads/main/notes.txt", "refs/heads/main/notes.txt"),
+        (f"refs/heads/lost/{GONE}", "refs/heads/lost"),
+        ("HEAD", "HEAD"),
+        ("logs/refs/heads/main.log", "logs/refs/heads/main.log"),
+    ],
+)
+def test_a_root_that_cannot_be_followed_stops_all_of_it(
+    store: Store, tmp_path: Path, collect: Callable[..., object], damage: str, named: str
+) -> None:
+    append(store, "kept")
+    abandoned(store)
+    store.objects.write(encode_blob(b"loose"))
+    path = Path(store.layout.root, damage)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"" if damage.endswith(str(GONE)) else b"<<<<<<< ours\n")
+    before = everything(tmp_path)
+    with pytest.raises(StateError, match=named) as refused:
+        collect(store, grace_days=0)
+    assert (refused.value.code, refused.value.what) == ("unknown-roots", named)
+    assert everything(tmp_path) == before
+
+
+def test_a_reflog_of_what_is_gone_stops_it_for_30_days(store: Store, tmp_path: Path) -> None:
+    append(store, "kept")
+    seal(store)
+    seal(store)
+    log = Path(store.layout.log_file(MAIN))
+    now = store.clock.now()
+    log.write_text(f"- {GONE} {now - 29 * DAY * 1000} someone\tof another branch of git\n")
+    with pytest.raises(StateError, match=r"logs/refs/heads/main\.log"):
+        gc(store)
+    log.write_text(f"- {GONE} {now - 31 * DAY * 1000} someone\tof another branch of git\n")
+    assert gc(store).entries == 1
+    assert not log.read_text()
+
+
+def test_a_history_that_is_cut_off_stops_it(store: Store) -> None:
+    append(store, "its parent is elsewhere", parent=GONE)
+    with pytest.raises(StateError, match=f"its parent {GONE}"):
+        prune(store, grace_days=0)
+
+
+def test_reflogs_expire_by_age_and_by_what_leads_to_what_they_name(store: Store) -> None:
+    first, second = append(store, "first"), append(store, "second")
+    move(store, MAIN, first)
+    seal(store)
+    now = store.clock.now()
+    log = Path(store.layout.log_file(MAIN))
+    ages = {
+        "too old": (first, 91),
+        "old": (first, 89),
+        "left": (second, 31),
+        "lately left": (second, 29),
+    }
+    log.write_text(
+        "".join(f"- {oid} {now - d * DAY * 1000} a\t{what}\n" for what, (oid, d) in ages.items())
+    )
+    assert gc(store).entries == 2
+    assert [entry.message for entry in store.refs.reflog(MAIN)][::-1] == ["old", "lately left"]
+    assert gc(store, reflog_days=0).entries > 2
+    assert not store.refs.reflog(MAIN)
+
+
+def test_quarantine_is_nothing_to_git(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    store = new_store(tmp_path)
+    append(store, "kept")
+    abandoned(store)
+    subprocess.run(["git", "-C", tmp_path, "add", ".trace"], check=True)
+    assert prune(store, grace_days=0).tracked == 1
+    args = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
+    told = subprocess.run(args, check=True, capture_output=True, text=True).stdout
+    assert "quarantine" not in told
+
+
+def test_gc_leaves_packs_that_git_has(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    store = new_store(tmp_path)
+    for text in ("one", "two"):
+        append(store, text * 30000)
+        seal(store)
+        subprocess.run(["git", "-C", tmp_path, "add", ".trace"], check=True)
+    before = pack_paths(tmp_path)
+    gc(store, grace_days=0)
+    assert pack_paths(tmp_path) == before
+
+
+def test_in_memory_there_is_nothing_to_collect() -> None:
+    store = Store.memory()
+    append(store, "kept")
+    assert gc(store) == prune(store)
+
+
+def test_a_purge_reaches_packs_in_quarantine(store: Store, tmp_path: Path) -> None:
+    text = "a text that must go for good, wherever it is: 6f1c2a"
+    move(store, "refs/tags/kept", store.objects.write(encode_blob(text.encode())))
+    store.objects.write(encode_blob(b"what nothing leads to"))
+    pack(store, level=3)
+    assert prune(store, grace_days=0).replaced == 1
+    assert list(Path(store.layout.quarantine_dir).rglob("*.pack"))
+    report = purge(store, plan_purge(store, texts=[text]), by="tester", verify=True)
+    assert report.absence is not None
+    assert not report.absence.found
+    assert not list(Path(store.layout.quarantine_dir).rglob("*.pack"))
