@@ -31,6 +31,8 @@ _FLAGS = {
     PRIVATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | COMMON_FLAGS,
 }
 _CREATES = (CREATE, PRIVATE)
+_DIRECTORY = os.O_RDONLY | COMMON_FLAGS | getattr(os, "O_DIRECTORY", 0)
+_LISTS_OPEN = os.listdir in os.supports_fd
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 # Some network and user-space file systems cannot sync a directory; that is not a failed write.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
@@ -60,7 +62,7 @@ class Disk:
             raise _failure(error, path) from error
         if mode not in _CREATES and not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise errors.StorageError("not a regular file", path=path)
+            raise errors.StorageError("not a regular file", path=path, errno=errno.EINVAL)
         return fd
 
     def close(self, fd: int) -> None:
@@ -142,11 +144,22 @@ class Disk:
         return os.access(path, os.F_OK)
 
     def names(self, path: str) -> list[str]:
-        """Return the names in a directory, sorted; none when it is absent."""
+        """Return the names in a directory, sorted; none when it is absent.
+
+        Raises:
+            StorageError: it is a link, or the disk refuses.
+        """
         try:
-            return sorted(os.listdir(path))
+            if not _LISTS_OPEN:
+                return sorted(os.listdir(path))
+            fd = os.open(path, _DIRECTORY)
+            try:
+                return sorted(os.listdir(fd))
+            finally:
+                os.close(fd)
         except OSError as error:
             if error.errno in _ABSENT:
+                self._refuse_link(path)
                 return []
             raise _failure(error, path) from error
 
@@ -161,6 +174,14 @@ class Disk:
             raise _failure(error, path) from error
         found.sort()
         return [n for n, is_dir in found if is_dir], [n for n, is_dir in found if not is_dir]
+
+    def _refuse_link(self, path: str) -> None:
+        """Raise where a link is what is no directory: to take it for absent would hide what was there."""
+        found = self.stat(path)
+        if found is not None and stat.S_ISLNK(found.st_mode):
+            raise errors.StorageError(
+                f"a link, and not a directory: {path}", path=path, errno=errno.ENOTDIR
+            )
 
     def make_directory(self, path: str) -> None:
         """Create a directory and its parents where absent.
@@ -180,7 +201,7 @@ class Disk:
             except OSError as error:
                 raise _failure(error, path) from error
         elif not stat.S_ISDIR(found.st_mode):
-            raise errors.StorageError("not a directory", path=path)
+            raise errors.StorageError("not a directory", path=path, errno=errno.ENOTDIR)
 
     def rename(self, source: str, target: str) -> None:
         """Give a file its name, replacing what has it."""
@@ -247,11 +268,31 @@ def read_file(disk: Disk, path: str, *, limit: int = MAXIMUM_READ_BYTES) -> byte
         size = disk.size(fd)
         if size > limit:
             raise errors.StorageError(
-                f"file of {size} bytes is over the limit of {limit}", path=path
+                f"file of {size} bytes is over the limit of {limit}",
+                path=path,
+                errno=errno.EFBIG,
             )
         return disk.read_at(fd, 0, size)
     finally:
         disk.close(fd)
+
+
+def check_folders(disk: Disk, root: str, path: str) -> None:
+    """Accept a path below a directory when none of the directories between the two is a link; absent ones are none.
+
+    Whatever opens a file refuses a link in its place, but follows those on the way to it.
+
+    Raises:
+        StorageError: one is, or is something else than a directory.
+    """
+    folders, here = os.path.relpath(os.path.dirname(path), root).split(os.sep), root
+    for name in folders:
+        here = os.path.join(here, name)
+        found = disk.stat(here)
+        if found is None:
+            return
+        if not stat.S_ISDIR(found.st_mode):
+            raise errors.StorageError(f"not a directory: {here}", path=here, errno=errno.ENOTDIR)
 
 
 def create_file(

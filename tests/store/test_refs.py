@@ -327,7 +327,7 @@ class TestReflog:
             ReflogEntry(OIDS[0], None, -5, "tab\there", "line\nend\r \\n \x1b[31m \\\\x0a ünï"),
             ReflogEntry(OIDS[0], OIDS[1], 2**50, "", ""),
         ]
-        append_log(Disk(), path, entries)
+        append_log(Disk(), os.path.dirname(path), path, entries)
         assert Path(path).read_bytes().count(b"\n") == 3
         assert b"\x1b" not in Path(path).read_bytes()
         assert read_log(Disk(), path) == entries
@@ -338,7 +338,7 @@ class TestReflog:
         for length in range(len(data) + 1):
             path = tmp_path / str(length)
             path.write_bytes(data[:length])
-            append_log(Disk(), str(path), entries)
+            append_log(Disk(), str(path.parent), str(path), entries)
             assert read_log(Disk(), str(path)) == entries
 
     def test_a_damaged_line_hides_no_other(self, tmp_path: Path) -> None:
@@ -439,10 +439,15 @@ class TestTipFiles:
 
 def test_a_long_log_is_not_read_from_its_beginning(tmp_path: Path) -> None:
     path = str(tmp_path / "log")
-    append_log(Disk(), path, [ReflogEntry(OIDS[0], OIDS[1], n, "a", str(n)) for n in range(5000)])
+    append_log(
+        Disk(),
+        os.path.dirname(path),
+        path,
+        [ReflogEntry(OIDS[0], OIDS[1], n, "a", str(n)) for n in range(5000)],
+    )
     disk = RecordingDisk()
     recent = [ReflogEntry(OIDS[0], OIDS[1], n, "a", str(n)) for n in range(4990, 5010)]
-    append_log(disk, path, recent)
+    append_log(disk, os.path.dirname(path), path, recent)
     assert disk.read_bytes < 50_000
     assert [entry.time for entry in read_log(Disk(), path)] == list(range(5010))
 

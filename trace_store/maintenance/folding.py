@@ -154,7 +154,7 @@ def git_index(disk: Disk, root: str) -> bytes | None:
     if disk.stat(os.path.join(git, "HEAD")) is None:
         git = _linked(disk, git, folder)
     pieces: list[bytes] = []
-    for name in disk.names(git):
+    for name in disk.names(os.path.realpath(git)):  # git follows a link there, too
         if name == "index" or name.startswith("sharedindex."):
             try:
                 data = read_file(disk, os.path.join(git, name), limit=MAXIMUM_GIT_INDEX_BYTES)

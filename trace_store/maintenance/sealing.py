@@ -152,7 +152,7 @@ class _Sealing:
         unlogged: list[str] = []
         for name, entries in sorted(self._logs.items()):
             try:
-                append_log(store.disk, store.layout.log_file(name), entries)
+                append_log(store.disk, store.layout.logs_dir, store.layout.log_file(name), entries)
             except errors.StorageError as error:
                 if getattr(error, "errno", None) in _PASSING:
                     raise  # a seal that is repeated may write it

@@ -163,7 +163,7 @@ class RefDatabase:
             # What the journals say of HEAD came before, so it is written first; a seal will find it there.
             entries = entries_of(self._journal.fold.frames).get(NAME, [])
             entries.append(refs.ReflogEntry(old, new, self._clock.now(), author, message))
-            refs.append_log(self._disk, self._layout.log_file(NAME), entries)
+            refs.append_log(self._disk, self._layout.logs_dir, self._layout.log_file(NAME), entries)
 
     def reflog(self, name: str) -> list[refs.ReflogEntry]:
         """Return the movements of a ref, or of HEAD, newest first."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import APPEND, CREATE, read_file, write_all
+from trace_store.files import APPEND, CREATE, check_folders, read_file, replace_file, write_all
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
@@ -83,10 +83,19 @@ def unreadable_lines(data: bytes) -> int:
     return sum(_decode(line) is None for line in lines if not line.endswith(_TORN[:1]))
 
 
-def append_log(disk: Disk, path: str, entries: Sequence[ReflogEntry]) -> None:
-    """Append entries, but none that the end of the file has already: an interrupted seal says them again."""
+def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry]) -> None:
+    """Append entries, but none that the end of the file has already: an interrupted seal says them again.
+
+    Raises:
+        StorageError: the disk refuses, or a folder between `root`, that of all reflogs, and the file is a link.
+    """
     if not entries:
         return
+    check_folders(disk, root, path)
+    found = disk.stat(path)
+    if found is not None and found.st_nlink > 1:
+        # Any text may be a reflog, so what has another name elsewhere may be anything: it is left as it is.
+        replace_file(disk, path, read_file(disk, path) or b"")
     lines = [encode_entry(entry) for entry in entries]
     disk.make_directory(os.path.dirname(path))
     fd = disk.open(path, APPEND)

@@ -160,9 +160,9 @@ class TokenMemo:
         self._damaged = False
 
     def _open(self, disk: Disk) -> int:
+        disk.make_directory(os.path.dirname(self._path))  # which refuses a link in its place
         fd = disk.open(self._path, APPEND)
         if fd is None:
-            disk.make_directory(os.path.dirname(self._path))
             fd = disk.open(self._path, CREATE)
         if fd is None:  # another process was quicker
             fd = disk.open(self._path, APPEND)
