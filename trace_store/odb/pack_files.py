@@ -1,6 +1,7 @@
 """Packs on their way to the disk: written aside, synced, and only then given their names, all of them together.
 
-Rule: a file under a pack's name is complete. Its index goes first and is not synced, since it can always be made again.
+Rule: a file under a pack's name is complete, and so is its index, which goes first: it can be made again, but whoever
+opens it looks at pieces of it only, and would take one that a power cut left in part for one that lacks objects.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class PackFile:
         write_all(self._disk, self._fd, data)
 
     def complete(self, name: str, index: bytes) -> None:
-        """Sync and close the file, and write its index beside it."""
+        """Sync and close the file, and write its index beside it, synced too."""
         fd, self._fd = self._fd, None
         if fd is not None:
             try:
@@ -54,7 +55,7 @@ class PackFile:
                     self._disk.sync(fd)
             finally:
                 self._disk.close(fd)
-        create_file(self._disk, self._path + INDEX_SUFFIX, index, durable=False)
+        create_file(self._disk, self._path + INDEX_SUFFIX, index, durable=self._durable)
         self.name = name
 
     def publish(self, base: str) -> None:

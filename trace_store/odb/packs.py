@@ -329,7 +329,7 @@ class Packs:
         temporary = os.path.join(
             self._layout.tmp_dir, f"pack-{os.getpid()}-{os.urandom(6).hex()}.idx"
         )
-        create_file(self._disk, temporary, data, durable=False)
+        create_file(self._disk, temporary, data)  # see `pack_files` for why it is synced
         self._disk.rename(temporary, self._layout.pack_index_file(name))
 
     def _reindex(self, packed: IndexedPack) -> IndexedPack:
