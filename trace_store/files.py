@@ -371,6 +371,21 @@ def replace_file(
         disk.sync_directory(folder)
 
 
+def make_durable_directory(disk: Disk, path: str) -> None:
+    """Create a directory and its parents where absent, and return when the names of those that were are durable.
+
+    Raises:
+        StorageError: something else stands there, or the disk refuses.
+    """
+    parent = os.path.dirname(path)
+    is_new = disk.stat(path) is None
+    if is_new and parent != path:
+        make_durable_directory(disk, parent)
+    disk.make_directory(path)
+    if is_new:
+        disk.sync_directory(parent)
+
+
 def write_all(disk: Disk, fd: int, data: bytes) -> None:
     """Append all the bytes, in as many calls as it takes."""
     written = disk.write(fd, data)

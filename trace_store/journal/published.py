@@ -162,6 +162,8 @@ def save(
     sealed: Mapping[bytes, int],
     before: PublishedTips,
     changes: Mapping[str, Sequence[ObjectId]],
+    *,
+    first: bool = False,
 ) -> None:
     """Replace the file, durably. Of the lines of journals the newest are kept.
 
@@ -171,7 +173,11 @@ def save(
         sealed: per line of journals the number of the newest that is sealed.
         before: what the file says of refs.
         changes: the tips of the refs of which it shall say something else; none of a ref that is gone.
+        first: whether there is no file yet, and the name of its directory may not be durable either.
     """
+    if first:
+        disk.make_directory(layout.local_dir)
+        disk.sync_directory(layout.root)
     table = before.table
     changed = {**before.changed, **{name: tuple(tips) for name, tips in changes.items()}}
     if len(changed) > MAXIMUM_CHANGED or before.lacking:

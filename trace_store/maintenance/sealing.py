@@ -165,7 +165,8 @@ class _Sealing:
             sealed[file.line] = number
         changes = {n: tips for n, tips in self._changes.items() if before.tips.get(n) != tips}
         if sealed != before.sealed or changes or before.stamp is None:
-            save(store.disk, store.layout, sealed, before.tips, changes)
+            first = before.stamp is None
+            save(store.disk, store.layout, sealed, before.tips, changes, first=first)
             self._refs.overview.note(look, before, changes)
         self._clean(covered, folded)
         transactions = sum(1 for file in closed for _ in file.transactions())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import create_file, read_file
+from trace_store.files import create_file, make_durable_directory, read_file
 from trace_store.ident import SystemClock
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_size
@@ -74,7 +74,7 @@ class LooseObjects:
         if self._is_sound(oid) and not self._is_old(path):
             return oid
         folder = os.path.dirname(path)
-        is_new = self._disk.stat(folder) is None
+        make_durable_directory(self._disk, self._layout.objects_dir)
         self._disk.make_directory(folder)
         self._disk.make_directory(self._layout.tmp_dir)
         name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}"
@@ -83,8 +83,8 @@ class LooseObjects:
         self._disk.rename(temporary, path)
         if self._durable:
             self._disk.sync_directory(folder)
-            if is_new:
-                self._disk.sync_directory(self._layout.objects_dir)
+            # Whoever made the folder may have been killed before its name was durable.
+            self._disk.sync_directory(self._layout.objects_dir)
         return oid
 
     def remove(self, oid: bytes) -> None:
