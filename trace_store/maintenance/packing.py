@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.maintenance.folding import git_index, is_in, objects_of, remove_packs
-from trace_store.maintenance.locking import OperationLock
+from trace_store.maintenance.locking import brief_lock
 from trace_store.maintenance.sealing import seal
 from trace_store.odb import ObjectDatabase, PackWriter
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES, MAXIMUM_PACK_RAW_BYTES
@@ -80,7 +80,7 @@ def pack(
     if not isinstance(store.objects, ObjectDatabase):
         return PackReport()
     seal(store)
-    with OperationLock(store):
+    with brief_lock(store):
         objects = store.objects
         with store.mutex:
             objects.packs.refresh()
