@@ -1,0 +1,304 @@
+"""What is done while the power may be cut: one workload for each thing that writes."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+from tests.importers.support.transcripts import Transcript, text
+from tests.reliability.support.recordings import ELSEWHERE, FOLDER, Recording, prepared
+from tests.store.support.histories import MAIN, OTHER, append, move
+from trace_store import Repo
+from trace_store.contracts import Transaction
+from trace_store.exchange import create_bundle, import_bundle
+from trace_store.exporters.contract import Exported
+from trace_store.exporters.saving import save_file
+from trace_store.files import create_file, read_file
+from trace_store.ident import FixedClock
+from trace_store.importers import import_paths
+from trace_store.journal import published
+from trace_store.maintenance.packing import pack
+from trace_store.maintenance.sealing import seal
+from trace_store.objects.codec import encode_blob
+from trace_store.odb import ObjectDatabase
+from trace_store.odb.receiving import PackReceiver
+from trace_store.oid import hash_object
+from trace_store.refs import RefDatabase
+from trace_store.store import Store
+
+
+def init(recording: Recording) -> None:
+    """Make a repository."""
+    Store.init(FOLDER, clock=recording.clock, disk=recording.disk).close()
+    recording.done("init")
+
+
+def appends(recording: Recording) -> None:
+    """Commit by commit, from one handle and from another."""
+    store = recording.open()
+    for number in range(3):
+        append(store, f"message {number}", durability="durable")
+        recording.done(f"append {number}")
+    with recording.open() as other:
+        append(other, "message of another", durability="durable")
+        recording.done("append of another")
+    store.close()
+
+
+def seals(recording: Recording) -> None:
+    """Seal again and again."""
+    store = recording.open()
+    for number in range(3):
+        append(store, f"message {number}", durability="durable")
+        append(store, f"message {number} aside", OTHER, durability="durable")
+        recording.done(f"append {number}", gradual=True)
+        seal(store)
+        recording.done(f"seal {number}")
+    store.close()
+
+
+def refs(recording: Recording) -> None:
+    """Move refs and delete them, sealed and not."""
+    store = recording.open()
+    first = append(store, "first", durability="durable")
+    recording.done("append")
+    second = append(store, "second", durability="durable")
+    recording.done("append again")
+    for sealed in (False, True):
+        move(store, OTHER, second)
+        recording.done("create")
+        if sealed:
+            seal(store)
+            recording.done("seal")
+        move(store, MAIN, first)
+        recording.done("move back")
+        move(store, OTHER, None)
+        recording.done("delete")
+        if sealed:
+            seal(store)
+            recording.done("seal again")
+    store.close()
+
+
+def resets(recording: Recording) -> None:
+    """Go back, over several seals, to what was sealed before."""
+    store = recording.open()
+    tips = []
+    for number in range(2):
+        tips.append(append(store, f"message {number}", durability="durable"))
+        recording.done(f"append {number}")
+        seal(store)
+        recording.done(f"seal {number}")
+    move(store, MAIN, tips[0])
+    recording.done("move back")
+    seal(store)
+    recording.done("seal")
+    move(store, MAIN, None)
+    recording.done("delete")
+    seal(store)
+    recording.done("seal without it")
+    store.close()
+
+
+def packs(recording: Recording) -> None:
+    """Pack what is loose, sealed and not sealed."""
+    store = recording.open()
+    for number in range(2):
+        append(store, f"message {number}", durability="durable")
+        recording.done(f"append {number}")
+        store.objects.write(b"\x92\xa4blob\xc4\x01" + bytes([number]))
+        recording.done(f"write {number}")
+        pack(store)
+        recording.done(f"pack {number}")
+    store.close()
+
+
+def settings(recording: Recording) -> None:
+    """Put HEAD elsewhere, and change a setting."""
+    store = recording.open()
+    tip = append(store, "first", durability="durable")
+    recording.done("append", gradual=True)
+    for target in (OTHER, tip, MAIN):
+        store.refs.set_head(target, message="switch", author="tester")
+        recording.done(f"HEAD at {target}")
+    store.config.set("default_branch", "trunk")
+    recording.done("setting")
+    store.close()
+
+
+def diverged(recording: Recording) -> None:
+    """Go on with a branch to which git has brought the tip of somebody else."""
+    store = recording.open()
+    first = append(store, "first", durability="durable")
+    ours = append(store, "ours", durability="durable")
+    number, theirs = 0, ours
+    while theirs >= ours:  # only what is published says then which of the two is whose
+        number += 1
+        theirs = append(store, f"theirs {number}", OTHER, parent=first, durability="durable")
+    seal(store)
+    recording.done("begin", gradual=True)
+    assert isinstance(store.refs, RefDatabase)
+    store.refs.files.add(MAIN, theirs)
+    recording.done("git brings a tip")
+    seal(store)
+    recording.done("accept it")
+    append(store, "ours goes on", durability="durable")
+    recording.done("append")
+    seal(store)
+    recording.done("seal")
+    move(store, MAIN, first)
+    recording.done("settle")
+    store.close()
+
+
+def many_refs(recording: Recording) -> None:
+    """Seal so many refs that they stand in a table."""
+    limit, published.MAXIMUM_CHANGED = published.MAXIMUM_CHANGED, 1
+    try:
+        store = recording.open()
+        for number in range(3):
+            append(store, f"message {number}", f"refs/heads/{number}", durability="durable")
+            append(store, f"message {number}", durability="durable")
+            seal(store)
+            recording.done(f"seal {number}", gradual=True)
+        store.close()
+    finally:
+        published.MAXIMUM_CHANGED = limit
+
+
+def bundles(recording: Recording) -> None:
+    """Write a bundle, and take one in that brings another tip."""
+    with Store.memory(clock=FixedClock(1)) as other:
+        append(other, "theirs")
+        data: list[bytes] = []
+        create_bundle(other, data.append, ["main"])
+    store = recording.open()
+    append(store, "ours", durability="durable")
+    recording.done("begin", gradual=True)
+    rest = BytesIO(b"".join(data))
+    import_bundle(store, rest.read)
+    recording.done("import", gradual=True)
+    create_bundle(store, f"{FOLDER}/all.bundle", everything=True)
+    recording.done("bundle")
+    store.close()
+
+
+def objects_alone(recording: Recording) -> None:
+    """Store objects to which no ref leads: in a transaction, and in a pack from elsewhere."""
+    store = recording.open()
+    for number in range(2):
+        blob = encode_blob(b"alone %d" % number)
+        transaction = Transaction([(hash_object(blob), blob)], [], "")
+        store.transact(lambda _, made=transaction: made)  # type: ignore[misc]
+        recording.done(f"write {number}")
+        seal(store)
+        recording.done(f"seal {number}")
+    store.close()
+
+
+def received(recording: Recording) -> None:
+    """Take a pack from elsewhere."""
+    elsewhere = Recording(prepared())
+    with elsewhere.open() as other:
+        append(other, "from elsewhere")
+        [name] = seal(other).packs
+        data = read_file(other.disk, other.layout.pack_file(name)) or b""
+    with recording.open() as store:
+        assert isinstance(store.objects, ObjectDatabase)
+        receiver = PackReceiver(store.disk, store.layout, store.objects)
+        receiver.take(data, "the pack")
+        receiver.keep()
+        recording.done("keep")
+
+
+def exports(recording: Recording) -> None:
+    """Save a file, and save it anew."""
+    disk, path = recording.disk, f"{FOLDER}/session.md"
+    save_file(disk, path, Exported(b"first " * 200, (), "session.md"))
+    recording.done("save")
+    save_file(disk, path, Exported(b"second", (), "session.md"), overwrite=True)
+    recording.done("save over it")
+
+
+def imports(recording: Recording) -> None:
+    """Import a transcript, and once more when it has grown."""
+    path = f"{ELSEWHERE}/session.jsonl"
+    transcript = Transcript()
+    for turn in range(3):
+        transcript.user(f"Question {turn}.")
+        transcript.assistant(f"msg_{turn}", text(f"Answer {turn}."), stop="end_turn")
+    lines = [f"{line}\n".encode() for line in transcript.lines]
+    with recording.open() as store:
+        for number, count in enumerate((4, len(lines))):
+            recording.disk.make_directory(ELSEWHERE)
+            recording.disk.remove(path)
+            create_file(recording.disk, path, b"".join(lines[:count]))
+            import_paths(store, [path])
+            recording.done(f"import {number}", gradual=True)
+        seal(store)
+        recording.done("seal")
+
+
+def front_door(recording: Recording) -> None:
+    """Use the verbs that one types, which keep derived files besides."""
+    repo = Repo(recording.open(), author="tester")
+    repo.append("user", "Which day is the freeze?")
+    recording.done("append")
+    repo.compile()
+    with repo.batch("two at once") as batch:
+        batch.append("assistant", "Monday.")
+        batch.annotate("HEAD.0", priority="pinned")
+    recording.done("batch")
+    repo.compile()
+    repo.edit("HEAD~1.0", "Which day?")
+    recording.done("edit")
+    repo.seal()
+    recording.done("seal")
+    repo.compile()
+    repo.close()
+
+
+def batch(recording: Recording) -> None:
+    """Let transactions share their syncs."""
+    with recording.open(durability="batch") as store:
+        for number in range(3):
+            append(store, f"message {number}", durability="batch")
+            recording.done(f"append {number}", durable=False)
+        store.sync()
+        recording.done("sync")
+        append(store, "behind it", durability="batch")
+        recording.done("append behind it", durable=False)
+    recording.done("close")
+
+
+def fast(recording: Recording) -> None:
+    """Sync nothing but what a seal does."""
+    with recording.open(durability="fast") as store:
+        for number in range(3):
+            append(store, f"message {number}", durability="fast")
+            recording.done(f"append {number}", durable=False)
+        seal(store)
+        recording.done("seal")
+        append(store, "behind it", durability="fast")
+        recording.done("append behind it", durable=False)
+    recording.done("close", durable=False)
+
+
+WORKLOADS = [
+    init,
+    exports,
+    received,
+    objects_alone,
+    settings,
+    appends,
+    batch,
+    fast,
+    front_door,
+    diverged,
+    seals,
+    refs,
+    resets,
+    many_refs,
+    bundles,
+    imports,
+    packs,
+]

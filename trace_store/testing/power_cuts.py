@@ -1,0 +1,334 @@
+"""A disk in memory that keeps a log of what is done to it, so that a test can cut its power at any point.
+
+Rule: it answers as `Disk` does, refusals included, and knows one process: what others would do is done through it as
+well. The log says what the kernel was told, in order; what of that a power cut leaves is for `enumerating` to say.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+from trace_store.errors import StorageError
+from trace_store.files import APPEND, CREATE, READ, WRITABLE, WRITE, Disk
+from trace_store.testing.images import (
+    GONE,
+    MODE,
+    NAMES,
+    NAMES_SYNCED,
+    ROOT,
+    SYNCED,
+    WRITTEN,
+    Event,
+    Image,
+    overwritten,
+)
+
+if TYPE_CHECKING:
+    from trace_store.testing.images import Naming
+
+_FIRST_FD = 1 << 20
+_START_NS = 1_600_000_000_000_000_000
+_TICK_NS = 1_000_001
+_SEAM = "trace_store.files"
+
+
+class Node:
+    """A file or a directory."""
+
+    __slots__ = ("changed", "data", "locked_by", "mode", "names", "number")
+
+    def __init__(self, number: int, names: dict[str, Node] | None, changed: int) -> None:
+        self.number = number
+        self.names = names
+        self.data = b""
+        self.mode = stat.S_IFREG | 0o644 if names is None else stat.S_IFDIR | 0o755
+        self.changed = changed
+        self.locked_by = 0
+
+
+class PowerCutDisk(Disk):
+    """A disk in memory with a log.
+
+    Attributes:
+        log: what was done, in order.
+        without: the syncs of this site are not done, though whoever asks is told so.
+        root: the directory of all.
+        descriptors: what is open, and how.
+    """
+
+    def __init__(self, image: Image | None = None, *, without: str = "") -> None:
+        self.log: list[Event] = []
+        self.without = without
+        self.descriptors: dict[int, tuple[Node, str]] = {}
+        self._next_fd = _FIRST_FD
+        self._now = _START_NS
+        self._nodes: dict[int, Node] = {}
+        self.root = self._take(image or Image(), ROOT)
+        self._last = max(image.folders | image.files) if image else ROOT
+
+    def open(self, path: str, mode: str = READ) -> int | None:
+        folder, name, node = self._find(path)
+        if mode == CREATE:
+            if node is not None:
+                return None
+            node = self._put(self._parent(folder, path), name, None)
+        elif node is None:
+            return None
+        if node.names is not None:
+            raise StorageError("not a regular file", path=path)
+        if mode in (APPEND, WRITE) and not node.mode & WRITABLE:
+            raise _refusal(errno.EACCES, path)
+        self._next_fd += 1
+        self.descriptors[self._next_fd] = node, mode
+        return self._next_fd
+
+    def close(self, fd: int) -> None:
+        node, _ = self._at(fd)
+        if node.locked_by == fd:
+            node.locked_by = 0
+        del self.descriptors[fd]
+
+    def read_at(self, fd: int, offset: int, size: int) -> bytes:
+        return self._at(fd)[0].data[offset : offset + size]
+
+    def write(self, fd: int, data: bytes, at: int | None = None) -> int:
+        node, mode = self._at(fd)
+        if mode == READ:
+            raise _refusal(errno.EBADF, "")
+        start = len(node.data) if at is None or mode != WRITE else at
+        self._note(Event(WRITTEN, node.number, at=start, data=bytes(data)))
+        node.data = overwritten(node.data, start, bytes(data))
+        self._touch(node)
+        return len(data)
+
+    def sync(self, fd: int) -> None:
+        self._note_sync(SYNCED, self._at(fd)[0])
+
+    def sync_directory(self, path: str) -> None:
+        _, _, node = self._find(path)
+        if node is None:
+            raise _refusal(errno.ENOENT, path)
+        self._note_sync(NAMES_SYNCED, node)
+
+    def size(self, fd: int) -> int:
+        return len(self._at(fd)[0].data)
+
+    def identity(self, target: int | str) -> tuple[int, int] | None:
+        node = self._find(target)[2] if isinstance(target, str) else self._at(target)[0]
+        return None if node is None else (1, node.number)
+
+    def stat(self, path: str) -> os.stat_result | None:
+        _, _, node = self._find(path)
+        if node is None:
+            return None
+        owner = os.geteuid() if hasattr(os, "geteuid") else 0
+        seconds = node.changed // 1_000_000_000
+        whole = (node.mode, node.number, 1, 1, owner, 0, len(node.data), *(seconds,) * 3)
+        exact = dict.fromkeys(("st_atime_ns", "st_mtime_ns", "st_ctime_ns"), node.changed)
+        return os.stat_result(whole, exact)
+
+    def protect(self, fd: int) -> None:
+        node, _ = self._at(fd)
+        mode = stat.S_IFREG | 0o444
+        self._note(Event(MODE, node.number, mode=mode))
+        node.mode = mode
+        self._touch(node)
+
+    def exists(self, path: str) -> bool:
+        return self._find(path)[2] is not None
+
+    def names(self, path: str) -> list[str]:
+        _, _, node = self._find(path)
+        return [] if node is None or node.names is None else sorted(node.names)
+
+    def scan(self, path: str) -> tuple[list[str], list[str]]:
+        _, _, node = self._find(path)
+        if node is None or node.names is None:
+            return [], []
+        found = sorted(node.names.items())
+        folders = [name for name, each in found if each.names is not None]
+        return folders, [name for name, each in found if each.names is None]
+
+    def make_directory(self, path: str) -> None:
+        folder, name, node = self._find(path)
+        if node is None:
+            parent = os.path.dirname(path)
+            if folder is None:
+                self.make_directory(parent)
+                folder = self._find(parent)[2]
+            self._put(self._parent(folder, path), name, {})
+        elif node.names is None:
+            raise StorageError("not a directory", path=path)
+
+    def rename(self, source: str, target: str) -> None:
+        folder, name, node = self._find(source)
+        if folder is None or node is None:
+            raise _refusal(errno.ENOENT, target)
+        onto, new, replaced = self._find(target)
+        onto = self._parent(onto, target)
+        if replaced is not None and (replaced.names is not None or node.names is not None):
+            raise _refusal(errno.ENOTEMPTY if node.names is not None else errno.EISDIR, target)
+        self._change(node, (folder.number, name, GONE), (onto.number, new, node.number))
+
+    def link(self, source: str, target: str) -> bool:
+        _, _, node = self._find(source)
+        folder, name, taken = self._find(target)
+        if node is None or folder is None:
+            raise _refusal(errno.ENOENT, target)
+        if taken is not None:
+            return False
+        self._change(node, (folder.number, name, node.number))
+        return True
+
+    def remove(self, path: str) -> bool:
+        folder, name, node = self._find(path)
+        if folder is None or node is None:
+            return False
+        if node.names is not None:
+            raise _refusal(errno.EISDIR, path)
+        self._change(node, (folder.number, name, GONE))
+        return True
+
+    def remove_directory(self, path: str) -> bool:
+        folder, name, node = self._find(path)
+        if folder is None or node is None or node.names is None or node.names:
+            return False
+        self._change(node, (folder.number, name, GONE))
+        return True
+
+    def lock(self, fd: int, *, blocking: bool = True) -> bool:
+        node, _ = self._at(fd)
+        if node.locked_by not in (0, fd):
+            if blocking:
+                raise AssertionError("the only process waits for itself")
+            return False
+        node.locked_by = fd
+        return True
+
+    def unlock(self, fd: int) -> None:
+        node, _ = self._at(fd)
+        if node.locked_by == fd:
+            node.locked_by = 0
+
+    def _note(self, event: Event) -> None:
+        """Note what is about to be done; a subclass may raise, and then it is not done."""
+        self.log.append(event)
+
+    def _take(self, image: Image, number: int) -> Node:
+        node = self._nodes.get(number)
+        if node is not None:
+            return node
+        names = image.folders.get(number)
+        node = self._nodes[number] = Node(number, None if names is None else {}, self._now)
+        self._now += _TICK_NS
+        if names is None:
+            node.data = image.files[number]
+            node.mode = image.modes.get(number, node.mode)
+        else:
+            node.names = {name: self._take(image, each) for name, each in names.items()}
+        return node
+
+    def _find(self, path: str) -> tuple[Node | None, str, Node | None]:
+        """Return (directory, name, what has that name); no directory when that is absent, or none."""
+        node: Node | None = self.root
+        folder: Node | None = None
+        name = ""
+        for part in path.split("/"):
+            if not part:
+                continue
+            if node is None or node.names is None:
+                return None, os.path.basename(path), None
+            folder, name = node, part
+            node = node.names.get(part)
+        return folder, name, node
+
+    def _parent(self, folder: Node | None, path: str) -> Node:
+        if folder is None:
+            raise _refusal(errno.ENOENT, path)
+        return folder
+
+    def _at(self, fd: int) -> tuple[Node, str]:
+        found = self.descriptors.get(fd)
+        if found is None:
+            raise _refusal(errno.EBADF, "")
+        return found
+
+    def _put(self, folder: Node, name: str, names: dict[str, Node] | None) -> Node:
+        self._last += 1
+        node = Node(self._last, names, self._now)
+        self._nodes[node.number] = node
+        self._change(node, (folder.number, name, node.number))
+        return node
+
+    def _change(self, node: Node, *namings: Naming) -> None:
+        """Change what names stand for, all together."""
+        folder = node.names is not None
+        self._note(Event(NAMES, node.number, namings=namings, is_folder=folder))
+        for number, name, inode in namings:
+            names = self._nodes[number].names
+            assert names is not None
+            if inode == GONE:
+                del names[name]
+            else:
+                names[name] = node
+            self._touch(self._nodes[number])
+        self._touch(node)
+
+    def _touch(self, node: Node) -> None:
+        self._now += _TICK_NS
+        node.changed = self._now
+
+    def _note_sync(self, kind: str, node: Node) -> None:
+        site = calling_site()
+        if site != self.without:
+            self._note(Event(kind, node.number, site=site))
+
+
+def image_of(disk: PowerCutDisk) -> Image:
+    """Return what is on a disk when all that was done gets there."""
+    image = Image({}, {})
+    stack = [disk.root]
+    while stack:
+        node = stack.pop()
+        if node.names is not None:
+            image.folders[node.number] = {name: each.number for name, each in node.names.items()}
+            stack += node.names.values()
+            continue
+        image.files[node.number] = node.data
+        if not node.mode & WRITABLE:
+            image.modes[node.number] = node.mode
+    return image
+
+
+def kill(disk: PowerCutDisk) -> None:
+    """Close what is open, and release all locks, as when the process is killed."""
+    for fd in list(disk.descriptors):
+        disk.close(fd)
+
+
+def calling_site() -> str:
+    """Return which line of the library asked for the sync that is being made: module, function and line.
+
+    Where it asked for a file to be made or replaced, that is the line, and which of the syncs of that it is follows.
+    """
+    frame = sys._getframe(1)
+    while frame.f_globals["__name__"].startswith(__package__ or "trace_store.testing"):
+        assert frame.f_back is not None
+        frame = frame.f_back
+    within = ""
+    while frame.f_globals["__name__"] == _SEAM:
+        call = f"{frame.f_code.co_name}:{frame.f_lineno}"
+        within = f" > {call}{within}"
+        assert frame.f_back is not None
+        frame = frame.f_back
+    name = frame.f_globals["__name__"].removeprefix("trace_store.")
+    return f"{name}:{frame.f_lineno} {frame.f_code.co_qualname}{within}"
+
+
+def _refusal(number: int, path: str) -> StorageError:
+    text = os.strerror(number)
+    return StorageError(f"{text}{f': {path}' if path else ''}", path=path, errno=number)
