@@ -86,6 +86,11 @@ def keyed_digest(key: bytes, data: bytes) -> bytes:
     return blake3(data, key=key).digest()
 
 
+def derived_key(key: bytes, purpose: str) -> bytes:
+    """Return a key of 32 bytes for one purpose, from which nothing is learned of the other."""
+    return blake3(key, derive_key_context=purpose).digest()
+
+
 def sha256_hex(data: bytes) -> str:
     """Return the SHA-256 of bytes in hex: by it other programs name folders. Nothing of ours has it for a name."""
     import hashlib  # which few need

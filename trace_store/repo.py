@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import overload
 
 from trace_store import revision as revisions
+from trace_store import secrets
 from trace_store.context import compiling
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
@@ -25,7 +26,7 @@ from trace_store.history.entries import LogEntry
 from trace_store.history.rewording import current_parts, reworded
 from trace_store.history.status import Status, status
 from trace_store.history.writing import CommitResult
-from trace_store.ident import Clock
+from trace_store.ident import Clock, Randomness
 from trace_store.maintenance.schedule import SealSchedule
 from trace_store.maintenance.sealing import SealReport, seal
 from trace_store.objects.message import Message
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.compiling import Compiler
     from trace_store.history.draft import Address, Content, Target
+    from trace_store.objects.content import Salt
 
 
 class Repo:
@@ -57,9 +59,12 @@ class Repo:
         *,
         author: str = "unknown",
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
+        environment: Environment | None = None,
     ) -> None:
         self.store = store
         self.author = author
+        self._environment = environment
+        self._own_salt: Salt | None = None
         self.contexts = ContextCompiler(store, tokenizer=as_tokenizer(tokenizer))
         self._schedule = SealSchedule(store)
         self._closed = False
@@ -82,7 +87,7 @@ class Repo:
         """
         environment = environment or Environment.read()
         store = Store.init(os.fspath(path), clock=clock, durability=durability)
-        return cls(store, author=environment.author, tokenizer=tokenizer)
+        return cls(store, author=environment.author, tokenizer=tokenizer, environment=environment)
 
     @classmethod
     def open(
@@ -128,58 +133,76 @@ class Repo:
                 tokenizer=tokenizer,
             )
         store = Store.open(found, durability=durability, clock=clock)
-        return cls(store, author=environment.author, tokenizer=tokenizer)
+        return cls(store, author=environment.author, tokenizer=tokenizer, environment=environment)
 
     @classmethod
     def memory(cls, *, author: str = "unknown", clock: Clock | None = None) -> Repo:
         """Return a repository that lives in memory only."""
         return cls(Store.memory(clock=clock), author=author)
 
-    def append(self, role: str, content: Content, **fields: Any) -> CommitResult:
+    def append(
+        self, role: str, content: Content, *, private: bool = False, **fields: Any
+    ) -> CommitResult:
         """Append one message as one commit; `fields` are those of `Message`.
+
+        Private content is hashed with a salt, under a key of the user's own outside the repository: its id, which stays
+        even when the content is purged, then tells nothing to those who guess it.
 
         Raises:
             InvalidMessageError: the message is not valid.
+            PurgedError: its content was purged.
             StorageError: the disk failed; nothing was written.
         """
-        return self.commit([Message(role, content, **fields)])
+        return self.commit([Message(role, content, **fields)], private=private)
 
-    def commit(self, messages: Sequence[Given], *, message: str = "") -> CommitResult:
+    def commit(
+        self, messages: Sequence[Given], *, message: str = "", private: bool = False
+    ) -> CommitResult:
         """Append messages as one commit; a provider's own form of a message will do, as in `Draft.extend`.
 
         Raises:
             As `append`.
         """
-        result = writing.commit(self.store, messages, author=self.author, message=message)
+        salt = self._salt() if private else None
+        result = writing.commit(
+            self.store, messages, author=self.author, message=message, salt=salt
+        )
         self._schedule.seal_if_due()
         return result
 
     @contextmanager
-    def batch(self, message: str = "") -> Iterator[Draft]:
+    def batch(self, message: str = "", *, private: bool = False) -> Iterator[Draft]:
         """Gather operations into one commit; nothing is written when the block raises.
+
+        With `private` all content in it is, as in `append`.
 
         Raises:
             InvalidOperationError: an operation names what the context does not hold.
         """
         with writing.batch(
-            self.store, author=self.author, message=message, reword=self._reworded
+            self.store,
+            author=self.author,
+            message=message,
+            reword=self._reworded,
+            salt=self._salt() if private else None,
         ) as draft:
             yield draft
         self._schedule.seal_if_due()
 
-    def edit(self, target: Target, content: Content) -> CommitResult:
+    def edit(self, target: Target, content: Content, *, private: bool = False) -> CommitResult:
         """Reword a message; earlier wordings stay readable.
 
         Args:
             target: the message.
             content: text, which takes the place of its text or of what its tool result says, while calls, images and
                 reasoning stay; or all of its parts.
+            private: as in `append`.
 
         Raises:
             MessageNotFoundError: the context does not hold the message.
             InvalidOperationError: text is given, and it has several tool results.
         """
-        return self._one(lambda draft: draft.edit(target, content))
+        return self._one(lambda draft: draft.edit(target, content), private=private)
 
     def annotate(self, targets: Target | Sequence[Target], **marks: Any) -> CommitResult:
         """Set `priority`, `keep` patterns, `labels` and `unlabels` of messages; raises as `edit`."""
@@ -306,8 +329,20 @@ class Repo:
     def _reworded(self, address: Address, text: str) -> Sequence[Part]:
         return reworded(current_parts(self.contexts, address), text)
 
-    def _one(self, add: Callable[[Draft], object]) -> CommitResult:
-        draft = writing.new_draft(self.store, self._reworded)
+    def _salt(self) -> Salt:
+        if self._own_salt is None:
+            store = self.store
+            if store.local:
+                environment = self._environment or Environment.read()
+                key = secrets.store_key(environment, store.config.store_id, store.disk)
+            else:
+                key = Randomness().take(secrets.KEY_BYTES)  # it lasts as long as what it is for
+            self._own_salt = secrets.content_salt(key)
+        return self._own_salt
+
+    def _one(self, add: Callable[[Draft], object], *, private: bool = False) -> CommitResult:
+        salt = self._salt() if private else None
+        draft = writing.new_draft(self.store, self._reworded, salt)
         add(draft)
         result = writing.write(self.store, draft, author=self.author)
         self._schedule.seal_if_due()

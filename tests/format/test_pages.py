@@ -29,6 +29,7 @@ from trace_store.objects.content import Gathering
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
 from trace_store.odb import deflate, pack, pack_index
 from trace_store.odb.pack_writer import PackWriter
+from trace_store.odb.tombstones import Tombstone, file_name
 from trace_store.oid import hash_object
 from trace_store.refs import head
 from trace_store.store import Store
@@ -119,6 +120,15 @@ def commit_table_examples() -> list[bytes]:
     return [header + records.encode_rows(hash_object(data), 0, [], 0, facts), line + text]
 
 
+def tombstone_examples() -> list[bytes]:
+    oid = hash_object(codec.encode_blob(b"Hi"))
+    data = Tombstone(oid, 1_700_000_000_000, "Ada", "a key").encode()
+    page = (PAGES / "tombstones.md").read_text(encoding="utf-8")
+    assert f"`{file_name(oid, data)}`" in page
+    assert f"has {len(data)} bytes" in page
+    return [data]
+
+
 EXAMPLES: dict[str, Callable[[], list[bytes]]] = {
     "bundles.md": bundle_examples,
     "commit-table.md": commit_table_examples,
@@ -127,6 +137,7 @@ EXAMPLES: dict[str, Callable[[], list[bytes]]] = {
     "objects.md": object_examples,
     "journal.md": journal_examples,
     "packs.md": pack_examples,
+    "tombstones.md": tombstone_examples,
 }
 
 
@@ -216,4 +227,4 @@ def test_bundles_page_says_what_is_written_and_how_much_may_be() -> None:
     assert bundle_format.MAXIMUM_HEADER_BYTES == 16 << 20
     assert f"at most {bundle_format.MAXIMUM_REFS:,} refs" in text
     assert f"at most {bundle_format.MAXIMUM_TIPS}, the own one" in text
-    assert not bundle_format.KNOWN_REQUIREMENTS
+    assert {bundle_format.TOMBSTONES} == bundle_format.KNOWN_REQUIREMENTS

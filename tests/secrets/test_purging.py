@@ -17,6 +17,7 @@ from trace_store import Repo, importers
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidInputError, ObjectNotFoundError, PurgedError
+from trace_store.exchange import create_bundle, import_bundle, verify_bundle
 from trace_store.maintenance.absence import search
 from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.packing import pack
@@ -331,3 +332,42 @@ def test_calls_of_tools_and_reasoning_stay_what_they_are(tmp_path: Path) -> None
         for request in (repo.compile().to_anthropic(), repo.compile().to_gemini()):
             assert SECRET not in json.dumps(request)
             assert "[purged" in json.dumps(request)
+
+
+def test_a_bundle_of_a_purged_history_carries_its_tombstones(tmp_path: Path) -> None:
+    bundle = str(tmp_path / "all.bundle")
+    with Repo.init(str(tmp_path / "a")) as repo:
+        said(repo)
+        purged(repo.store, SECRET)
+        create_bundle(repo.store, bundle, everything=True)
+    verify_bundle(bundle)
+    with Repo.init(str(tmp_path / "b")) as other:
+        import_bundle(other.store, bundle)
+        assert sum("[purged" in text for text in texts(other.store)) == 1
+        assert {f.code for f in fsck(other.store)} == {"object-purged"}
+        with pytest.raises(PurgedError):
+            other.append("user", SAID)
+    with Repo.init(str(tmp_path / "c")) as third:
+        third.append("user", SAID)
+        import_bundle(third.store, bundle, prefix="theirs")
+        assert texts(third.store) == [SAID]  # nobody else's word takes away what is here
+
+
+def test_a_bundle_from_before_the_purge_is_taken_without_what_was_purged(tmp_path: Path) -> None:
+    bundle = str(tmp_path / "all.bundle")
+    with Repo.init(str(tmp_path / "a")) as repo:
+        said(repo)
+        create_bundle(repo.store, bundle, everything=True)
+        purged(repo.store, SECRET)
+        repo.append("user", "later")
+        import_bundle(repo.store, bundle, prefix="theirs")
+        assert repo.store.objects.returned() == []
+    with Repo.init(str(tmp_path / "b")) as other:
+        shutil.copytree(
+            tmp_path / "a" / ".trace" / "tombstones", tmp_path / "b" / ".trace" / "tombstones"
+        )
+        report = import_bundle(other.store, bundle)
+        assert report.packs
+        assert texts(other.store)[:4] == OTHERS[:4]
+        assert "[purged" in texts(other.store)[4]
+    stands_nowhere(tmp_path / "b" / ".trace")

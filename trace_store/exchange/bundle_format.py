@@ -7,7 +7,8 @@
     "TREN", the number of packs u32, then blake3-256 of everything above
 
 Integers are little endian. The header's fields are `head` (absent when HEAD names none of the refs), `objects`,
-`prerequisites`, `refs` (arrays of a name and its tips, this working copy's own first) and `requires`.
+`prerequisites`, `refs` (arrays of a name and its tips, this working copy's own first), `requires`, and `tombstones`
+(arrays of a file's name and its bytes; absent when there is none).
 
 Rule: a bundle is a function of what it carries: no time, no host, nobody's name. A reader believes nothing before the
 last hash, and shows nothing of a header whose own hash is wrong.
@@ -31,6 +32,7 @@ from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode, unpack
 from trace_store.odb.pack import HEADER as PACK_HEADER
 from trace_store.odb.pack import MAGIC as PACK_MAGIC
 from trace_store.odb.pack_stream import read_exactly, read_pack
+from trace_store.odb.tombstones import oid_of, parse
 from trace_store.oid import OID_BYTES, Digester, ObjectId
 from trace_store.refs import is_ref_name
 
@@ -40,7 +42,8 @@ Write = Callable[[bytes], object]
 
 MAGIC = b"trace bundle "
 VERSION = 1
-KNOWN_REQUIREMENTS: frozenset[str] = frozenset()
+TOMBSTONES = "tombstones"
+KNOWN_REQUIREMENTS = frozenset((TOMBSTONES,))
 """Features that a bundle may demand in `requires` and this version has."""
 MAXIMUM_HEADER_BYTES = 16 * 1024 * 1024
 MAXIMUM_REFS = MAXIMUM_ELEMENTS
@@ -68,6 +71,8 @@ class BundleHeader:
         object_count: how many objects are in its packs.
         head: the full name of the ref that HEAD was on, or "".
         requires: features that a reader must know.
+        tombstones: names and bytes of the files that tell of purged objects, sorted: objects of the bundle name these,
+            and nobody has them.
     """
 
     refs: tuple[BundledRef, ...]
@@ -75,6 +80,12 @@ class BundleHeader:
     object_count: int
     head: str = ""
     requires: tuple[str, ...] = ()
+    tombstones: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def purged(self) -> frozenset[bytes]:
+        """The ids of the purged objects that the bundle tells of."""
+        return frozenset(oid for name, _ in self.tombstones if (oid := oid_of(name)) is not None)
 
     def encode(self) -> bytes:
         """Return the canonical bytes.
@@ -92,6 +103,8 @@ class BundleHeader:
         }
         if self.head:
             fields["head"] = self.head
+        if self.tombstones:
+            fields["tombstones"] = [list(file) for file in self.tombstones]
         return encode(fields)
 
     @classmethod
@@ -114,6 +127,7 @@ class BundleHeader:
                 object_count=_count(fields["objects"]),
                 head=_text(fields.get("head", "")),
                 requires=requires,
+                tombstones=tuple(_tombstone(*file) for file in fields.get("tombstones", ())),
             )
         except (KeyError, TypeError, CorruptObjectError, InvalidInputError) as error:
             raise CorruptBundleError(f"the header of the bundle is not valid: {error}") from error
@@ -257,6 +271,12 @@ def _ref(name: Any, tips: Any) -> BundledRef:
     if not 1 <= len(found) <= MAXIMUM_TIPS or len(set(found)) < len(found):
         raise TypeError(f"a ref with {len(found)} tips")
     return BundledRef(name, found)
+
+
+def _tombstone(name: Any, data: Any) -> tuple[str, bytes]:
+    if not isinstance(data, bytes) or parse(_text(name), data) is None:
+        raise TypeError("not a tombstone")
+    return name, data
 
 
 def _oid(value: Any) -> ObjectId:

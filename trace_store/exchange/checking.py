@@ -161,6 +161,8 @@ class _Check:
 
     def _check_outside(self, oid: ObjectId, why: str, store: Store | None) -> None:
         """Accept an object that is not in the bundle, because what this builds upon leads to it."""
+        if oid in self._header.purged or (store is not None and oid in store.objects.purged):
+            return  # nobody has it, and it is told why
         if not self._header.prerequisites:
             raise CorruptBundleError(f"the bundle lacks object {oid}, which {why}")
         if store is not None and not store.objects.contains(oid):

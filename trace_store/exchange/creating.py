@@ -9,15 +9,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from trace_store.errors import ObjectNotFoundError
-from trace_store.exchange.bundle_format import BundledRef, BundleHeader, BundleWriter, Write
+from trace_store.exchange.bundle_format import (
+    TOMBSTONES,
+    BundledRef,
+    BundleHeader,
+    BundleWriter,
+    Write,
+)
 from trace_store.exchange.choosing import Choice, choose
 from trace_store.exchange.new_file import NewFile
 from trace_store.files import Disk
 from trace_store.graph import ancestors
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.commit import parents_of
+from trace_store.odb import ObjectDatabase
 from trace_store.odb.pack_writer import SHARED_BYTES, PackEncoder
 from trace_store.odb.reachable import reachable, reachable_ids
+from trace_store.odb.tombstones import Tombstone, file_name, oid_of
 from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.store import Store
 
@@ -105,7 +113,15 @@ def _contents(store: Store, choice: Choice) -> tuple[BundleHeader, bytes]:
         return parents_of(read(oid))
 
     boundary = _Boundary(set(ancestors(choice.since, parents)))
-    found = [oid for oid, _ in reachable(read, starts, hidden=boundary)]
+    purged: set[bytes] = set()
+
+    def absent(oid: ObjectId, namer: ObjectId | None) -> None:
+        if oid not in store.objects.purged or namer is None:
+            why = f", which {namer} names" if namer else ""
+            raise ObjectNotFoundError(f"no object {oid}{why}", oid=oid, named_by=namer)
+        purged.add(oid)
+
+    found = [oid for oid, _ in reachable(read, starts, hidden=boundary, absent=absent)]
     # Whoever has a commit has those before it.
     before = set(ancestors((up for oid in boundary.met for up in parents(oid)), parents))
     prerequisites = sorted(boundary.met - before)
@@ -119,8 +135,23 @@ def _contents(store: Store, choice: Choice) -> tuple[BundleHeader, bytes]:
         prerequisites=tuple(prerequisites),
         object_count=len(found),
         head=head if any(ref.name == head for ref in choice.refs) else "",
+        requires=(TOMBSTONES,) if purged else (),
+        tombstones=tuple(_tombstones(store, purged)),
     )
     return header, b"".join(found)
+
+
+def _tombstones(store: Store, purged: set[bytes]) -> list[tuple[str, bytes]]:
+    """Return the files that tell of some purged objects; where one cannot be read, another is made."""
+    if not isinstance(store.objects, ObjectDatabase):
+        return []
+    tombstones = store.objects.tombstones
+    files = [file for file in tombstones.files() if oid_of(file[0]) in purged]
+    told = {oid_of(name) for name, _ in files}
+    for oid in purged - told:
+        data = Tombstone(ObjectId(oid), 1).encode()
+        files.append((file_name(oid, data), data))
+    return sorted(files)
 
 
 class _Boundary:

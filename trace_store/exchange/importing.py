@@ -22,6 +22,7 @@ from trace_store.objects.commit import parents_of
 from trace_store.odb import MemoryObjects, ObjectDatabase
 from trace_store.odb.examining import PackedObject
 from trace_store.odb.receiving import PackReceiver
+from trace_store.odb.tombstones import oid_of
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES, RefDatabase, check_ref_name
 from trace_store.store import Store
@@ -67,7 +68,7 @@ class ImportedBundle:
     Attributes:
         bundle: what is in the bundle.
         refs: what became of each ref.
-        packs: the names of the packs that are new here.
+        packs: the names of the packs that are new here; without what was purged here.
         head: the full name of the branch that HEAD was attached to, or "".
     """
 
@@ -113,6 +114,10 @@ def import_bundle(
             store.objects.relied_on.update(header.prerequisites)
         try:
             go_through(reader, receiver.take, store=store, progress=progress)
+            if header.tombstones and isinstance(store.objects, ObjectDatabase):
+                # What is here stays: nobody else's word takes it away.
+                lacking = [f for f in header.tombstones if not _is_here(store, f[0])]
+                store.objects.tombstones.take(lacking)
             packs = receiver.keep()
         finally:
             receiver.abandon()
@@ -220,6 +225,11 @@ def _attach(store: Store, header: BundleHeader, outcomes: Sequence[RefOutcome], 
     return target
 
 
+def _is_here(store: Store, tombstone: str) -> bool:
+    oid = oid_of(tombstone)
+    return oid is not None and store.objects.contains(oid)
+
+
 def _renamed(name: str, prefix: str) -> str:
     if not prefix:
         return name
@@ -255,5 +265,5 @@ class _MemoryReceiver:
 
 def _receiver(store: Store) -> PackReceiver | _MemoryReceiver:
     if isinstance(store.objects, ObjectDatabase):
-        return PackReceiver(store.disk, store.layout, store.objects)
+        return PackReceiver(store.disk, store.layout, store.objects, leave_out=True)
     return _MemoryReceiver(store.objects)

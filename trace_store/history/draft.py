@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.parsing import Given
     from trace_store.context.usage import Usage
+    from trace_store.objects.content import Salt
 
     Target: TypeAlias = str | Address
     Content: TypeAlias = str | Sequence[Part]
@@ -92,10 +93,17 @@ class Draft:
         result: the commit, once the draft of a batch was written.
     """
 
-    def __init__(self, resolve: Callable[[str], Address], reword: Reword | None = None) -> None:
+    def __init__(
+        self,
+        resolve: Callable[[str], Address],
+        reword: Reword | None = None,
+        salt: Salt | None = None,
+    ) -> None:
+        """Begin with nothing; with `salt` all content of the draft is private, as in `content.write_content`."""
         self._resolve = resolve
         self._reword = reword
         self._gathering = Gathering()
+        self._put = self._gathering.putting(salt)
         self._created = 0
         self.operations: list[Operation] = []
         self.result: CommitResult | None = None
@@ -149,7 +157,7 @@ class Draft:
         address = self._address(target)
         if isinstance(content, str) and self._reword is not None and address[0] != ops.HERE:
             content = self._reword(address, content)
-        parts = store_parts(message_parts(content), self._gathering.put)
+        parts = store_parts(message_parts(content), self._put)
         self._add(ops.edit(address, parts))
 
     def annotate(
@@ -166,7 +174,7 @@ class Draft:
         Raises:
             InvalidOperationError: unknown priority, a bad label, or nothing to set.
         """
-        patterns = None if keep is None else [self._gathering.put(bytes_of(k)) for k in keep]
+        patterns = None if keep is None else [self._put(bytes_of(k)) for k in keep]
         self._add(
             ops.annotate(
                 self._addresses(targets),
@@ -203,7 +211,7 @@ class Draft:
                 stored,
                 reason=reason,
                 model=model,
-                prompt=None if prompt is None else self._gathering.put(bytes_of(prompt)),
+                prompt=None if prompt is None else self._put(bytes_of(prompt)),
                 sources=self._addresses(sources),
             )
         )
@@ -281,7 +289,7 @@ class Draft:
         self.operations.append(operation)
 
     def _store(self, messages: Sequence[Given]) -> list[dict[str, Any]]:
-        put = self._gathering.put
+        put = self._put
         return [store_message(message, put) for message in as_messages(messages)]
 
     def _number(self, count: int) -> list[Address]:

@@ -28,13 +28,20 @@ if TYPE_CHECKING:
     from trace_store.context.parsing import Given
     from trace_store.contracts import RefReader
     from trace_store.history.draft import Address, Reword
+    from trace_store.objects.content import Salt
 
 MAXIMUM_ATTEMPTS = 100
 
 
-def new_draft(store: Store, reword: Reword | None = None) -> Draft:
-    """Return an empty draft whose targets are resolved in this store; `reword` says what a text is to change."""
-    return Draft(lambda text: revisions.resolve_address(store, text), reword)
+def new_draft(store: Store, reword: Reword | None = None, salt: Salt | None = None) -> Draft:
+    """Return an empty draft whose targets are resolved in this store.
+
+    Args:
+        store: where it is going to be written.
+        reword: says what a text is to change.
+        salt: makes all of its content private, as in `content.write_content`.
+    """
+    return Draft(lambda text: revisions.resolve_address(store, text), reword, salt)
 
 
 def write(
@@ -136,9 +143,10 @@ class batch:  # noqa: N801 - it is called as a function is
         message: str = "",
         branch: str | None = None,
         reword: Reword | None = None,
+        salt: Salt | None = None,
     ) -> None:
         self._store = store
-        self._draft = new_draft(store, reword)
+        self._draft = new_draft(store, reword, salt)
         self._written = author, message, branch
 
     def __enter__(self) -> Draft:
@@ -158,24 +166,28 @@ def commit(
     author: str,
     message: str = "",
     branch: str | None = None,
+    salt: Salt | None = None,
 ) -> CommitResult:
     """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message.
+
+    With `salt` their content is private, as in `content.write_content`.
 
     This is what an agent does at every turn, so it makes no draft, and the commit is put together from its pieces. What
     has no such form is left to a draft, which makes the same commit.
     """
     ref = store.refs.head_target() if branch is None else branch_ref(store, branch)
     gathering = Gathering()
+    put = gathering.put if salt is None else gathering.putting(salt)
     pieces: list[bytes] = []
     for given in as_messages(messages):
         piece = encode_message(
-            given.role, given.parts, gathering.put, given.kind, given.name, given.model, given.id
+            given.role, given.parts, put, given.kind, given.name, given.model, given.id
         )
         if piece is None:
             break
         pieces.append(piece)
     if not pieces or len(pieces) < len(messages) or isinstance(ref, ObjectId):
-        draft = new_draft(store)
+        draft = new_draft(store, salt=salt)
         draft.extend(messages)
         return write(store, draft, author=author, message=message, branch=branch)
     check_author(author)

@@ -24,7 +24,8 @@ from trace_store.maintenance.sealing import seal
 from trace_store.maintenance.spellings import Needles
 from trace_store.objects.codec import BLOB, LIST, blob_content, kind_of, links
 from trace_store.objects.content import bytes_of
-from trace_store.odb import ObjectDatabase, Tombstone
+from trace_store.odb import ObjectDatabase, PackWriter, Tombstone
+from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.tombstones import check_reason
 from trace_store.oid import ObjectId
 from trace_store.values import value
@@ -33,6 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from trace_store.odb.quarantine import Taking
     from trace_store.store import Store
 
 MAXIMUM_ROUNDS = 3
@@ -263,6 +265,8 @@ class _Purging:
             if self._database.loose.contains(oid):
                 self._database.loose.remove(oid)
                 self.files += 1
+        for taking in self._database.quarantine.takings():
+            self._clean_taking(taking, purged)
         layout = store.layout
         for folder in (
             layout.index_dir,
@@ -290,6 +294,38 @@ class _Purging:
         for file in journal.files:
             if file.objects.keys() & self._database.purged:
                 self.left[f"journal/{file.number}"] = "it cannot be sealed"
+
+    def _clean_taking(self, taking: Taking, purged: frozenset[ObjectId]) -> None:
+        """Take objects out of what was put into quarantine at one time; the rest of it stays there."""
+        disk = self._store.disk
+        taking.packs.refresh()
+        for name in taking.packs.names():
+            packed = taking.packs.get(name)
+            if packed is None or purged.isdisjoint(packed.index.in_order()):
+                continue
+            writer = PackWriter(disk, taking.layout)
+            try:
+                for _, _, objects in walk_objects(packed.pack):
+                    if isinstance(objects, errors.CorruptObjectError):
+                        raise objects
+                    for oid, _, data in objects:
+                        if oid not in purged:
+                            writer.add(oid, data)
+                new = writer.finish()
+            except errors.FormatError:
+                self.damaged.append(name)
+                continue
+            finally:
+                writer.abandon()
+            if name not in new:
+                self._remove(taking.layout.pack_index_file(name))
+                self._remove(taking.layout.pack_file(name))
+                self.packs += 1
+        for oid in purged:
+            if taking.loose.contains(oid):
+                taking.loose.remove(oid)
+                self.files += 1
+        taking.packs.refresh()
 
     def _clean_log(self, path: str) -> None:
         """Take the text out of a reflog, whose messages people write."""

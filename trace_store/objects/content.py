@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Put = Callable[[bytes], ObjectId]
+    Salt = Callable[[bytes], bytes]
     Read = Callable[[bytes], bytes]
 
 
@@ -47,6 +48,12 @@ class Gathering:
             self.objects.append((oid, data))
         return oid
 
+    def putting(self, salt: Salt | None) -> Put:
+        """Return `put`, or what does the same with private content, whose salts `salt` returns."""
+        if salt is None:
+            return self.put
+        return lambda content: write_content(content, self.put_object, salt)
+
     def put(self, content: bytes) -> ObjectId:
         """Add content of any length and return the id of its blob or list."""
         if len(content) > MAXIMUM_BLOB_BYTES:
@@ -59,12 +66,19 @@ class Gathering:
         return oid
 
 
-def write_content(content: bytes, put_object: Put) -> ObjectId:
-    """Put content as one blob, or in 8 MiB chunks under a list, and return the id to read it by."""
+def write_content(content: bytes, put_object: Put, salt: Salt | None = None) -> ObjectId:
+    """Put content as one blob, or in 8 MiB chunks under a list, and return the id to read it by.
+
+    With `salt`, which returns 16 bytes for a content, nobody without its key can confirm a guess of the content.
+    """
+
+    def put(piece: bytes) -> ObjectId:
+        return put_object(encode_blob(piece, None if salt is None else salt(piece)))
+
     if len(content) <= MAXIMUM_BLOB_BYTES:
-        return put_object(encode_blob(content))
+        return put(content)
     chunks = [
-        put_object(encode_blob(content[start : start + MAXIMUM_BLOB_BYTES]))
+        put(content[start : start + MAXIMUM_BLOB_BYTES])
         for start in range(0, len(content), MAXIMUM_BLOB_BYTES)
     ]
     return put_object(encode([LIST, {"items": chunks, "size": len(content), "type": "chunks"}]))

@@ -1,7 +1,8 @@
 """Packs from elsewhere: checked, written aside, and made visible all together.
 
 Rule: nothing of a pack is believed. What is kept was read to its end, each object of it hashed and taken for what it
-is; and a pack whose objects all are in packs here already is not kept, since it would add nothing.
+is; what was purged here is not taken, however it comes. A pack whose objects all are in packs here already is not kept,
+since it would add nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from trace_store.files import make_durable_directory
 from trace_store.odb.examining import Examination
 from trace_store.odb.pack_files import PackFiles
 from trace_store.odb.pack_stream import pack_of
+from trace_store.odb.pack_writer import PackEncoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
     from trace_store.odb.database import ObjectDatabase
     from trace_store.odb.examining import PackedObject
+    from trace_store.odb.pack import Pack
     from trace_store.oid import ObjectId
 
 
@@ -42,7 +45,18 @@ class ReceivedPack:
 class PackReceiver:
     """Takes packs for a repository; `keep` makes them durable and visible."""
 
-    def __init__(self, disk: Disk, layout: Layout, database: ObjectDatabase) -> None:
+    def __init__(
+        self, disk: Disk, layout: Layout, database: ObjectDatabase, *, leave_out: bool = False
+    ) -> None:
+        """Take nothing yet.
+
+        Args:
+            disk: where the repository is.
+            layout: likewise.
+            database: its objects.
+            leave_out: whether a pack with purged objects is written anew without them, rather than refused.
+        """
+        self._leave_out = leave_out
         self._disk = disk
         self._layout = layout
         self._database = database
@@ -63,17 +77,22 @@ class PackReceiver:
 
         Raises:
             CorruptPackError: something is wrong with it.
-            PurgedError: an object in it was purged here.
+            PurgedError: an object in it was purged here, and is not to be left out.
             StorageError: the disk refuses.
         """
         pack = pack_of(data, where)
         look = Examination(pack)
         count = 0
         known: set[ObjectId] | None = set()
+        purged = self._database.purged
+        has_purged = False
         for found in look.objects():
             count += 1
-            self._database.refuse_purged((found.oid,))
-            if known is not None and self._database.is_packed(found.oid):
+            if purged and found.oid in purged:
+                if not self._leave_out:
+                    self._database.refuse_purged((found.oid,))
+                has_purged = True
+            elif known is not None and self._database.is_packed(found.oid):
                 known.add(found.oid)
             else:
                 known = None
@@ -82,7 +101,11 @@ class PackReceiver:
         if known is not None:
             self._database.relied_on |= known  # what comes with it may lead to them
         elif pack.name not in self._aside:
-            self._write(pack.name, data, look.index())
+            if has_purged:
+                self._write_without(purged, pack)
+                self._aside.add(pack.name)
+            else:
+                self._write(pack.name, data, look.index())
         return ReceivedPack(pack.name, count, known is not None)
 
     def keep(self) -> list[str]:
@@ -100,6 +123,15 @@ class PackReceiver:
         """Remove what was taken and not kept."""
         self._files.abandon()
         self._aside.clear()
+
+    def _write_without(self, purged: frozenset[bytes], pack: Pack) -> None:
+        """Write what a pack holds but for some objects."""
+        self._disk.make_directory(self._layout.tmp_dir)
+        encoder = PackEncoder(self._files.begin)
+        for found in Examination(pack).objects():
+            if found.oid not in purged:
+                encoder.add(found.oid, found.data)
+        encoder.finish()
 
     def _write(self, name: str, data: bytes, index: bytes) -> None:
         self._disk.make_directory(self._layout.tmp_dir)

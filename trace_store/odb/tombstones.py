@@ -155,7 +155,7 @@ class Tombstones:
         found = []
         for name in sorted(name for names in self._names.values() for name in names):
             data = self._data(name)
-            if data is not None and _parsed(name, data) is not None:
+            if data is not None and parse(name, data) is not None:
                 found.append((name, data))
         return found
 
@@ -168,7 +168,7 @@ class Tombstones:
         """
         files = list(files)
         for name, data in files:
-            if _parsed(name, data) is None:
+            if parse(name, data) is None:
                 raise errors.CorruptObjectError(f"not a tombstone: {name[:80]!r}")
         known = {name for names in self._names.values() for name in names}
         new = [(name, data) for name, data in files if name not in known]
@@ -186,13 +186,13 @@ class Tombstones:
         found = []
         for name in self._disk.names(self._folder):
             data = self._data(name) if oid_of(name) is not None else None
-            if data is None or _parsed(name, data) is None:
+            if data is None or parse(name, data) is None:
                 found.append(name)
         return found
 
     def _read(self, oid: ObjectId, name: str) -> Tombstone:
         data = self._data(name)
-        parsed = None if data is None else _parsed(name, data)
+        parsed = None if data is None else parse(name, data)
         return parsed or Tombstone(oid)
 
     def _data(self, name: str) -> bytes | None:
@@ -235,7 +235,7 @@ def check_reason(why: str) -> str:
     return why
 
 
-def _parsed(name: str, data: bytes) -> Tombstone | None:
+def parse(name: str, data: bytes) -> Tombstone | None:
     """Return what a file says, None when it is not what its name promises."""
     oid = oid_of(name)
     if oid is None or len(data) > MAXIMUM_BYTES or file_name(oid, data) != name:

@@ -10,18 +10,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trace_store.secrets.engine import Scanner, SecretFinding
+    from trace_store.secrets.keys import KEY_BYTES, content_salt, store_key
     from trace_store.secrets.rules import RULES, VERSION, Rule
 
-__all__ = ["RULES", "VERSION", "Rule", "Scanner", "SecretFinding"]
+__all__ = [
+    "KEY_BYTES",
+    "RULES",
+    "VERSION",
+    "Rule",
+    "Scanner",
+    "SecretFinding",
+    "content_salt",
+    "store_key",
+]
 
 __getattr__ = door(
     __name__,
     {
+        "KEY_BYTES": "keys",
         "RULES": "rules",
         "VERSION": "rules",
         "Rule": "rules",
         "Scanner": "engine",
         "SecretFinding": "engine",
+        "content_salt": "keys",
+        "store_key": "keys",
     },
 )
 

@@ -37,6 +37,7 @@ from trace_cli.plumbing.support import open_store
 from trace_cli.plumbing.templates import filler
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
+from trace_store import errors
 from trace_store.context.tokens import Tokenizer, TokenMemo, get_tokenizer
 from trace_store.context.tokens.overhead import content_text
 from trace_store.objects.codec import BLOB, blob_content, decode, kind_of
@@ -143,7 +144,10 @@ class _Row:
         self.tool = tool
 
     def size(self) -> int:
-        data = self.store.objects.read(self.oid)
+        try:
+            data = self.store.objects.read(self.oid)
+        except errors.PurgedError:
+            return len(self.content())
         if kind_of(data) == BLOB:
             return len(blob_content(data))
         fields = decode(data)[1]
@@ -151,7 +155,10 @@ class _Row:
         return size if isinstance(size, int) else len(data)
 
     def content(self) -> bytes:
-        return read_content(self.oid, self.store.objects.read)
+        try:
+            return read_content(self.oid, self.store.objects.read)
+        except errors.PurgedError as error:
+            return str(error.placeholder).encode()  # what a context shows
 
 
 _FIELDS: dict[str, Callable[[_Row], str]] = {

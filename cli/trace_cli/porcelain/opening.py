@@ -7,7 +7,7 @@ from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, maintenance
+from trace_store import context, errors, history, maintenance, secrets
 from trace_store.objects.commit import read_commit
 from trace_store.revision import ref_of, resolve_commit
 from trace_store.store import Store, find
@@ -95,13 +95,20 @@ def recorded(
     as_json: bool,
     quiet: bool,
     branch: str | None = None,
+    private: bool = False,
 ) -> None:
     """Write one commit with the operations that `add` puts in a draft, seal, and say what was written.
+
+    Private content has a salt, under the user's key for this repository.
 
     Tokens are told on a terminal only: a script that commits should not wait for a tokenizer to be loaded.
     """
     with opened_store(invocation, quiet=quiet) as store:
-        draft = history.new_draft(store)
+        salt = None
+        if private:
+            key = secrets.store_key(invocation.environment, store.config.store_id, store.disk)
+            salt = secrets.content_salt(key)
+        draft = history.new_draft(store, salt=salt)
         add(store, draft)
         tells_tokens = invocation.terminal and not (quiet or as_json)
         before = _context_tokens(store, branch) if tells_tokens else 0

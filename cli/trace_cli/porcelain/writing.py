@@ -70,6 +70,9 @@ def _shortcut(role: str) -> Option:
     Option(
         "--branch", "branch", "Commit to this branch, not to HEAD's", "NAME", completes="BRANCH"
     ),
+    Option(
+        "--private", "private", "Let no id confirm a guess of the content: it is hashed with a salt"
+    ),
     MESSAGE,
     Option("--result-json", "as_json", "Print the result as JSON (--json names the input)"),
     QUIET,
@@ -85,6 +88,7 @@ def commit(
     from_json: bool,
     from_jsonl: bool,
     branch: str | None,
+    private: bool,
     message: str,
     as_json: bool,
     quiet: bool,
@@ -126,6 +130,7 @@ def commit(
         as_json=as_json,
         quiet=quiet,
         branch=branch,
+        private=private,
     )
 
 

@@ -1,0 +1,108 @@
+"""Private content: its id tells nothing to those who guess it, and is the same for the same content."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from trace_store import Repo
+from trace_store.environment import Environment
+from trace_store.errors import FormatError, PurgedError, StateError
+from trace_store.exchange import create_bundle, import_bundle
+from trace_store.maintenance.checking import fsck
+from trace_store.maintenance.purging import plan_purge, purge
+from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
+from trace_store.objects.commit import Commit
+from trace_store.objects.parts import ToolCall
+from trace_store.oid import ObjectId, hash_object
+from trace_store.secrets import content_salt, store_key
+from trace_store.store import Store
+
+PIN = "4711"
+
+
+def surroundings(folder: Path) -> Environment:
+    return Environment(author="Ada", data_dir=str(folder / "data"))
+
+
+def content(repo: Repo) -> bytes:
+    tip = repo.store.refs.head().oid
+    assert tip is not None
+    commit = Commit.decode(repo.store.objects.read(tip))
+    oid: bytes = commit.operations[0].fields["messages"][0]["parts"][0]["blob"]
+    return oid
+
+
+def test_the_same_private_content_has_one_id_that_no_guess_confirms(tmp_path: Path) -> None:
+    with Repo.init(tmp_path / "a", environment=surroundings(tmp_path)) as repo:
+        repo.append("user", PIN, private=True)
+        first = content(repo)
+        repo.append("user", PIN, private=True)
+        assert content(repo) == first
+        repo.append("user", PIN)
+        assert content(repo) == hash_object(encode_blob(PIN.encode())) != first
+        assert [message.text for message in repo.compile()] == [PIN] * 3
+        assert not fsck(repo.store)
+        key_file = tmp_path / "data" / "trace" / repo.store.config.store_id / "key"
+    assert stat.S_IMODE(os.stat(key_file).st_mode) == 0o600
+    key = key_file.read_bytes()
+    assert not any(key in p.read_bytes() for p in (tmp_path / "a").rglob("*") if p.is_file())
+    with Repo.open(tmp_path / "a", environment=surroundings(tmp_path)) as repo:
+        repo.append("user", PIN, private=True)
+        assert content(repo) == first
+    with Repo.init(tmp_path / "b", environment=surroundings(tmp_path)) as other:
+        other.append("user", PIN, private=True)
+        assert content(other) != first
+
+
+def test_everything_that_says_something_can_be_private(tmp_path: Path) -> None:
+    with Repo.init(tmp_path, environment=surroundings(tmp_path)) as repo:
+        result = repo.append("user", "x")
+        repo.edit(result.addresses[0], PIN, private=True)
+        with repo.batch(private=True) as draft:
+            draft.append("assistant", [ToolCall("c", "run", {"pin": PIN})])
+        long = "y" * (MAXIMUM_BLOB_BYTES + 5)
+        repo.append("user", long, private=True)
+        assert [m.text for m in repo.compile()][::2] == [PIN, long]
+        plain = {
+            hash_object(encode_blob(text.encode())) for text in (PIN, '{"pin":"4711"}', "y" * 5)
+        }
+        assert plain.isdisjoint(repo.store.objects.iterate())
+
+
+def test_a_repository_in_memory_has_private_content_too() -> None:
+    with Repo.memory() as repo:
+        repo.append("user", PIN, private=True)
+        assert content(repo) != hash_object(encode_blob(PIN.encode()))
+
+
+def test_a_bundle_carries_the_salt_and_a_purge_takes_both(tmp_path: Path) -> None:
+    with Repo.init(tmp_path / "a", environment=surroundings(tmp_path)) as repo:
+        repo.append("user", PIN, private=True)
+        oid = ObjectId(content(repo))
+        create_bundle(repo.store, str(tmp_path / "all.bundle"), everything=True)
+        plan = plan_purge(repo.store, [oid])
+        assert not plan.guessable
+        purge(repo.store, plan)
+        with pytest.raises(PurgedError):
+            repo.append("user", PIN, private=True)
+    with Store.init(str(tmp_path / "b")) as store:
+        import_bundle(store, str(tmp_path / "all.bundle"))
+        assert store.objects.read(oid).startswith(b"\x93")
+
+
+def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
+    with Store.init(str(tmp_path / "a")) as store:
+        id_, disk = store.config.store_id, store.disk
+        key = store_key(surroundings(tmp_path), id_, disk)
+        assert store_key(surroundings(tmp_path), id_, disk) == key
+        assert content_salt(key)(b"x") == content_salt(key)(b"x") != content_salt(key)(b"y")
+        path = tmp_path / "data" / "trace" / id_ / "key"
+        path.write_bytes(b"short")
+        with pytest.raises(FormatError, match="not a key"):
+            store_key(surroundings(tmp_path), id_, disk)
+        with pytest.raises(StateError):
+            store_key(Environment(), id_, disk)

@@ -1,0 +1,56 @@
+"""The user's key for one repository: what makes hashes of secrets worthless to everybody else.
+
+Rule: 32 random bytes in a file of the user's own, made when they are first needed and readable by nobody else. No
+repository holds them. Nothing is hashed with them as they are: each purpose has a key that is derived from them. A key
+that is lost makes new hashes of the same content; nothing that is stored needs it to be read.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import errors
+from trace_store.files import create_file, read_file
+from trace_store.ident import Randomness
+from trace_store.objects.codec import SALT_BYTES
+from trace_store.oid import derived_key, keyed_digest
+from trace_store.user_files import store_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trace_store.environment import Environment
+    from trace_store.files import Disk
+
+KEY_BYTES = 32
+FILE = "key"
+SALTS = "trace-store 2026 salt of private content"
+"""What a derived key is for; never changed, since the same content would get another id."""
+
+
+def store_key(environment: Environment, store_id: str, disk: Disk) -> bytes:
+    """Return the user's key for a repository, 32 bytes; it is made when there is none.
+
+    Raises:
+        FormatError: the repository's id is none, or the file holds something else.
+        StateError: the user has no folder for data.
+        StorageError: the disk refuses.
+    """
+    path = store_file(environment, store_id, FILE)
+    found = read_file(disk, path, limit=1024)
+    if found is None:
+        folder = os.path.dirname(path)
+        disk.make_directory(folder)
+        create_file(disk, path, Randomness().take(KEY_BYTES), private=True)
+        disk.sync_directory(folder)
+        found = read_file(disk, path, limit=1024)  # another process may have been quicker
+    if found is None or len(found) != KEY_BYTES:
+        raise errors.FormatError(f"not a key of {KEY_BYTES} bytes: {path}", path=path)
+    return found
+
+
+def content_salt(key: bytes) -> Callable[[bytes], bytes]:
+    """Return what gives private content its salt: the same content has the same, under the same key."""
+    own = derived_key(key, SALTS)
+    return lambda content: keyed_digest(own, content)[:SALT_BYTES]
