@@ -10,6 +10,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.codec import BLOB, COMMIT, LIST, decode, kind_of, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
+from trace_store.odb import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.values import value
 
@@ -82,7 +83,7 @@ class Survey:
 
     def objects(self, store: Store) -> Iterator[tuple[ObjectId, str, bytes]]:
         """Yield (id, kind, bytes) of every object that can be read, and learn from them."""
-        oids = list(store.objects.iterate())
+        oids = [*store.objects.iterate(), *_quarantined(store)]
         at = 0
         while at < len(oids):
             try:
@@ -184,6 +185,17 @@ class Survey:
                 if about in held:
                     texts = (str(fields.get(key, "")) for key in ("provider", "model", "sent"))
                     yield SentContext(ObjectId(oid), ObjectId(about), *texts)
+
+
+def _quarantined(store: Store) -> list[ObjectId]:
+    """Return what is only in quarantine."""
+    if not isinstance(store.objects, ObjectDatabase):
+        return []
+    found: dict[ObjectId, None] = {}
+    for taking in store.objects.quarantine.takings():
+        found.update(dict.fromkeys([*taking.packs.iterate(), *taking.loose.iterate()]))
+    purged = store.objects.purged
+    return [oid for oid in found if oid not in purged and not store.objects.contains(oid)]
 
 
 def is_chunks(data: bytes) -> bool:

@@ -9,23 +9,17 @@ goes.
 
 from __future__ import annotations
 
-import os
-import re
-import sys
-
 from trace_store import errors
-from trace_store.files import read_file, replace_file
-from trace_store.maintenance.absence import Absence, files_below, search
-from trace_store.maintenance.folding import remove_if_possible
+from trace_store.maintenance.absence import Absence, search
+from trace_store.maintenance.erasing import Erasing
 from trace_store.maintenance.holders import Holders, Survey, is_chunks
 from trace_store.maintenance.locking import OperationLock
-from trace_store.maintenance.rewriting import packs_holding, rewrite_packs
+from trace_store.maintenance.rewriting import packs_holding
 from trace_store.maintenance.sealing import seal
 from trace_store.maintenance.spellings import Needles
 from trace_store.objects.codec import BLOB, LIST, blob_content, kind_of, links
 from trace_store.objects.content import bytes_of
-from trace_store.odb import ObjectDatabase, PackWriter, Tombstone
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb import ObjectDatabase, Tombstone
 from trace_store.odb.tombstones import check_reason
 from trace_store.oid import ObjectId
 from trace_store.values import value
@@ -34,15 +28,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from trace_store.odb.quarantine import Taking
     from trace_store.store import Store
 
 MAXIMUM_ROUNDS = 3
 """How often it is begun again when somebody brings the bytes back meanwhile."""
 EASILY_GUESSED_BYTES = 64
 """Unsalted content below it may be found by trying: its id, which stays, confirms a guess."""
-REMOVED = b"[purged]"
-"""What stands for the text in reflogs."""
 
 
 @value
@@ -205,11 +196,11 @@ def purge(
     database = _database(store)
     check_reason(why)
     if dry_run:
-        return _reported(store, plan, 0, _Purging(store, plan), verify)
+        return _reported(store, plan, 0, Erasing(store, plan.texts, plan.contents), verify)
     now = store.clock.now()
     made = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
     database.refresh()
-    work = _Purging(store, plan)
+    work = Erasing(store, plan.texts, plan.contents)
     for _ in range(MAXIMUM_ROUNDS):
         store.renew()
         seal(store)
@@ -226,9 +217,7 @@ def is_guessable(data: bytes) -> bool:
     return data.startswith(b"\x92") and len(blob_content(data)) < EASILY_GUESSED_BYTES
 
 
-def _reported(
-    store: Store, plan: PurgePlan, made: int, work: _Purging, verify: bool
-) -> PurgeReport:
+def _reported(store: Store, plan: PurgePlan, made: int, work: Erasing, verify: bool) -> PurgeReport:
     gone = _database(store).purged
     return PurgeReport(
         plan=plan,
@@ -239,151 +228,6 @@ def _reported(
         left=tuple(work.left.items()),
         absence=search(store, gone, plan.texts, plan.contents) if verify else None,
     )
-
-
-class _Purging:
-    """The removal of bytes, under the lock of maintenance."""
-
-    def __init__(self, store: Store, plan: PurgePlan) -> None:
-        self._store = store
-        self._database = _database(store)
-        self._plan = plan
-        self._folders: set[str] = set()
-        self.packs = 0
-        self.files = 0
-        self.damaged: list[str] = []
-        self.left: dict[str, str] = {}
-
-    def clean(self) -> None:
-        store = self._store
-        self._remove_journals()
-        purged = frozenset(map(ObjectId, self._database.purged))
-        done = rewrite_packs(store, packs_holding(store, purged), purged)
-        self.packs += len(done.replaced)
-        self.damaged = list(done.damaged)
-        for oid in purged:
-            if self._database.loose.contains(oid):
-                self._database.loose.remove(oid)
-                self.files += 1
-        for taking in self._database.quarantine.takings():
-            self._clean_taking(taking, purged)
-        layout = store.layout
-        for folder in (
-            layout.index_dir,
-            layout.cache_dir,
-            os.path.join(layout.local_dir, "imports"),
-        ):
-            for path in files_below(store.disk, folder):
-                self._remove(path)
-        for path in files_below(store.disk, layout.logs_dir):
-            self._clean_log(path)
-        self._clean_aside()
-        for folder in sorted(self._folders):
-            store.disk.sync_directory(folder)
-
-    def _remove_journals(self) -> None:
-        """Remove the journals that are sealed; the next seal would."""
-        journal = self._store.journal
-        with self._store.mutex:
-            journal.refresh()
-            covered = dict(journal.covered)
-        for number, (identity, _) in covered.items():
-            path = self._store.layout.journal_file(number)
-            if self._store.disk.identity(path) == identity:
-                self._remove(path)
-        for file in journal.files:
-            if file.objects.keys() & self._database.purged:
-                self.left[f"journal/{file.number}"] = "it cannot be sealed"
-
-    def _clean_taking(self, taking: Taking, purged: frozenset[ObjectId]) -> None:
-        """Take objects out of what was put into quarantine at one time; the rest of it stays there."""
-        disk = self._store.disk
-        taking.packs.refresh()
-        for name in taking.packs.names():
-            packed = taking.packs.get(name)
-            if packed is None or purged.isdisjoint(packed.index.in_order()):
-                continue
-            writer = PackWriter(disk, taking.layout)
-            try:
-                for _, _, objects in walk_objects(packed.pack):
-                    if isinstance(objects, errors.CorruptObjectError):
-                        raise objects
-                    for oid, _, data in objects:
-                        if oid not in purged:
-                            writer.add(oid, data)
-                new = writer.finish()
-            except errors.FormatError:
-                self.damaged.append(name)
-                continue
-            finally:
-                writer.abandon()
-            if name not in new:
-                self._remove(taking.layout.pack_index_file(name))
-                self._remove(taking.layout.pack_file(name))
-                self.packs += 1
-        for oid in purged:
-            if taking.loose.contains(oid):
-                taking.loose.remove(oid)
-                self.files += 1
-        taking.packs.refresh()
-
-    def _clean_log(self, path: str) -> None:
-        """Take the text out of a reflog, whose messages people write."""
-        data = kept = read_file(self._store.disk, path) or b""
-        for needles in (self._plan.texts, self._plan.contents):
-            kept = needles.without(kept, REMOVED)
-        if kept != data:
-            scratch = self._store.layout.tmp_dir
-            replace_file(self._store.disk, path, kept, scratch=scratch)
-            self.files += 1
-
-    def _clean_aside(self) -> None:
-        """Remove files with the bytes from where nothing is read: scratch, and what was set aside.
-
-        Of a file that cannot be read to its end nobody knows what is in it; in `tmp` it was never finished.
-        """
-        store, plan = self._store, self._plan
-        for folder in ("tmp", "lost-found", "quarantine"):
-            there = search(store, self._database.purged, plan.texts, plan.contents, below=folder)
-            paths = {each.path for each in there.found}
-            paths.update(path for path, _ in there.unread if folder == "tmp")
-            for path in sorted(paths):
-                maker = _maker(os.path.basename(path))
-                if maker and is_alive(maker):
-                    self.left[path] = f"process {maker} may be writing it"
-                else:
-                    self._remove(os.path.join(store.layout.root, path))
-
-    def _remove(self, path: str) -> None:
-        relative = os.path.relpath(path, self._store.layout.root)
-        if remove_if_possible(self._store.disk, path):
-            self.files += 1
-            self._folders.add(os.path.dirname(path))
-            self.left.pop(relative, None)
-        else:
-            self.left[relative] = "it is in use"
-
-
-def is_alive(process: int) -> bool:
-    """Tell whether a process of this machine runs; where that cannot be asked it may."""
-    if sys.platform == "win32":
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # somebody else's
-    return True
-
-
-def _maker(name: str) -> int:
-    """Return the process in the name of a temporary file; 0 for this one, and where there is none."""
-    found = re.match(
-        r"(?:object|pack|tombstone)-(\d{1,10})-|.*\.(\d{1,10})-[0-9a-f]{12}\.tmp$", name
-    )
-    process = 0 if found is None else int(found[1] or found[2])
-    return 0 if process == os.getpid() else process
 
 
 def _holds(store: Store, data: bytes, needles: Needles) -> bool:
