@@ -12,7 +12,7 @@ import sys
 from trace_cli.arguments import arguments_of, parse
 from trace_cli.commands import BY_NAME
 from trace_cli.failures import EXIT_BUG, EXIT_INTERRUPTED, EXIT_OUTPUT_CLOSED, OutputClosedError
-from trace_cli.render.escape import safe
+from trace_cli.render.escape import guarded, safe
 from trace_cli.runtime import Invocation
 from trace_store import __version__, errors
 
@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
     words = list(sys.argv[1:] if arguments is None else arguments)
     here = Invocation() if invocation is None else invocation
     here.run = lambda further: _run(further, here)
+    here.guard = guarded
     try:
         code = _run(words, here)
         here.flush()

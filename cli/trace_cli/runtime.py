@@ -39,6 +39,8 @@ class Invocation:
         interactive: whether standard error is a terminal, so that progress may be shown.
         output_failed: whether standard output takes nothing any more.
         run: runs further commands, for one that shows others; set by `main`.
+        guard: makes text safe for a terminal, whatever it holds; set by `main`. All that is written passes it where
+            standard output is a terminal, and all notes do.
     """
 
     __slots__ = (
@@ -48,6 +50,7 @@ class Invocation:
         "color",
         "directory",
         "environment",
+        "guard",
         "interactive",
         "output_failed",
         "run",
@@ -73,6 +76,7 @@ class Invocation:
         self.color = self.terminal and self.environment.color
         self.output_failed = False
         self.run: Callable[[list[str]], int] | None = None
+        self.guard: Callable[[str], str] | None = None
 
     def enter(self, folders: list[str], directory: str | None, *, color: bool = True) -> None:
         """Apply the global options: -C folders in turn, --dir, --no-color.
@@ -104,7 +108,7 @@ class Invocation:
             ) from error
 
     def write(self, data: bytes) -> None:
-        """Write data to standard output.
+        """Write data to standard output; to a terminal as text that it shows and does not obey.
 
         Raises:
             OutputClosedError: nobody reads it any more.
@@ -114,6 +118,8 @@ class Invocation:
             if sys.stdout is None:
                 raise self._failed(None)
             self._output = sys.stdout.buffer
+        if self.terminal and self.guard is not None:
+            data = self.guard(data.decode("utf-8", "backslashreplace")).encode("utf-8")
         rest = memoryview(data)
         try:
             # Where output is not buffered (PYTHONUNBUFFERED), less may be taken than was given.
@@ -131,13 +137,20 @@ class Invocation:
 
     def note(self, text: str, end: str = "\n") -> None:
         """Write text, which is already safe to show, to standard error."""
+        self._tell((text if self.guard is None else self.guard(text)) + end)
+
+    def overwrite(self, text: str) -> None:
+        """Write text over the last line of standard error."""
+        self._tell("\r" + (text if self.guard is None else self.guard(text)))
+
+    def _tell(self, text: str) -> None:
         self.flush()
         if self._error is None and sys.stderr is not None:
             self._error = sys.stderr.buffer
         if self._error is None:
             return
         try:
-            self._error.write((text + end).encode("utf-8", "backslashreplace"))
+            self._error.write(text.encode("utf-8", "backslashreplace"))
             self._error.flush()
         except (OSError, ValueError):
             pass  # nobody to tell

@@ -27,10 +27,10 @@ class Progress:
         """Take the line away."""
         if self._last[0]:
             self._write("")
-            self._invocation.note("\r", end="")
+            self._invocation.overwrite("")
             self._last = ("", -1)
 
     def _write(self, text: str) -> None:
         # Spaces cover what was there before: not every terminal knows how to clear a line.
-        self._invocation.note("\r" + text + " " * (self._columns - columns_of(text)), end="")
+        self._invocation.overwrite(text + " " * (self._columns - columns_of(text)))
         self._columns = columns_of(text)

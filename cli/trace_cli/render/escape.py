@@ -21,6 +21,10 @@ _RANGES = (
 )
 
 
+OWN_STYLES = frozenset(("0", "1", "2", "31", "32", "33", "34", "36"))
+"""What `tables.paint` colours with."""
+
+
 class _Table:
     """A translation table that is worked out as characters are met."""
 
@@ -52,6 +56,24 @@ _TABLE = _Table()
 def safe(text: str) -> str:
     """Return text that any terminal shows as it stands; newlines and tabs stay."""
     return text if text.isprintable() else text.translate(_TABLE)
+
+
+def guarded(text: str) -> str:
+    """Return text as `safe` does, but with the colours that this program gives: what passes the gate to a terminal.
+
+    Whoever writes text of a repository makes it safe; this is for what is raw, and should somebody forget.
+    """
+    if "\x1b" not in text:
+        return safe(text)
+    before, *others = text.split("\x1b[")
+    pieces = [safe(before)]
+    for each in others:
+        style, end, rest = each.partition("m")
+        if end and style in OWN_STYLES:
+            pieces += "\x1b[", style, end, safe(rest)
+        else:
+            pieces.append(safe(f"\x1b[{each}"))
+    return "".join(pieces)
 
 
 def one_line(text: str, width: int = 0) -> str:
