@@ -28,8 +28,8 @@ _FLAGS = {
     APPEND: os.O_RDWR | os.O_APPEND | COMMON_FLAGS | _NONBLOCK,
     WRITE: os.O_RDWR | COMMON_FLAGS | _NONBLOCK,
     CREATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | COMMON_FLAGS,
-    PRIVATE: os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | COMMON_FLAGS,
 }
+_FLAGS[PRIVATE] = _FLAGS[CREATE]
 _CREATES = (CREATE, PRIVATE)
 _DIRECTORY = os.O_RDONLY | COMMON_FLAGS | getattr(os, "O_DIRECTORY", 0)
 _LISTS_OPEN = os.listdir in os.supports_fd
@@ -158,8 +158,7 @@ class Disk:
             finally:
                 os.close(fd)
         except OSError as error:
-            if error.errno in _ABSENT:
-                self._refuse_link(path)
+            if error.errno in _ABSENT and not os.path.islink(path):
                 return []
             raise _failure(error, path) from error
 
@@ -174,14 +173,6 @@ class Disk:
             raise _failure(error, path) from error
         found.sort()
         return [n for n, is_dir in found if is_dir], [n for n, is_dir in found if not is_dir]
-
-    def _refuse_link(self, path: str) -> None:
-        """Raise where a link is what is no directory: to take it for absent would hide what was there."""
-        found = self.stat(path)
-        if found is not None and stat.S_ISLNK(found.st_mode):
-            raise errors.StorageError(
-                f"a link, and not a directory: {path}", path=path, errno=errno.ENOTDIR
-            )
 
     def make_directory(self, path: str) -> None:
         """Create a directory and its parents where absent.
