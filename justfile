@@ -4,6 +4,10 @@
 storm *options:
     nox -s storm -- {{options}}
 
+# Writers that meet gc and prune at every call
+collecting *options:
+    nox -s collecting -- {{options}}
+
 # Every bit, length, block and file of a small repository damaged
 damage *options:
     nox -s damage -- {{options}}

@@ -90,6 +90,17 @@ def damage(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def collecting(session: nox.Session) -> None:
+    """Writers that meet gc and prune at every call, and both killed at each; half an hour. The suite samples it."""
+    install(session)
+    session.run(
+        *("pytest", "-q", "-n", "0", "tests/reliability", "-k", "collecting"),
+        *session.posargs,
+        env={"TRACE_TEST_COLLECTING": "every"},
+    )
+
+
+@nox.session(python="3.11")
 def storm(session: nox.Session) -> None:
     """Many processes on one repository, killed at any moment, for ten minutes; `-- --seconds 60` for less."""
     install(session)

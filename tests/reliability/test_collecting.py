@@ -303,6 +303,22 @@ def test_gc_leaves_packs_that_git_has(tmp_path: Path) -> None:
     assert pack_paths(tmp_path) == before
 
 
+def test_a_link_in_quarantine_leads_nowhere(store: Store, tmp_path: Path) -> None:
+    """Else bringing back would move objects out of another repository."""
+    other = new_store(tmp_path / "other")
+    oid = other.objects.write(encode_blob(b"of somebody else"))
+    append(store, "kept")
+    lone = abandoned(store)
+    prune(store, grace_days=0)
+    folder = Path(store.layout.quarantine_dir, "1")
+    folder.mkdir()
+    (folder / "objects").symlink_to(Path(other.layout.objects_dir))
+    move(store, "refs/heads/rescued", lone)  # brings back what there is
+    assert in_store(store, lone)
+    assert not in_store(store, oid)
+    assert in_store(other, oid)
+
+
 def test_in_memory_there_is_nothing_to_collect() -> None:
     store = Store.memory()
     append(store, "kept")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from trace_store.maintenance.ages import save_ages
 from trace_store.maintenance.expiring import empty_quarantine, expire_logs, size_of
 from trace_store.maintenance.folding import git_index, is_in
-from trace_store.maintenance.locking import OperationLock
+from trace_store.maintenance.locking import brief_lock
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.rewriting import Rewritten, packs_holding, write_without
 from trace_store.maintenance.sealing import seal
@@ -135,7 +135,7 @@ class _Collecting:
                 bytes_taken=sum(_size(store, store.layout.loose_file(o.hex())) for o in doomed),
                 bytes_emptied=sum(size_of(store.disk, taking) for taking in due),
             )
-        with OperationLock(store):
+        with brief_lock(store):
             entries = expire_logs(store, survey.roots, survey.expired.__contains__)
             taken, size = self._take(survey, Rewritten()) if doomed else (0, 0)
             emptied, bytes_emptied = empty_quarantine(store, before)
@@ -172,7 +172,7 @@ class _Collecting:
             if not self._dry_run:
                 save_ages(store, survey.packed)
             return replace(report, taken=len(survey.doomed))
-        with OperationLock(store):
+        with brief_lock(store):
             written = write_without(
                 store,
                 names,

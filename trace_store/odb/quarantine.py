@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from trace_store import errors, odb
-from trace_store.files import create_file
+from trace_store.files import check_folders, create_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX, Layout
 from trace_store.odb.packs import pack_names
 
@@ -61,10 +61,15 @@ class Quarantine:
         names = [name for name in folders if name.isascii() and name.isdecimal()]
         for name in self._takings.keys() - set(names):
             self._takings.pop(name).packs.close()
-        for name in names:
+        for name in sorted(names, key=int):
             if name not in self._takings:
-                self._takings[name] = Taking(self._disk, self._layout, name)
-        return [self._takings[name] for name in sorted(names, key=int)]
+                taking = Taking(self._disk, self._layout, name)
+                try:
+                    check_folders(self._disk, self._layout.root, taking.layout.pack_file(name))
+                except errors.StorageError:
+                    continue  # through a link it would be elsewhere that things are moved from
+                self._takings[name] = taking
+        return list(self._takings.values())
 
     def read(self, oid: bytes) -> bytes | None:
         """Return an object's bytes, hash-checked, or None when there is no sound copy."""
