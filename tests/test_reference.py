@@ -37,6 +37,7 @@ TraceError
     UnbornBranchError
     UntrustedRepositoryError
     ClosedError
+    RewoundError
   ConflictError
   ConcurrencyError
     LockedError

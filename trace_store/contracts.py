@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Protocol
 
+    from trace_store.files import Disk
+
     class ObjectReader(Protocol):
         """Objects by id."""
 
@@ -33,6 +35,17 @@ if TYPE_CHECKING:
 
         def write(self, data: bytes) -> ObjectId:
             """Store canonical object bytes and return their id; writing again is harmless."""
+            ...
+
+    class Patience(Protocol):
+        """Waits for a lock on behalf of somebody who wants to know for whom."""
+
+        def lock(self, disk: Disk, fd: int, path: str) -> None:
+            """Take the exclusive lock of an open file, however long that takes."""
+            ...
+
+        def tell(self, holder: object) -> None:
+            """Say who holds the lock."""
             ...
 
     class RefReader(Protocol):

@@ -43,6 +43,7 @@ class Layout:
     """The file names of one repository; `root` is the `.trace` directory."""
 
     __slots__ = (
+        "adopted_file",
         "attributes_file",
         "branches_dir",
         "cache_dir",
@@ -94,6 +95,7 @@ class Layout:
         self.tombstones_dir = here + "tombstones"
         self.published_file = self.local_dir + sep + "published"
         self.quarantine_dir = here + "quarantine"
+        self.adopted_file = self.local_dir + sep + "adopted"
 
     def __repr__(self) -> str:
         return f"Layout({self.root!r})"

@@ -76,6 +76,7 @@ HINTS: dict[str, str] = {
     ErrorCode.INVALID_ADDRESS: "a commit and a number, such as HEAD.0; `trace compile --table` lists them",
     ErrorCode.INVALID_MESSAGE: "roles are system, developer, user, assistant and tool",
     ErrorCode.DETACHED_HEAD: "`trace symbolic-ref HEAD refs/heads/NAME` goes back to a branch",
+    ErrorCode.STORE_REWOUND: "`trace adopt` goes on from what is there, `trace adopt --keep-mine` from what was",
     ErrorCode.TOO_LARGE: "several commits take what one does not",
     ErrorCode.UNBORN_BRANCH: "`trace commit --user TEXT` or `trace import FILE` makes the first commit",
     ErrorCode.LOCKED: "try again when the other process is done",

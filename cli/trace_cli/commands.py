@@ -128,6 +128,12 @@ COMMANDS = (
         "seal", "maintaining:seal", "repo.Repo.seal", "Make everything ready for `git add .trace`"
     ),
     _ancillary(
+        "adopt",
+        "adopting:adopt",
+        "maintenance.adopting.adopt",
+        "Go on after git has moved refs under a running process",
+    ),
+    _ancillary(
         "pack",
         "maintaining:pack",
         "maintenance.packing.pack",

@@ -56,6 +56,7 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("export", ["export", "--format", "html"], []),
         ("bundle create", ["bundle", "create", "all.bundle", "--all"], []),
         ("seal", ["seal"], []),
+        ("adopt", ["adopt"], []),
         ("pack", ["pack"], []),
         ("purge", ["purge", "--verify"], []),
         ("gc, prune", ["gc"], []),

@@ -26,6 +26,10 @@ def test_seal_command(growth: Growth) -> None:
     growth.check(lambda place: place.trace("seal"))
 
 
+def test_adopt(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("adopt"))
+
+
 def test_commit_that_seals(growth: Growth) -> None:
     growth.check(lambda place: place.trace("commit", "--user", "one more turn"), before=looked)
 

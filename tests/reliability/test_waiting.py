@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import Outcome
+from trace_cli.main import main
+from trace_cli.runtime import Invocation
+from trace_store import Repo
+from trace_store.environment import Environment
+from trace_store.errors import LockedError
 from trace_store.file_systems import SOUND, UNKNOWN, UNSOUND, kind_of
+from trace_store.holders import holder_of
+from trace_store.maintenance import locking, waiting
+from trace_store.maintenance.locking import OperationLock, brief_lock
+from trace_store.maintenance.sealing import seal
+from trace_store.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and flock")
+linux = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="Linux tells who has a lock")
 
 MOUNTS = r"""27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 25 24 0:23 / /dev/shm rw,relatime shared:3 - tmpfs tmpfs rw,size=24684084k
@@ -80,3 +103,192 @@ def test_the_table_of_this_machine_is_read(tmp_path: Path) -> None:
         assert here.name != UNKNOWN
         (tmp_path / "link").symlink_to("/proc")
         assert kind_of(str(tmp_path / "link" / "self")).name == "proc"
+
+
+LONG = """
+import sys, time
+from trace_store.maintenance.locking import OperationLock
+from trace_store.store import Store
+with OperationLock(Store.open(sys.argv[1]), "trace pack"):
+    print("held", flush=True)
+    time.sleep(100)
+"""
+SEALER = """
+import sys, time
+from trace_store.maintenance.locking import brief_lock
+from trace_store.store import Store
+with brief_lock(Store.open(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(100)
+"""
+WRITER = """
+import sys, time
+from trace_store.store import Store
+store = Store.open(sys.argv[1])
+store.journal.lock()
+print("held", flush=True)
+time.sleep(100)
+"""
+
+
+class Held:
+    """A repository, and a process that holds a lock of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / ".trace"
+        self.repo = Repo.init(folder)
+        self.repo.append("user", "one")
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def by(self, script: str) -> subprocess.Popen[str]:
+        path = self.folder / "agent.py"
+        path.write_text(script)
+        process = subprocess.Popen(
+            [sys.executable, str(path), str(self.root)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "cli")])},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        return process
+
+    def trace(self, *words: str, terminal: bool = False) -> Outcome:
+        out, err = io.BytesIO(), io.BytesIO()
+        here = Invocation(
+            environment=Environment(author="Ada"), output=out, error=err, terminal=terminal
+        )
+        code = main(["--dir", str(self.root), *words], here)
+        return Outcome(code, out.getvalue(), err.getvalue().decode())
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Held]:
+    made = Held(tmp_path)
+    yield made
+    for process in made.processes:
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
+
+
+@posix
+def test_a_refusal_names_who_holds_the_lock(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = held.by(LONG)
+    monkeypatch.setattr(locking, "WAIT_SECONDS", 0.05)
+    done = held.trace("seal")
+    assert done.code == 11
+    assert f"trace pack (pid {process.pid}, " in done.err
+    assert "hint: " in done.err
+    with pytest.raises(LockedError) as caught:
+        seal(held.repo.store)
+    assert caught.value.holder.pid == process.pid  # type: ignore[attr-defined]
+    assert caught.value.holder.here  # type: ignore[attr-defined]
+
+
+@linux
+def test_who_leaves_no_word_is_found_by_the_system(held: Held) -> None:
+    """A seal is too short to leave word; its command is told without arguments, which may be secret."""
+    process = held.by(SEALER)
+    with pytest.raises(LockedError) as caught:
+        seal(held.repo.store, wait=False)
+    assert f"agent.py (pid {process.pid})" in caught.value.message
+    assert str(held.root) not in caught.value.message
+
+
+@linux
+def test_word_of_a_process_that_was_killed_is_not_believed(held: Held) -> None:
+    killed = held.by(LONG)
+    killed.kill()
+    killed.communicate()
+    path = held.repo.store.layout.lock_file("maintenance")
+    assert f"pid {killed.pid}" in Path(path + ".holder").read_text()
+    seal(held.repo.store, wait=False)  # the lock went with the process
+    with OperationLock(held.repo.store, "trace gc", wait=False):
+        assert holder_of(held.repo.store.disk, path).pid == os.getpid()
+    assert not Path(path + ".holder").exists()
+
+
+@posix
+def test_a_holder_on_another_machine_is_named_and_never_judged(held: Held) -> None:
+    """Its number says nothing here, and however old its word is, it may be at work."""
+    held.by(SEALER)
+    path = held.repo.store.layout.lock_file("maintenance")
+    Path(path + ".holder").write_text("pid 1\nhost forge\ncommand trace gc\nsince 1\n")
+    with pytest.raises(LockedError) as caught:
+        seal(held.repo.store, wait=False)
+    assert "trace gc (pid 1, on forge, " in caught.value.message
+    Path(path + ".holder").write_text("pid x\n\x1b[2J")
+    with pytest.raises(LockedError):
+        seal(held.repo.store, wait=False)
+
+
+@posix
+def test_a_lock_outlasts_the_sleep_of_its_holder(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A laptop that slept with a lock has it still when it wakes."""
+    process = held.by(LONG)
+    process.send_signal(signal.SIGSTOP)
+    path = held.repo.store.layout.lock_file("maintenance")
+    os.utime(path, (1, 1))
+    os.utime(path + ".holder", (1, 1))
+    monkeypatch.setattr(locking, "WAIT_SECONDS", 0.05)
+    with pytest.raises(LockedError):
+        seal(held.repo.store)
+    process.send_signal(signal.SIGCONT)
+    with pytest.raises(LockedError):
+        seal(held.repo.store)
+
+
+@posix
+@pytest.mark.parametrize("script", [LONG, SEALER])
+def test_a_terminal_is_told_for_whom_it_waits(
+    held: Held, script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = held.by(script)
+    monkeypatch.setattr(locking, "PATIENCE_SECONDS", 0.2)
+    threading.Timer(0.8, process.kill).start()
+    done = held.trace("seal", terminal=True)
+    assert done.code == 0
+    assert done.err.count("waiting for ") == 1
+    assert (f"(pid {process.pid}" in done.err) == Path("/proc/locks").exists() or script == LONG
+    assert "sealed" in done.text
+
+
+@posix
+def test_a_terminal_is_told_who_holds_the_journal(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = held.by(WRITER)
+    monkeypatch.setattr(locking, "PATIENCE_SECONDS", 0.2)
+    threading.Timer(0.8, process.kill).start()
+    begun = time.monotonic()
+    done = held.trace("commit", "-q", "--user", "two", terminal=True)
+    assert done.code == 0
+    assert time.monotonic() - begun > 0.5
+    assert done.err.count("waiting for ") == 1
+    assert [m.text for m in held.repo.compile().messages] == ["one", "two"]
+
+
+@posix
+def test_a_commit_beside_a_long_pack_is_made_and_not_refused(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is durable; a command that failed would be given once more, and the message stand there twice."""
+    held.by(LONG)
+    monkeypatch.setattr(locking, "WAIT_SECONDS", 0.05)
+    done = held.trace("commit", "--user", "two")
+    assert done.code == 0
+    assert "note: not sealed: trace pack (pid " in done.err
+    assert [m.text for m in held.repo.compile().messages] == ["one", "two"]
+
+
+def test_a_lock_that_lies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store.init(str(tmp_path))
+    monkeypatch.setattr(waiting, "kind_of", lambda path: kind_of("/home/ada", table=MOUNTS))
+    with brief_lock(store), pytest.raises(LockedError) as caught, brief_lock(store, wait=False):
+        pass
+    assert "nfs4: locks here do not keep out processes of other machines" in caught.value.message

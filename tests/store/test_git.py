@@ -22,9 +22,10 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
-from trace_store.maintenance.sealing import MOVED_BY_GIT, seal
+from trace_store.maintenance.sealing import seal
 from trace_store.oid import ObjectId
 from trace_store.refs import overview
+from trace_store.refs.reflog import MOVED_BY_GIT
 from trace_store.store import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -13,7 +13,7 @@ TraceError                                      .code .message
 │   └── InvalidOperationError  UnreadableInputError .path .line .column
 ├── StateError                                  do something first
 │   ├── DetachedHeadError      UnbornBranchError .branches   ClosedError
-│   └── UntrustedRepositoryError .path
+│   └── UntrustedRepositoryError .path          RewoundError .ref .before .now
 ├── ConflictError                               decide, then go on
 ├── ConcurrencyError                            try again
 │   └── LockedError .path      RefChangedError .ref .expected .actual
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         RenderError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
+        RewoundError,
         StateError,
         StorageError,
         TraceError,
@@ -101,6 +102,7 @@ __all__ = [
     "RenderError",
     "RepositoryNotFoundError",
     "RevisionNotFoundError",
+    "RewoundError",
     "StateError",
     "StorageError",
     "TraceError",

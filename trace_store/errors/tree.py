@@ -46,6 +46,7 @@ class ErrorCode:
     PURGED_OBJECT = "purged-object"
     UNTRUSTED_REPOSITORY = "untrusted-repository"
     UNKNOWN_ROOTS = "unknown-roots"
+    STORE_REWOUND = "store-rewound"
 
 
 class TraceError(Exception):
@@ -143,6 +144,10 @@ class UntrustedRepositoryError(StateError):
 
 class ClosedError(StateError):
     code = ErrorCode.CLOSED
+
+
+class RewoundError(StateError):
+    code = ErrorCode.STORE_REWOUND
 
 
 class ConflictError(TraceError):

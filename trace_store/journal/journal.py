@@ -52,7 +52,10 @@ class Journal(JournalMaker):
                 raise errors.StorageError(
                     live.refusal.message, path=live.path, errno=live.refusal.errno
                 )
-            self._disk.lock(live.fd)
+            if self.patience is None:
+                self._disk.lock(live.fd)
+            else:
+                self.patience.lock(self._disk, live.fd, live.path)
             try:
                 if not self._is_current(live):
                     self.refresh()

@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from trace_store.contracts import Patience
     from trace_store.files import Disk
     from trace_store.journal.frames import Frame
     from trace_store.layout import Layout
@@ -53,6 +54,8 @@ class JournalView:
         """What the unsealed journals say of the refs."""
         self.generation = 0
         """Counts the changes of the set of journals."""
+        self.patience: Patience | None = None
+        """Told for whom this process waits; None when there is nobody to tell."""
         self.locks = 0
         """Counts how often the lock was taken."""
 
@@ -92,6 +95,10 @@ class JournalView:
                     self._scan(file)
             return
         raise errors.ConcurrencyError("the journals keep changing")
+
+    def doubt(self) -> None:
+        """Let whoever takes the lock next look at everything anew: what this view holds may have been sealed."""
+        self._matched = False
 
     def read(self, oid: bytes) -> bytes | None:
         """Return the bytes stored for an id, unchecked; None when no journal of this view has it.
@@ -217,7 +224,7 @@ class JournalView:
                 self._drop(opened)
                 return False
         gone = [file for file in self.files if file.number not in kept]
-        if not all(map(self._is_sealed, gone)) and self._is_published_anew():
+        if not all(map(self._is_sealed, gone)) and self.is_published_anew():
             self._drop(opened)
             return False
         self.covered = covered
@@ -249,8 +256,8 @@ class JournalView:
         for file in opened:
             self._disk.close(file.fd)
 
-    def _is_published_anew(self) -> bool:
-        """Tell whether a journal that is gone may have been sealed, and removed, since `published` was read."""
+    def is_published_anew(self) -> bool:
+        """Tell whether a journal may have been sealed, and removed, since `published` was read."""
         return load(self._disk, self._layout, self.published) is not self.published
 
     def _is_sealed(self, file: JournalFile) -> bool:

@@ -135,7 +135,7 @@ class _Collecting:
                 bytes_taken=sum(_size(store, store.layout.loose_file(o.hex())) for o in doomed),
                 bytes_emptied=sum(size_of(store.disk, taking) for taking in due),
             )
-        with brief_lock(store):
+        with brief_lock(store, "trace gc"):
             entries = expire_logs(store, survey.roots, survey.expired.__contains__)
             taken, size = self._take(survey, Rewritten()) if doomed else (0, 0)
             emptied, bytes_emptied = empty_quarantine(store, before)
@@ -172,7 +172,7 @@ class _Collecting:
             if not self._dry_run:
                 save_ages(store, survey.packed)
             return replace(report, taken=len(survey.doomed))
-        with brief_lock(store):
+        with brief_lock(store, "trace prune"):
             written = write_without(
                 store,
                 names,

@@ -5,16 +5,18 @@ same lock of the same file by a descriptor, as the journal takes its own, since 
 as much as a seal. On POSIX both are `flock`, so they exclude each other; on Windows, where filelock locks another byte
 than `Disk.lock` does, both go through filelock.
 
-Rule: the lock makes waiting orderly and work not be done twice; the order of writes, not the lock, is what keeps a
-repository sound.
+Who waits for longer than a second is told for whom (`contracts.Patience`).
+
+Rule: a lock never expires, whoever sleeps with it; a dead process has none. It makes waiting orderly and work not be
+done twice; the order of writes, not the lock, is what keeps a repository sound.
 """
 
 from __future__ import annotations
 
 import sys
-from time import sleep
+from time import monotonic, sleep
 
-from trace_store import errors
+from trace_store import errors, maintenance
 from trace_store.files import APPEND, CREATE
 
 TYPE_CHECKING = False
@@ -25,16 +27,19 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 60.0
 POLL_SECONDS = 0.01
+PATIENCE_SECONDS = 1.0
+"""How long somebody waits before it is told for whom."""
 NAME = "maintenance"
 
 
 class OperationLock:
     """Holds the lock for the length of a `with`, taken with filelock: for work that may take long."""
 
-    __slots__ = ("_lock", "_path", "_store", "_wait")
+    __slots__ = ("_command", "_lock", "_path", "_store", "_wait")
 
-    def __init__(self, store: Store, *, wait: bool = True) -> None:
+    def __init__(self, store: Store, command: str = "trace seal", *, wait: bool = True) -> None:
         self._store = store
+        self._command = command
         self._wait = wait
         self._path = store.layout.lock_file(NAME)
         self._lock: Any = None
@@ -50,27 +55,58 @@ class OperationLock:
         self._store.disk.make_directory(self._store.layout.locks_dir)
         self._lock = FileLock(
             self._path,
-            timeout=WAIT_SECONDS if self._wait else 0,
             poll_interval=POLL_SECONDS,
             fallback_to_soft=False,
             preserve_lock_file=True,
         )
-        try:
-            self._lock.acquire()
-        except Timeout as error:
-            raise _locked(self._path) from error
+        waited = _Waiting(self._store, self._path)
+        while True:
+            try:
+                self._lock.acquire(timeout=waited.until_next() if self._wait else 0)
+                break
+            except Timeout as error:
+                if not self._wait or waited.is_over():
+                    raise maintenance.locked_error(self._store, self._path) from error
+        maintenance.note_holder(self._store, self._path, self._command)
 
     def __exit__(self, *_: object) -> None:
+        maintenance.forget_holder(self._store, self._path)
         self._lock.release()
+
+
+class _Waiting:
+    """How long somebody has been waiting for a lock; tells once for whom."""
+
+    __slots__ = ("_begun", "_path", "_store", "_told")
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._begun = monotonic()
+        self._told = False
+
+    def is_over(self) -> bool:
+        """Tell whether it has been long enough; the lock itself never expires."""
+        waited = monotonic() - self._begun
+        patience = self._store.journal.patience
+        if patience is not None and not self._told and waited >= PATIENCE_SECONDS:
+            self._told = True
+            maintenance.tell_holder(self._store, self._path, patience)
+        return waited >= WAIT_SECONDS
+
+    def until_next(self) -> float:
+        """Return for how many seconds to wait before asking `is_over` again."""
+        return min(PATIENCE_SECONDS, max(0.0, self._begun + WAIT_SECONDS - monotonic()))
 
 
 class BriefLock:
     """Holds the same lock for the length of a `with`, taken by a descriptor: for what is done in a moment."""
 
-    __slots__ = ("_fd", "_path", "_store", "_wait")
+    __slots__ = ("_command", "_fd", "_path", "_store", "_wait")
 
-    def __init__(self, store: Store, *, wait: bool = True) -> None:
+    def __init__(self, store: Store, command: str = "", *, wait: bool = True) -> None:
         self._store = store
+        self._command = command
         self._wait = wait
         self._path = store.layout.lock_file(NAME)
         self._fd: int | None = None
@@ -79,25 +115,28 @@ class BriefLock:
         """Take the lock; raises as `OperationLock`, and StorageError when the file system knows no locks."""
         disk = self._store.disk
         disk.make_directory(self._store.layout.locks_dir)
-        for attempt in range(round(WAIT_SECONDS / POLL_SECONDS)):
-            if attempt:
-                sleep(POLL_SECONDS)
+        waited = _Waiting(self._store, self._path)
+        while True:
             fd = self._opened()
             try:
                 # A file that was removed meanwhile guards nothing: the next comer locks another.
                 if disk.lock(fd, blocking=False) and disk.identity(fd) == disk.identity(self._path):
                     self._fd, fd = fd, -1
+                    if self._command:
+                        maintenance.note_holder(self._store, self._path, self._command)
                     return
             finally:
                 if fd >= 0:
                     disk.close(fd)
-            if not self._wait:
-                break
-        raise _locked(self._path)
+            if not self._wait or waited.is_over():
+                raise maintenance.locked_error(self._store, self._path)
+            sleep(POLL_SECONDS)
 
     def __exit__(self, *_: object) -> None:
         fd, self._fd = self._fd, None
         if fd is not None:
+            if self._command:
+                maintenance.forget_holder(self._store, self._path)
             self._store.disk.unlock(fd)
             self._store.disk.close(fd)
 
@@ -109,12 +148,8 @@ class BriefLock:
         raise errors.StorageError("the lock file comes and goes", path=self._path)
 
 
-def brief_lock(store: Store, *, wait: bool = True) -> BriefLock | OperationLock:
-    """Return the lock for a seal, to be held with `with`."""
-    return (
-        OperationLock(store, wait=wait) if sys.platform == "win32" else BriefLock(store, wait=wait)
-    )
-
-
-def _locked(path: str) -> errors.LockedError:
-    return errors.LockedError("another process is sealing or packing", path=path)
+def brief_lock(store: Store, command: str = "", *, wait: bool = True) -> BriefLock | OperationLock:
+    """Return the lock, to be held with `with`; who holds it for long says with which command, for those who wait."""
+    if sys.platform == "win32":
+        return OperationLock(store, command or "trace seal", wait=wait)
+    return BriefLock(store, command, wait=wait)

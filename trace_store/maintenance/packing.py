@@ -80,7 +80,7 @@ def pack(
     if not isinstance(store.objects, ObjectDatabase):
         return PackReport()
     seal(store)
-    with brief_lock(store):
+    with brief_lock(store, "trace pack"):
         objects = store.objects
         with store.mutex:
             objects.packs.refresh()

@@ -204,7 +204,7 @@ def purge(
     for _ in range(MAXIMUM_ROUNDS):
         store.renew()
         seal(store)
-        with OperationLock(store):
+        with OperationLock(store, "trace purge"):
             work.clean()
         database.refresh()
         if not database.returned():

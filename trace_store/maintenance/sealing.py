@@ -27,9 +27,8 @@ from trace_store.odb.checks import check_hash
 from trace_store.odb.index_finding import ids_among
 from trace_store.oid import ObjectId, joined_digests
 from trace_store.refs import RefDatabase, ReflogEntry
-from trace_store.refs.database import entries_of
 from trace_store.refs.overview import FEW
-from trace_store.refs.reflog import append_log
+from trace_store.refs.reflog import GIT, MOVED_BY_GIT, append_log, entries_of
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from trace_store.refs.overview import Look
     from trace_store.store import Store
 
-MOVED_BY_GIT = "moved by git"
 QUICK_LEVEL = 3
 LEVELS = ((ALWAYS_FOLD_BYTES, 9), (256 * 1024, 16), (1024 * 1024, 9))
 """How hard to compress, by the most content that this is for; it takes a few hundredths of a second at most.
@@ -294,7 +292,7 @@ class _Sealing:
             self._changes[name] = tips
             first = self._logs[name][0]
             if known and first.old is not None and first.old not in known:
-                entry = ReflogEntry(known[0], first.old, first.time, "git", MOVED_BY_GIT)
+                entry = ReflogEntry(known[0], first.old, first.time, GIT, MOVED_BY_GIT)
                 self._logs[name].insert(0, entry)
         return sorted(self._fold.refs)
 
@@ -313,7 +311,7 @@ class _Sealing:
             self._changes[name] = (*tips, *(tip for tip in kept if tip not in tips))
             old, new = known[0] if known else None, tips[0] if tips else None
             if before.stamp is not None and old != new:
-                entry = ReflogEntry(old, new, self._store.clock.now(), "git", MOVED_BY_GIT)
+                entry = ReflogEntry(old, new, self._store.clock.now(), GIT, MOVED_BY_GIT)
                 self._logs.setdefault(name, []).append(entry)
             accepted.append(name)
         return accepted

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from trace_store.refs.reflog import (
         ReflogEntry,
         append_log,
+        entries_of,
         join_logs,
         read_log,
         unreadable_lines,
     )
+    from trace_store.refs.rewinding import Witness, note_adopted
 
 __all__ = [
     "BRANCHES",
@@ -29,10 +31,13 @@ __all__ = [
     "RefDatabase",
     "ReflogEntry",
     "Standing",
+    "Witness",
     "append_log",
     "check_ref_name",
+    "entries_of",
     "is_ref_name",
     "join_logs",
+    "note_adopted",
     "read_log",
     "unreadable_lines",
 ]
@@ -50,10 +55,13 @@ __getattr__ = door(
         "Standing": "overview",
         "TAGS": "names",
         "TRASH": "names",
+        "Witness": "rewinding",
         "append_log": "reflog",
         "check_ref_name": "names",
+        "entries_of": "reflog",
         "is_ref_name": "names",
         "join_logs": "reflog",
+        "note_adopted": "rewinding",
         "read_log": "reflog",
         "unreadable_lines": "reflog",
     },

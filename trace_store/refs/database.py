@@ -9,7 +9,8 @@ from __future__ import annotations
 from trace_store import errors, graph, objects, refs
 from trace_store.contracts import ANY
 from trace_store.files import read_file, replace_file, stamp, unchanged
-from trace_store.journal import Frame, Move
+from trace_store.ident import SystemClock
+from trace_store.journal import Move
 from trace_store.oid import ObjectId
 from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head
 from trace_store.refs.names import BRANCHES, check_ref_name
@@ -63,6 +64,9 @@ class RefDatabase:
         self._settled: dict[str, tuple[RefFold, str, object]] = {}
         self._head: tuple[object, str | ObjectId] | None = None
         self.files = TipFiles(disk, layout)
+        self.began = SystemClock().now()
+        self.known: dict[str, ObjectId] = {}
+        """The value that this process last saw or made of a ref, from which it goes on: see `refs/rewinding.py`."""
 
     def read(self, name: str) -> ObjectId | None:
         """Return this working copy's own value of a ref, or None when it has none.
@@ -77,7 +81,10 @@ class RefDatabase:
         """Return all tips of a ref, this working copy's own first; more than one: it is diverged."""
         check_ref_name(name)
         with self._mutex:
-            return self._tips(name)
+            tips = self._tips(name)
+            if tips and name not in self.known and not self._journal.locked:
+                self.known[name] = tips[0]
+            return tips
 
     def iterate(self, prefix: str = "refs/") -> Iterator[tuple[str, ObjectId]]:
         """Yield (name, own value) of all refs under a prefix, sorted by name."""
@@ -121,6 +128,11 @@ class RefDatabase:
         contains = self._objects.contains
         return refs.Overview(self._disk, self._layout, self._journal, self.files, contains)
 
+    @property
+    def witness(self) -> refs.Witness:
+        """What knows how refs came to their values."""
+        return refs.Witness(self._disk, self._layout, self._journal, self)
+
     def head(self) -> Head:
         """Return where HEAD is; without a file it is attached to the default branch.
 
@@ -161,7 +173,7 @@ class RefDatabase:
             replace_file(self._disk, self._layout.head_file, data, scratch=scratch)
             new = self.head().oid
             # What the journals say of HEAD came before, so it is written first; a seal will find it there.
-            entries = entries_of(self._journal.fold.frames).get(NAME, [])
+            entries = refs.entries_of(self._journal.fold.frames).get(NAME, [])
             entries.append(refs.ReflogEntry(old, new, self._clock.now(), author, message))
             refs.append_log(self._disk, self._layout.logs_dir, self._layout.log_file(NAME), entries)
 
@@ -172,7 +184,7 @@ class RefDatabase:
         with self._mutex:
             self._journal.refresh()
             logged = refs.read_log(self._disk, self._layout.log_file(name))
-            recent = entries_of(self._journal.fold.frames).get(name, [])
+            recent = refs.entries_of(self._journal.fold.frames).get(name, [])
         entries = refs.join_logs(logged, recent)
         entries.reverse()
         return entries
@@ -195,9 +207,15 @@ class RefDatabase:
         fold = self._journal.fold.refs.get(name)
         if fold is None or fold.value is None:
             return None
+        had = self.known.get(name, fold.value)
+        if had != fold.value and had not in fold.passed:
+            return None
         known = self._settled.get(name)
         if known is not None and known[0] is fold and unchanged(self._disk, known[1], known[2]):
             return fold.value
+        if self._journal.is_published_anew():
+            self._journal.doubt()  # what the fold says may be sealed, and the files have the word
+            return None
         folder = self._layout.ref_dir(name)
         seen = stamp(self._disk, folder)
         if not fold.passed.issuperset(self.files.read(name)):
@@ -212,6 +230,7 @@ class RefDatabase:
 
         Raises:
             RefChangedError: a ref has another value than expected.
+            RewoundError: something else took a ref back since this process last saw it.
             InvalidRefNameError: not the name of a ref.
             InvalidInputError: two edits of one ref.
         """
@@ -222,6 +241,9 @@ class RefDatabase:
             tips = self._tips(check_ref_name(edit.name))
             current = tips[0] if tips else None
             check_expected(edit, current)
+            had = self.known.get(edit.name)
+            if had is not None and had != current:
+                self.witness.check(edit.name, had, current)
             if edit.new == current and (len(tips) < 2 or edit.name.startswith(BRANCHES)):
                 continue
             moves += self._moves(edit, tips)
@@ -366,15 +388,3 @@ def check_expected(edit: RefEdit, actual: ObjectId | None) -> None:
             expected=edit.expected,
             actual=actual,
         )
-
-
-def entries_of(frames: Sequence[Frame]) -> dict[str, list[refs.ReflogEntry]]:
-    """Return the reflog entries that effective frames stand for, by ref and for HEAD, oldest first."""
-    logs: dict[str, list[refs.ReflogEntry]] = {}
-    for frame in frames:
-        for move in frame.moves:
-            entry = refs.ReflogEntry(move.old, move.new, frame.time, frame.author, frame.message)
-            logs.setdefault(move.name, []).append(entry)
-            if move.name == frame.head:
-                logs.setdefault(NAME, []).append(entry)
-    return logs

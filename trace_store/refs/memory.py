@@ -5,11 +5,11 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.journal import Frame, Move
 from trace_store.oid import ObjectId
-from trace_store.refs.database import check_expected, entries_of
+from trace_store.refs.database import check_expected
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.names import BRANCHES, check_ref_name
 from trace_store.refs.overview import Standing
-from trace_store.refs.reflog import ReflogEntry
+from trace_store.refs.reflog import ReflogEntry, entries_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,13 +13,17 @@ import os
 from trace_store import errors
 from trace_store.files import APPEND, CREATE, check_folders, read_file, replace_file, write_all
 from trace_store.oid import ObjectId
+from trace_store.refs.head import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.files import Disk
+    from trace_store.journal import Frame
 
+GIT, MOVED_BY_GIT = "git", "moved by git"
+"""Author and message of an entry for what git, or another tool, did to a ref."""
 _ABSENT = "-"
 _TORN = b"\0\n"
 """Ends a line that was not written to its end, so that it is never taken for a whole one."""
@@ -182,3 +186,15 @@ def _unescape(text: str) -> str:
             pieces.append(rest[:1])
             rest = rest[1:]
     return "".join(pieces)
+
+
+def entries_of(frames: Sequence[Frame]) -> dict[str, list[ReflogEntry]]:
+    """Return the reflog entries that effective frames stand for, by ref and for HEAD, oldest first."""
+    logs: dict[str, list[ReflogEntry]] = {}
+    for frame in frames:
+        for move in frame.moves:
+            entry = ReflogEntry(move.old, move.new, frame.time, frame.author, frame.message)
+            logs.setdefault(move.name, []).append(entry)
+            if move.name == frame.head:
+                logs.setdefault(NAME, []).append(entry)
+    return logs

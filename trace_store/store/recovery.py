@@ -38,6 +38,8 @@ def recover(journal: Journal, refs: RefDatabase) -> bool:
         file = journal.lost[0]
         journal.settle(file)
         for frame in list(file.transactions()):
+            for move in frame.moves:
+                refs.known.pop(move.name, None)  # what becomes of it is said below
             objects = {oid: data for oid, data in _objects(journal, file, frame) if oid not in held}
             moves = [
                 kept
@@ -93,10 +95,10 @@ def _kept(journal: Journal, refs: RefDatabase, moves: list[Move]) -> list[Move]:
         return [Move(name, a, b) for a, b in pairwise([start, *given_up, new]) if a != b]
     if new is None or (current is not None and _precedes(refs, new, current)):
         return []
-    return _rescued(refs, name, new)
+    return rescued(refs, name, new)
 
 
-def _rescued(refs: RefDatabase, name: str, new: ObjectId) -> list[Move]:
+def rescued(refs: RefDatabase, name: str, new: ObjectId) -> list[Move]:
     """Return the move that keeps a value of a ref which stands elsewhere; none when something keeps it already.
 
     What is kept of it before goes on when the value continues it, and else stays: the next number is taken.

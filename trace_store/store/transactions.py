@@ -189,6 +189,12 @@ class Transactions:
             if not self._is_sealed(frame):
                 raise
         self._wrote = True
+        known = self._refs.known
+        for move in moves:
+            if move.new is None:
+                known.pop(move.name, None)
+            else:
+                known[move.name] = move.new
         if durability == BATCH:
             self._unsynced += 1
             if self._unsynced >= BATCH_FRAMES:

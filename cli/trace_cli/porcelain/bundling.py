@@ -206,7 +206,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             )
         finally:
             progress.clear()
-        finish(store, quiet=quiet)
+        finish(invocation, store, quiet=quiet)
     if as_json:
         write_record(invocation, _imported_record(file, report))
     elif not quiet:

@@ -98,7 +98,7 @@ def import_(
             )
         finally:
             progress.clear()
-            finish(store, quiet=quiet)
+            finish(invocation, store, quiet=quiet)
     if as_json and not quiet:
         write_record(invocation, report.as_map())
     elif not quiet:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trace_cli.runtime import Invocation
+    from trace_store.files import Disk
     from trace_store.history.draft import CommitResult, Draft
     from trace_store.repo import Repo
 
@@ -40,6 +41,8 @@ def opened_store(invocation: Invocation, *, quiet: bool = False) -> Store:
     store = Store.open(
         find(invocation.folder, invocation.environment, explicit=invocation.directory)
     )
+    if invocation.interactive:
+        store.journal.patience = _Patience(invocation)
     if not quiet:
         try:
             _tell_moved(invocation, store)
@@ -47,6 +50,24 @@ def opened_store(invocation: Invocation, *, quiet: bool = False) -> Store:
             store.close()
             raise
     return store
+
+
+class _Patience:
+    """Says on a terminal for whom a command waits, once that takes longer than a second."""
+
+    __slots__ = ("_invocation",)
+
+    def __init__(self, invocation: Invocation) -> None:
+        self._invocation = invocation
+
+    def lock(self, disk: Disk, fd: int, path: str) -> None:
+        """Take the exclusive lock of an open file, however long that takes."""
+        if not disk.lock(fd, blocking=False):
+            maintenance.lock_patiently(disk, fd, path, self)
+
+    def tell(self, holder: object) -> None:
+        """Say who holds the lock."""
+        self._invocation.note(f"waiting for {one_line(str(holder), 200)}…")
 
 
 class opened:  # noqa: N801 - it is called as a function is
@@ -74,10 +95,14 @@ def is_revision(store: Store, text: str) -> bool:
     return True
 
 
-def finish(store: Store, *, quiet: bool) -> None:
+def finish(invocation: Invocation, store: Store, *, quiet: bool) -> None:
     """Make what was written visible to git; quiet commands, of which there may be many, do so now and then."""
     if not quiet:
-        maintenance.seal(store)
+        try:
+            maintenance.seal(store)
+        except errors.LockedError as error:
+            # What was written is durable, and who fails here would be asked for it again.
+            invocation.note(f"note: not sealed: {one_line(error.message, 200)}")
         return
     try:
         due = store.unsealed().due(store.clock.now())
@@ -114,7 +139,7 @@ def recorded(
         before = _context_tokens(store, branch) if tells_tokens else 0
         author = invocation.environment.author
         result = history.write(store, draft, author=author, message=message, branch=branch)
-        finish(store, quiet=quiet)
+        finish(invocation, store, quiet=quiet)
         if quiet:
             return
         if as_json:

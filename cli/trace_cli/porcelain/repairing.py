@@ -118,7 +118,7 @@ def repair(
             )
             found = [(report, None)]
         if not dry_run:
-            finish(store, quiet=quiet)
+            finish(invocation, store, quiet=quiet)
     return _tell(invocation, found, as_json=as_json, quiet=quiet)
 
 

@@ -61,6 +61,7 @@ class Storm:
             "passing-reader": roles.Reader,
             "sealer": roles.Sealer,
             "packer": roles.Packer,
+            "collector": roles.Collector,
         }
         self.pids: dict[str, int] = {}
         self.incarnations: Counter[str] = Counter()

@@ -235,15 +235,15 @@ class Upkeep(Role):
     def run(self) -> None:
         environment = Environment(author=self.name)
         while True:
-            said = io.BytesIO()
+            words, said = self.words, io.BytesIO()
             here = Invocation(
                 environment=environment, output=io.BytesIO(), error=said, terminal=False
             )
-            code = main(["--dir", str(self.folder / ".trace"), *self.words], here)
+            code = main(["--dir", str(self.folder / ".trace"), *words], here)
             if code in (0, 11, 14):
-                self.logs.add("events", self.words[0] if code == 0 else f"{self.words[0]}-refused")
+                self.logs.add("events", words[0] if code == 0 else f"{words[0]}-refused")
             else:
-                self.logs.add("bad", f"{self.words} ended with {code}: {said.getvalue().decode()}")
+                self.logs.add("bad", f"{words} ended with {code}: {said.getvalue().decode()}")
             self.pause(self.most)
 
 
@@ -258,6 +258,16 @@ class Packer(Upkeep):
 
     words = ("pack", "-q")
     most = 0.5
+
+
+class Collector(Upkeep):
+    """`trace gc`, and `trace prune --now` of what nothing leads to."""
+
+    most = 0.5
+
+    @property
+    def words(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.random.choice([("gc", "-q"), ("prune", "--now", "-q")])
 
 
 Make = Callable[[Path, Logs, str, int, int], "Writer | Reader | Upkeep"]
