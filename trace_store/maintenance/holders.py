@@ -16,7 +16,7 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from trace_store.store import Store
 
@@ -81,9 +81,11 @@ class Survey:
         self._links: dict[bytes, Sequence[ObjectId]] = {}
         self.unreadable: dict[ObjectId, str] = {}
 
-    def objects(self, store: Store) -> Iterator[tuple[ObjectId, str, bytes]]:
-        """Yield (id, kind, bytes) of every object that can be read, and learn from them."""
-        oids = [*store.objects.iterate(), *_quarantined(store)]
+    def objects(
+        self, store: Store, oids: Iterable[ObjectId] | None = None
+    ) -> Iterator[tuple[ObjectId, str, bytes]]:
+        """Yield (id, kind, bytes) of these objects, or of all that there are, as far as they can be read."""
+        oids = [*store.objects.iterate(), *_quarantined(store)] if oids is None else list(oids)
         at = 0
         while at < len(oids):
             try:
@@ -109,7 +111,7 @@ class Survey:
         return kind
 
     def holders(self, store: Store, oids: frozenset[bytes]) -> Holders:
-        """Return who holds some of these objects; `objects` has to have gone by."""
+        """Return who holds some of these objects, or is one of them; `objects` has to have gone by."""
         lists = {
             oid
             for oid, named in self._links.items()
@@ -119,7 +121,7 @@ class Survey:
         found = {
             oid: commit
             for oid, commit in self._commits.items()
-            if not wanted.isdisjoint(self._links[oid])
+            if oid in oids or not wanted.isdisjoint(self._links[oid])
         }
         held = self._held_before(frozenset(found))
         refs: dict[bytes, list[str]] = {}

@@ -14,6 +14,7 @@ from trace_store.maintenance.absence import Absence, search
 from trace_store.maintenance.erasing import Erasing
 from trace_store.maintenance.holders import Holders, Survey, is_chunks
 from trace_store.maintenance.locking import OperationLock
+from trace_store.maintenance.reissuing import Reissued, reissue
 from trace_store.maintenance.rewriting import packs_holding
 from trace_store.maintenance.sealing import seal
 from trace_store.maintenance.spellings import Needles
@@ -22,7 +23,7 @@ from trace_store.objects.content import bytes_of
 from trace_store.odb import ObjectDatabase, Tombstone
 from trace_store.odb.tombstones import check_reason
 from trace_store.oid import ObjectId
-from trace_store.values import value
+from trace_store.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,6 +211,28 @@ def purge(
         if not database.returned():
             break
     return _reported(store, plan, made, work, verify)
+
+
+def purge_and_reissue(
+    store: Store, plan: PurgePlan, *, why: str = "", by: str = "", verify: bool = False
+) -> tuple[PurgeReport, Reissued]:
+    """Remove what a plan names, and also its ids: every commit behind it gets a new one.
+
+    No tombstone is left, since its name would be such an id; so nothing keeps the content from being stored again.
+    Commits that no ref leads to and that named it go too. Arguments and errors are those of `purge` and `reissue`.
+    """
+    database = _database(store)
+    check_reason(why)
+    issued = reissue(store, plan.objects, plan.texts, why=why, author=by)
+    astray = [holder.commit for holder in plan.holders.commits if not holder.refs]
+    gone = dict.fromkeys([*plan.objects, *issued.objects, *plan.structure, *astray])
+    report = purge(store, replace(plan, objects=tuple(gone)), why=why, by=by)
+    database.tombstones.remove(gone)
+    database.refresh()
+    absence = None
+    if verify:
+        absence = search(store, database.purged | gone.keys(), plan.texts, plan.contents)
+    return replace(report, plan=plan, tombstones=0, absence=absence), issued
 
 
 def is_guessable(data: bytes) -> bool:

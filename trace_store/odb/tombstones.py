@@ -150,6 +150,19 @@ class Tombstones:
             self.refresh()
         return made
 
+    def remove(self, oids: Iterable[bytes]) -> None:
+        """Remove the tombstones of objects that nothing names any more, so that their ids are gone too.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        for oid in oids:
+            for name in self._names.get(oid, ()):
+                self._disk.remove(os.path.join(self._folder, name))
+        self._disk.sync_directory(self._folder)
+        self._names = {}
+        self.refresh()
+
     def files(self) -> list[tuple[str, bytes]]:
         """Return the names and bytes of all files that can be read, sorted: to give them to others."""
         found = []

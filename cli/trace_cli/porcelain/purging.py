@@ -11,7 +11,7 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store.maintenance.purging import plan_purge
+from trace_store.maintenance.purging import plan_purge, purge_and_reissue
 from trace_store.maintenance.purging import purge as purge_planned
 from trace_store.maintenance.spellings import SPELLINGS
 from trace_store.objects.content import text_of
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.maintenance.holders import Holder
     from trace_store.maintenance.purging import PurgePlan, PurgeReport
+    from trace_store.maintenance.reissuing import Reissued
     from trace_store.store import Store
 
 _SHOWN = 20
@@ -49,6 +50,11 @@ _SHOWN = 20
     Option(
         "--again", "again", "Remove what was purged before and came back, as a merge may bring it"
     ),
+    Option(
+        "--rewrite",
+        "rewrite",
+        "Remove the ids as well: all commits behind the content get new ones, and no tombstone is left",
+    ),
     Option("--reason", "reason", "Why, in one line that everybody may read", "TEXT", default=""),
     Option("-n --dry-run", "dry_run", "Write nothing; say what would go"),
     Option("-y --yes", "yes", "Do not ask"),
@@ -66,6 +72,7 @@ def purge(
     match_file: str | None,
     match: str | None,
     again: bool,
+    rewrite: bool,
     reason: str,
     dry_run: bool,
     yes: bool,
@@ -96,6 +103,7 @@ def purge(
         )
         progress.clear()
         back = store.objects.returned()
+        issued: Reissued | None = None
         only_verify = verify and not (oids or again or texts)
         if dry_run or only_verify:
             report = purge_planned(store, plan, dry_run=True, verify=verify)
@@ -104,15 +112,17 @@ def purge(
                 _show_plan(invocation, plan, len(back))
             if (plan.objects or back) and not yes:
                 _ask(invocation, len(plan.objects) or len(back))
-            report = purge_planned(
-                store, plan, why=reason, by=invocation.environment.author, verify=verify
-            )
+            purging = purge_and_reissue if rewrite else purge_planned
+            made = purging(store, plan, why=reason, by=invocation.environment.author, verify=verify)
+            report, issued = made if isinstance(made, tuple) else (made, None)
         if as_json:
-            write_record(invocation, _record(report, done=not (dry_run or only_verify)))
+            write_record(invocation, _record(report, issued, done=not (dry_run or only_verify)))
         else:
             if dry_run:
                 _show_plan(invocation, plan, len(back))
             _show(invocation, store, report, done=not (dry_run or only_verify))
+            if issued is not None:
+                _show_issued(invocation, issued)
     unproven = report.absence is not None and not report.absence.is_proven
     return EXIT_INVALID if unproven or report.left or report.damaged else EXIT_OK
 
@@ -161,6 +171,18 @@ def _show_plan(invocation: Invocation, plan: PurgePlan, back: int) -> None:
         invocation.line(f"{counted(back, 'object')} purged before: the bytes are here again")
 
 
+def _show_issued(invocation: Invocation, issued: Reissued) -> None:
+    """Say which history has new ids."""
+    count = counted(len(issued.objects), "object")
+    invocation.line(f"issued anew: {count}, in {counted(len(issued.refs), 'ref')}")
+    for ref in issued.refs[:_SHOWN]:
+        invocation.line(f"  {_short(ref)}")
+    _more(invocation, len(issued.refs))
+    invocation.note(
+        "note: .trace/local/reissued has the old ids and the new; other clones have to be made anew"
+    )
+
+
 def _show(invocation: Invocation, store: Store, report: PurgeReport, *, done: bool) -> None:
     """Say what was done, what is left, and what to do about it."""
     plan = report.plan
@@ -184,7 +206,7 @@ def _warn(invocation: Invocation, plan: PurgePlan) -> None:
     if plan.guessable:
         note(
             f"note: {counted(len(plan.guessable), 'object')} short and without a salt: the id, which stays in commits,"
-            " confirms a guess of the content"
+            " confirms a guess of the content; --rewrite removes the ids too, and gives all commits behind new ones"
         )
     if plan.elsewhere:
         names = ", ".join(oid.short() for oid in plan.elsewhere[:3])
@@ -196,7 +218,7 @@ def _warn(invocation: Invocation, plan: PurgePlan) -> None:
         names = ", ".join(oid.short() for oid in plan.structure[:3])
         note(
             f"note: the text stands in {counted(len(plan.structure), 'commit')} or tag itself ({names}), whose id is"
-            " the hash of it; a purge cannot change that, only a new history without it can"
+            " the hash of it; --rewrite takes it out, and gives all commits behind new ids"
         )
     if plan.unreadable:
         note(f"note: {counted(len(plan.unreadable), 'object')} could not be looked into")
@@ -256,7 +278,7 @@ def _path_in_git(store: Store) -> str | None:
     return None
 
 
-def _record(report: PurgeReport, *, done: bool) -> dict[str, Any]:
+def _record(report: PurgeReport, issued: Reissued | None, *, done: bool) -> dict[str, Any]:
     plan, absence = report.plan, report.absence
     guessable = set(plan.guessable)
     return {
@@ -288,6 +310,9 @@ def _record(report: PurgeReport, *, done: bool) -> dict[str, Any]:
         "structure": list(map(str, plan.structure)),
         "packs": list(plan.packed),
         "loose": plan.loose,
+        "reissued": []
+        if issued is None
+        else [[str(old), str(new)] for old, new in issued.objects.items()],
         "tombstones": report.tombstones,
         "rewritten": report.packs,
         "files": report.files,
