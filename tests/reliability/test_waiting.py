@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.command_line import Outcome
 from trace_cli.main import main
+from trace_cli.porcelain import placing
 from trace_cli.runtime import Invocation
 from trace_store import Repo
 from trace_store.environment import Environment
@@ -292,3 +293,14 @@ def test_a_lock_that_lies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with brief_lock(store), pytest.raises(LockedError) as caught, brief_lock(store, wait=False):
         pass
     assert "nfs4: locks here do not keep out processes of other machines" in caught.value.message
+
+
+def test_init_says_where_locks_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, told in (("/home/ada", True), ("/srv/project", False), ("/dev/shm/x", False)):
+        monkeypatch.setattr(
+            placing, "kind_of", lambda path, place=place: kind_of(place, table=MOUNTS)
+        )
+        err = io.BytesIO()
+        here = Invocation(environment=Environment(), output=io.BytesIO(), error=err, terminal=False)
+        assert main(["init", str(tmp_path / place.replace("/", "-"))], here) == 0
+        assert ("let one machine write at a time" in err.getvalue().decode()) == told

@@ -9,8 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
     from trace_cli.porcelain.importing import show_report
+    from trace_cli.porcelain.placing import tell_where
 
-__all__ = ["give_back", "give_back_all", "kept_otherwise", "show_report"]
+__all__ = ["give_back", "give_back_all", "kept_otherwise", "show_report", "tell_where"]
 
 __getattr__ = door(
     __name__,
@@ -19,5 +20,6 @@ __getattr__ = door(
         "give_back_all": "giving_back",
         "kept_otherwise": "giving_back",
         "show_report": "importing",
+        "tell_where": "placing",
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import MESSAGE, QUIET, recorded
@@ -42,6 +43,7 @@ def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool
         write_record(invocation, {"directory": directory})
     else:
         invocation.line(f"made an empty repository in {safe(directory)}")
+    porcelain.tell_where(invocation, directory)
 
 
 def _shortcut(role: str) -> Option:
