@@ -28,7 +28,7 @@ CONFIG_NAME = "config"
 DIRECTORIES = frozenset(
     (
         *("objects", "refs", "journal", "logs", "index", "cache", "tmp", "locks", "local"),
-        *("quarantine", "tombstones"),
+        *("lost-found", "quarantine", "tombstones"),
     )
 )
 """What may stand directly in a repository's directory, if anything of that name does, is a directory."""
@@ -58,6 +58,7 @@ class Layout:
         "local_dir",
         "locks_dir",
         "logs_dir",
+        "lost_found_dir",
         "objects_dir",
         "pack_dir",
         "published_file",
@@ -93,6 +94,7 @@ class Layout:
         self.locks_dir = here + "locks"
         self.local_dir = here + "local"
         self.tombstones_dir = here + "tombstones"
+        self.lost_found_dir = here + "lost-found"
         self.published_file = self.local_dir + sep + "published"
         self.quarantine_dir = here + "quarantine"
         self.adopted_file = self.local_dir + sep + "adopted"

@@ -11,12 +11,13 @@ from trace_store.journal.view import journal_numbers
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.journal.scanning import UsualFrames
-    from trace_store.journal.wreckage import is_cut_off, objects_at, transactions_in
+    from trace_store.journal.wreckage import frame_starts, is_cut_off, objects_at, transactions_in
 
 __getattr__ = door(
     __name__,
     {
         "UsualFrames": "scanning",
+        "frame_starts": "wreckage",
         "is_cut_off": "wreckage",
         "objects_at": "wreckage",
         "transactions_in": "wreckage",
@@ -33,6 +34,7 @@ __all__ = [
     "RefFold",
     "UsualFrames",
     "encode_transaction",
+    "frame_starts",
     "is_cut_off",
     "journal_numbers",
     "objects_at",

@@ -21,7 +21,7 @@ from trace_store.journal.frames import (
     Frame,
     scan,
 )
-from trace_store.oid import ObjectId, hash_object
+from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,8 +69,30 @@ def _frames_at(data: bytes, at: int) -> list[Frame]:
     return found
 
 
+def frame_starts(data: bytes, start: int, stop: int) -> Iterator[int]:
+    """Yield where damaged frames may begin between two places: where whole ones end, and behind each such frame.
+
+    A frame's length may be what has changed, so what looks like a frame's head is taken for one as well.
+    """
+    at, looks = start, _LOOKS
+    while at + HEADER_BYTES <= stop and looks:
+        yield at
+        looks -= 1
+        length = HEADER.unpack_from(data, at)[0]
+        following = at + HEADER_BYTES + length
+        if following <= stop and length:
+            at = following
+        else:
+            at = data.find(_BEGINNING, at + 2 * _KIND_AT, stop) - _KIND_AT
+            if at < start:
+                return
+
+
 def objects_at(data: bytes, start: int) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield the objects of a damaged frame that are whole, as far as its table of them can be read."""
+    """Yield the objects of a damaged frame, as far as its table of them can be read, with the ids that it gives them.
+
+    What has changed may be an object, its id, or where the others begin: a hash tells.
+    """
     place = start + HEADER_BYTES
     if place + COUNT.size > len(data):
         return
@@ -80,7 +102,7 @@ def objects_at(data: bytes, start: int) -> Iterator[tuple[ObjectId, bytes]]:
     for number in range(count if offset <= len(data) else 0):
         oid, size = _ENTRY.unpack_from(data, at + number * ENTRY_BYTES)
         content = data[offset : offset + size]
-        if len(content) == size and hash_object(content) == oid:
+        if len(content) == size:
             yield ObjectId(oid), content
         offset += size
 

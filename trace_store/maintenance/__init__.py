@@ -8,6 +8,9 @@ from trace_store.doors import door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.maintenance.adopting import adopt
+    from trace_store.maintenance.handling import with_explanation
+    from trace_store.maintenance.journal_rests import keep_rests
+    from trace_store.maintenance.lost_found import files_in, is_kept
     from trace_store.maintenance.packing import pack
     from trace_store.maintenance.schedule import seal_if_due_by_age
     from trace_store.maintenance.sealing import seal
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adopt",
+    "files_in",
     "forget_holder",
+    "is_kept",
+    "keep_rests",
     "lock_patiently",
     "locked_error",
     "note_holder",
@@ -29,13 +35,17 @@ __all__ = [
     "seal",
     "seal_if_due_by_age",
     "tell_holder",
+    "with_explanation",
 ]
 
 __getattr__ = door(
     __name__,
     {
         "adopt": "adopting",
+        "files_in": "lost_found",
         "forget_holder": "waiting",
+        "is_kept": "lost_found",
+        "keep_rests": "journal_rests",
         "lock_patiently": "waiting",
         "locked_error": "waiting",
         "note_holder": "waiting",
@@ -43,5 +53,6 @@ __getattr__ = door(
         "seal": "sealing",
         "seal_if_due_by_age": "schedule",
         "tell_holder": "waiting",
+        "with_explanation": "handling",
     },
 )

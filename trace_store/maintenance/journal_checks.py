@@ -6,11 +6,15 @@ what stands behind them was acknowledged, and no reader comes to it.
 
 from __future__ import annotations
 
+import os
+
 from trace_store import journal as journals
-from trace_store.files import MAXIMUM_READ_BYTES
+from trace_store.files import read_file
 from trace_store.journal import Fold, journal_numbers
 from trace_store.journal.file import JournalFile, open_journal
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
+from trace_store.maintenance.journal_rests import rest_of
+from trace_store.maintenance.lost_found import files_in, is_kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +45,8 @@ def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
                 yield from objects.check_named(oid, data, name)
         yield from _check_tail(store, file, files)
     yield from _check_places(store, journal, files)
+    if store.disk.exists(store.layout.lost_found_dir):
+        yield from _check_aside(store, objects)
     fold = Fold()
     for file in files:
         for frame in file.transactions():
@@ -48,14 +54,6 @@ def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
                 names = ", ".join(sorted({move.name for move in frame.moves}))
                 detail = f"a move of {names} expected another value"
                 yield Finding("journal-move-without-effect", INFO, f"journal/{file.number}", detail)
-
-
-def rest_of(store: Store, file: JournalFile) -> bytes:
-    """Return what stands behind the frames of a journal that count; nothing when that is room for more of them."""
-    size = store.disk.size(file.fd)
-    if file.closed or not file.end < size <= MAXIMUM_READ_BYTES or file.is_free_behind(store.disk):
-        return b""
-    return store.disk.read_at(file.fd, file.end, size - file.end)
 
 
 def without_effect(rest: bytes, files: list[JournalFile]) -> list[Frame]:
@@ -73,7 +71,10 @@ def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> It
     if not rest:
         return
     behind = [] if file.failed else without_effect(rest, files)
-    if behind:
+    if is_kept(store, name, rest):
+        detail = f"{len(rest)} bytes after the last whole frame are kept in lost-found"
+        yield Finding("journal-tail", INFO, name, detail)
+    elif behind:
         detail = (
             f"{len(behind)} whole transactions stand behind bytes that have changed, at {file.end}"
         )
@@ -86,6 +87,23 @@ def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> It
             f"the last frame, at {file.end}, says otherwise than its checksum, and has no effect"
         )
         yield Finding("journal-damaged", WARNING, name, detail)
+
+
+def _check_aside(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
+    """Yield what a seal has set aside of damaged journals, where that holds objects that are not here."""
+    folder = os.path.join(store.layout.lost_found_dir, "journal")
+    for path in files_in(store, folder):
+        data = read_file(store.disk, path) or b""
+        lacking = {
+            oid
+            for frame in journals.transactions_in(data)
+            for oid, _, _ in frame.objects
+            if oid not in objects.present and not store.objects.contains(oid)
+        }
+        if lacking:
+            what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
+            detail = f"{len(lacking)} objects of whole transactions behind damage are not here"
+            yield Finding("journal-aside", ERROR, what, detail)
 
 
 def _check_places(store: Store, journal: Journal, files: list[JournalFile]) -> Iterator[Finding]:

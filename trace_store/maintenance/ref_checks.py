@@ -8,7 +8,8 @@ from trace_store import errors
 from trace_store.files import read_file
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
 from trace_store.maintenance.handling import with_explanation
-from trace_store.refs import BRANCHES, RefDatabase, unreadable_lines
+from trace_store.refs import BRANCHES, RefDatabase
+from trace_store.refs.reflog import examine_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,13 +93,13 @@ def _check_logs(store: Store) -> Iterator[Finding]:
             path = os.path.join(folder, name)
             what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
             try:
-                data = read_file(store.disk, path) or b""
+                count = examine_log(store.disk, path)[1]
             except errors.StorageError as error:
                 yield Finding("reflog-damaged", WARNING, what, str(error))
                 continue
-            count = unreadable_lines(data)
             if count:
-                detail = with_explanation(f"{count} lines cannot be read", data)
+                detail = f"{count} lines cannot be read"
+                detail = with_explanation(detail, _beginning(store, path))
                 yield Finding("reflog-damaged", WARNING, what, detail)
 
 

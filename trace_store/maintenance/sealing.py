@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import errno
 
-from trace_store import errors
+from trace_store import errors, maintenance
 from trace_store.journal import Fold
+from trace_store.journal.frames import END
 from trace_store.journal.published import save, stamp_of
 from trace_store.maintenance.folding import (
     ALWAYS_FOLD_BYTES,
@@ -139,6 +140,9 @@ class _Sealing:
         store = self._store
         closed, before, covered = self._close_journals()
         self._refuse_unknown(closed)
+        unended = [f for f in closed if f.frames and f.frames[-1].kind != END and not f.failed]
+        if unended:
+            maintenance.keep_rests(store, unended)
         with store.mutex:
             look = self._refs.overview.look(fully=self._fully)
         packs, folded = self._write_packs(closed)

@@ -56,7 +56,7 @@ class LooseObjects:
         data = read_file(self._disk, path, limit=MAXIMUM_OBJECT_BYTES + MAXIMUM_OBJECT_BYTES // 64)
         if data is None:
             return None
-        return check_hash(oid, _body(data), path)
+        return check_hash(oid, content_of(data), path)
 
     def contains(self, oid: bytes) -> bool:
         """Tell whether there is a file for the object."""
@@ -150,7 +150,12 @@ def _file(data: bytes) -> bytes:
     return bytes((RAW,)) + data
 
 
-def _body(data: bytes) -> bytes:
+def content_of(data: bytes) -> bytes:
+    """Return the object's bytes in the bytes of a file, unchecked.
+
+    Raises:
+        CorruptObjectError: no loose object begins so, or it is not whole.
+    """
     if data[:1] == bytes((RAW,)):
         return data[1:]
     if data[:1] == bytes((DEFLATED,)) and len(data) >= _HEAD_BYTES:

@@ -16,10 +16,15 @@ from trace_store.oid import OID_BYTES, hash_object
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TypeAlias
+    from typing import Protocol, TypeAlias
 
     from trace_store.odb.pack import FramePlace, Pack
     from trace_store.oid import ObjectId
+
+    class Frames(Protocol):
+        """What a pack is gone through by."""
+
+        def decode(self, place: FramePlace, dictionary: Dictionary | None = None, /) -> bytes: ...
 
     Objects: TypeAlias = list[tuple[ObjectId, int, bytes]]
 
@@ -54,7 +59,7 @@ class PackWalk:
 
     __slots__ = ("_dictionary", "_pack", "ids", "offsets")
 
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: Frames) -> None:
         self._pack = pack
         self._dictionary: Dictionary | None = None
         self.ids = bytearray()

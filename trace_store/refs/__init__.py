@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         entries_of,
         join_logs,
         read_log,
-        unreadable_lines,
     )
     from trace_store.refs.rewinding import Witness, note_adopted
 
@@ -39,7 +38,6 @@ __all__ = [
     "join_logs",
     "note_adopted",
     "read_log",
-    "unreadable_lines",
 ]
 
 __getattr__ = door(
@@ -63,6 +61,5 @@ __getattr__ = door(
         "join_logs": "reflog",
         "note_adopted": "rewinding",
         "read_log": "reflog",
-        "unreadable_lines": "reflog",
     },
 )

@@ -81,12 +81,6 @@ def examine_log(disk: Disk, path: str) -> tuple[list[ReflogEntry], int]:
     return entries, len(lines) - len(entries)
 
 
-def unreadable_lines(data: bytes) -> int:
-    """Return how many lines of a reflog's bytes are no entries, without those that were not written to their end."""
-    *lines, _ = data.split(b"\n")
-    return sum(_decode(line) is None for line in lines if not line.endswith(_TORN[:1]))
-
-
 def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry]) -> None:
     """Append entries, but none that the end of the file has already: an interrupted seal says them again.
 

@@ -10,8 +10,16 @@ if TYPE_CHECKING:
     from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
     from trace_cli.porcelain.importing import show_report
     from trace_cli.porcelain.placing import tell_where
+    from trace_cli.porcelain.salvaging import repair_repository
 
-__all__ = ["give_back", "give_back_all", "kept_otherwise", "show_report", "tell_where"]
+__all__ = [
+    "give_back",
+    "give_back_all",
+    "kept_otherwise",
+    "repair_repository",
+    "show_report",
+    "tell_where",
+]
 
 __getattr__ = door(
     __name__,
@@ -19,6 +27,7 @@ __getattr__ = door(
         "give_back": "giving_back",
         "give_back_all": "giving_back",
         "kept_otherwise": "giving_back",
+        "repair_repository": "salvaging",
         "show_report": "importing",
         "tell_where": "placing",
     },

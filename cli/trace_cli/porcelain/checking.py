@@ -1,9 +1,10 @@
-"""`trace fsck`: every object, ref and link looked at."""
+"""`trace fsck`: every object, ref and link looked at, and repaired when asked for."""
 
 from __future__ import annotations
 
-from trace_cli.arguments import takes
-from trace_cli.failures import EXIT_DAMAGED, EXIT_OK
+from trace_cli import porcelain
+from trace_cli.arguments import Option, takes
+from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
@@ -14,32 +15,59 @@ from trace_store.maintenance.index_checks import check_derived
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trace_cli.runtime import Invocation
+    from trace_store.maintenance.findings import Finding
 
 _STYLES = {ERROR: "red", WARNING: "yellow", INFO: "dim"}
 
 
-@takes(JSON)
-def fsck(invocation: Invocation, *, as_json: bool) -> int:
+@takes(
+    Option("--repair", "repair", "Recover what can be, and set aside what is damaged"),
+    Option("--from", "source", "Another copy of the repository to take objects from", "PATH"),
+    Option("-n --dry-run", "dry_run", "With --repair: say what would be done, and write nothing"),
+    JSON,
+)
+def fsck(
+    invocation: Invocation, *, repair: bool, source: str | None, dry_run: bool, as_json: bool
+) -> int:
     """Check every object, ref and link.
 
     Every byte is read and every hash computed again. Each finding is a line with a stable code; the exit code is 12
     when one of them is an error, which means that content is damaged or missing. Tokens are not counted again: trace
     compile-index --verify does that.
+
+    With --repair, objects are recovered from second copies: loose files, other packs, journals, what was set aside
+    earlier, and the repository that --from names. Damaged packs are written anew, and refs, indexes and tables made
+    again. Nothing is deleted: what is damaged goes to .trace/lost-found, with a report of what was found nowhere, and
+    which commits and branches name it. The exit code is 12 when errors remain.
     """
+    if not repair and (source is not None or dry_run):
+        raise usage_error("--from and --dry-run go with --repair")
+    if repair:
+        return porcelain.repair_repository(
+            invocation, source=source, dry_run=dry_run, as_json=as_json
+        )
     with opened_store(invocation) as store:
         findings = check(store, also=[lambda: check_derived(store)])
-    for finding in findings:
-        if as_json:
+    if as_json:
+        for finding in findings:
             fields = ("severity", "code", "what", "detail")
             write_record(invocation, {name: getattr(finding, name) for name in fields})
-        else:
-            severity = paint(invocation, finding.severity, _STYLES[finding.severity])
-            where = one_line(finding.what)
-            invocation.line(f"{severity} {finding.code} {where}: {one_line(finding.detail)}")
+        wrong = sum(finding.severity == ERROR for finding in findings)
+        return EXIT_DAMAGED if wrong else EXIT_OK
+    return tell_findings(invocation, findings)
+
+
+def tell_findings(invocation: Invocation, findings: Sequence[Finding]) -> int:
+    """Print findings, one a line, and how many there are; return the exit code."""
+    for finding in findings:
+        severity = paint(invocation, finding.severity, _STYLES[finding.severity])
+        where = one_line(finding.what)
+        invocation.line(f"{severity} {finding.code} {where}: {one_line(finding.detail)}")
     wrong = sum(finding.severity == ERROR for finding in findings)
-    if not as_json:
-        others = len(findings) - wrong
-        said = [counted(wrong, "error")] + ([counted(others, "remark")] if others else [])
-        invocation.note(", ".join(said) if findings else "everything is in order")
+    others = len(findings) - wrong
+    said = [counted(wrong, "error")] + ([counted(others, "remark")] if others else [])
+    invocation.note(", ".join(said) if findings else "everything is in order")
     return EXIT_DAMAGED if wrong else EXIT_OK

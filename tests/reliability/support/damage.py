@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import sys
 import tempfile
 import time
@@ -235,7 +236,7 @@ class Matrix:
             return Outcome(case, HANG, f"{seconds:.1f} s")
         if removed:
             return Outcome(case, DELETED, ", ".join(sorted(removed)))
-        return Outcome(case, *self._verdict(case, picture))
+        return Outcome(case._replace(change={}), *self._verdict(case, picture))
 
     def _verdict(self, case: Case, picture: Picture) -> tuple[str, str]:
         if picture.refused is not None:
@@ -325,20 +326,26 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="every bit and every length")
     parser.add_argument("--bits", type=int, default=131, help="of so many bits take one")
     parser.add_argument("--lengths", type=int, default=53, help="of so many lengths take one")
+    parser.add_argument("--minutes", type=float, default=0.0, help="stop then; the order is mixed")
     parser.add_argument("--show", default="", help="list the cases of this verdict")
     options = parser.parse_args()
     bits, lengths = (1, 1) if options.all else (options.bits, options.lengths)
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         matrix = Matrix(Path(folder))
         start = time.perf_counter()
-        outcomes = [
-            matrix.outcome(case)
-            for case in cases(matrix.files, every_bit=bits, every_length=lengths)
-        ]
+        chosen = list(cases(matrix.files, every_bit=bits, every_length=lengths))
+        if options.minutes:
+            random.Random(0).shuffle(chosen)  # what is done by then is a fair sample
+        outcomes: list[Outcome] = []
+        for case in chosen:
+            outcomes.append(matrix.outcome(case))
+            if options.minutes and time.perf_counter() - start > 60 * options.minutes:
+                break
         seconds = time.perf_counter() - start
     print(table(outcomes))
+    print(f"\n{len(outcomes):,} of {len(chosen):,} cases")
     print(
-        f"\n{len(matrix.oids)} objects, {len(matrix.files)} files, {sum(map(len, matrix.files.values())):,} bytes;"
+        f"{len(matrix.oids)} objects, {len(matrix.files)} files, {sum(map(len, matrix.files.values())):,} bytes;"
         f" {seconds:.0f} s, slowest case {matrix.slowest * 1000:.0f} ms"
     )
     for verdict, meaning in MEANINGS.items():
