@@ -125,6 +125,12 @@ COMMANDS = (
         "Remove content for good, and prove that it is gone",
     ),
     _ancillary(
+        "doctor",
+        "doctoring:doctor",
+        "maintenance.doctoring.examine",
+        "Look at what the repository stands on, and say what to do",
+    ),
+    _ancillary(
         "seal", "maintaining:seal", "repo.Repo.seal", "Make everything ready for `git add .trace`"
     ),
     _ancillary(

@@ -58,6 +58,10 @@ def test_fsck(growth: Growth) -> None:
     growth.check(lambda place: place.trace("fsck"))
 
 
+def test_doctor(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("doctor"))
+
+
 def test_du(growth: Growth) -> None:
     growth.check(lambda place: place.trace("du"))
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from trace_store.store import Store
 
-_QUARANTINE = "quarantine"
-
 
 class Copies:
     """Finds objects that their repository has lost."""
@@ -68,8 +66,10 @@ class Copies:
 
     def _files(self) -> list[str]:
         layout = self._store.layout
-        quarantine = os.path.join(layout.root, _QUARANTINE)
-        folders = (layout.journal_dir, layout.lost_found_dir, quarantine, layout.objects_dir)
+        folders = (
+            *(layout.journal_dir, layout.lost_found_dir, layout.quarantine_dir),
+            layout.objects_dir,
+        )
         return [
             path
             for folder in folders

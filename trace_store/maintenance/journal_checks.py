@@ -13,7 +13,7 @@ from trace_store.files import read_file
 from trace_store.journal import Fold, journal_numbers
 from trace_store.journal.file import JournalFile, open_journal
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
-from trace_store.maintenance.journal_rests import rest_of
+from trace_store.maintenance.journal_rests import is_distrusted, rest_of
 from trace_store.maintenance.lost_found import files_in, is_kept
 
 TYPE_CHECKING = False
@@ -70,7 +70,8 @@ def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> It
     name, rest = f"journal/{file.number}", rest_of(store, file)
     if not rest:
         return
-    behind = [] if file.failed else without_effect(rest, files)
+    distrusted = is_distrusted(store, file)
+    behind = [] if distrusted else without_effect(rest, files)
     if is_kept(store, name, rest):
         detail = f"{len(rest)} bytes after the last whole frame are kept in lost-found"
         yield Finding("journal-tail", INFO, name, detail)
@@ -79,7 +80,7 @@ def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> It
             f"{len(behind)} whole transactions stand behind bytes that have changed, at {file.end}"
         )
         yield Finding("journal-damaged", ERROR, name, f"{detail}, and have no effect")
-    elif file.failed or journals.is_cut_off(rest):
+    elif distrusted or journals.is_cut_off(rest):
         detail = f"{len(rest)} bytes after the last whole frame have no effect"
         yield Finding("journal-tail", INFO, name, detail)
     else:

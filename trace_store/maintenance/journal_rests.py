@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from trace_store import journal
 from trace_store.files import MAXIMUM_READ_BYTES
+from trace_store.journal.file import FAILED
 from trace_store.journal.frames import END
 from trace_store.maintenance.lost_found import keep_bytes
 
@@ -14,6 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.journal import JournalFile
     from trace_store.store import Store
+
+
+def is_distrusted(store: Store, file: JournalFile) -> bool:
+    """Tell whether a sync of a journal failed, here or elsewhere: a successor says what of it has effect."""
+    return file.failed or file.standing(store.disk) is FAILED
 
 
 def rest_of(store: Store, file: JournalFile) -> bytes:
@@ -35,6 +41,6 @@ def keep_rests(store: Store, files: list[JournalFile]) -> None:
         StorageError: the disk refuses.
     """
     for file in files:
-        rest = rest_of(store, file)
+        rest = b"" if is_distrusted(store, file) else rest_of(store, file)
         if rest.strip(b"\0") and (journal.transactions_in(rest) or not journal.is_cut_off(rest)):
             keep_bytes(store, f"journal/{file.number}", rest)

@@ -17,7 +17,7 @@ from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.copies import Copies, confirmed_in_journal, objects_in, variants
 from trace_store.maintenance.index_checks import check_derived
 from trace_store.maintenance.journal_checks import without_effect
-from trace_store.maintenance.journal_rests import rest_of
+from trace_store.maintenance.journal_rests import is_distrusted, rest_of
 from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.lost_found import files_in, is_kept, keep_bytes, keep_file
 from trace_store.maintenance.marking import Marking
@@ -179,7 +179,7 @@ class _Salvage:
         with self.store.mutex:
             self.store.journal.refresh()
             files = list(self.store.journal.files)
-        known = [file for file in files if not file.failed]
+        known = [file for file in files if not is_distrusted(self.store, file)]
         rests = [(f"journal/{file.number}", rest_of(self.store, file)) for file in known]
         aside = os.path.join(self.store.layout.lost_found_dir, "journal")
         rests += [("", _read(self.store, path) or b"") for path in files_in(self.store, aside)]

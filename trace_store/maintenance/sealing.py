@@ -140,7 +140,7 @@ class _Sealing:
         store = self._store
         closed, before, covered = self._close_journals()
         self._refuse_unknown(closed)
-        unended = [f for f in closed if f.frames and f.frames[-1].kind != END and not f.failed]
+        unended = [f for f in closed if f.frames and f.frames[-1].kind != END]
         if unended:
             maintenance.keep_rests(store, unended)
         with store.mutex:

@@ -258,6 +258,8 @@ class Matrix:
             return NAMED, ", ".join(codes)
         if not differing:
             return (MENDED if kinds <= _REMADE else HARMLESS), ""
+        if "reflog" in kinds and all(name.startswith("reflog ") for name in differing):
+            return TEXT, what
         if kinds <= {"config", "HEAD", "reflog"} and not any(
             isinstance(picture.parts[name], TraceError) for name in differing
         ):
