@@ -76,7 +76,6 @@ def examine(store: Store, environment: Environment) -> list[Advice]:
 
 def facts(store: Store) -> dict[str, str]:
     """Return the versions and the surroundings that a report of a defect should name."""
-    import blake3
     import msgpack
 
     packer = getattr(msgpack, "Packer", None)
@@ -86,7 +85,7 @@ def facts(store: Store) -> dict[str, str]:
         "platform": sys.platform,
         "file_system": kind.name,
         "msgpack": f"{'.'.join(map(str, msgpack.version))} ({'C' if _is_compiled(packer) else 'Python'})",
-        "blake3": str(getattr(blake3, "__version__", "unknown")),
+        "blake3": str(getattr(sys.modules.get("blake3"), "__version__", "unknown")),
         "zstd": "built in" if sys.version_info >= (3, 14) else "backports",
     }
 
