@@ -5,11 +5,10 @@ Rule: damage is reported, never raised, and nothing is changed. The codes are st
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, maintenance
 from trace_store.files import read_file
 from trace_store.layout import ATTRIBUTES, IGNORED, MAXIMUM_OBJECT_BYTES
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
-from trace_store.maintenance.handling import with_explanation
 from trace_store.maintenance.journal_checks import check_journals
 from trace_store.maintenance.object_checks import ObjectChecks
 from trace_store.maintenance.pack_checks import check_packs
@@ -70,7 +69,7 @@ def _check_root(store: Store) -> Iterator[Finding]:
         if data is None:
             yield Finding("root-file-missing", WARNING, name, "git may convert or skip files")
         elif data.replace(b"\r\n", b"\n") != content.encode():
-            detail = with_explanation("differs from what `init` writes", data)
+            detail = maintenance.with_explanation("differs from what `init` writes", data)
             yield Finding("root-file-changed", INFO, name, detail)
 
 
@@ -96,7 +95,7 @@ def _check_loose(
             data = database.loose.read(oid)
         except errors.TraceError as error:
             path = store.layout.loose_file(oid.hex())
-            detail = with_explanation(f"loose file: {error}", _content(store, path))
+            detail = maintenance.with_explanation(f"loose file: {error}", _content(store, path))
             yield Finding("object-damaged", ERROR, str(oid), detail)
             continue
         if data is not None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 
 from trace_store import journal as journals
-from trace_store.files import read_file
+from trace_store import maintenance
+from trace_store.files import MAXIMUM_READ_BYTES, read_file
 from trace_store.journal import Fold, journal_numbers
-from trace_store.journal.file import JournalFile, open_journal
+from trace_store.journal.file import FAILED, JournalFile, open_journal
+from trace_store.journal.frames import END
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
-from trace_store.maintenance.journal_rests import is_distrusted, rest_of
-from trace_store.maintenance.lost_found import files_in, is_kept
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +56,21 @@ def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
                 yield Finding("journal-move-without-effect", INFO, f"journal/{file.number}", detail)
 
 
+def is_distrusted(store: Store, file: JournalFile) -> bool:
+    """Tell whether a sync of a journal failed, here or elsewhere: a successor says what of it has effect."""
+    return file.failed or file.standing(store.disk) is FAILED
+
+
+def rest_of(store: Store, file: JournalFile) -> bytes:
+    """Return what stands behind the frames of a journal that count; nothing when that is room for more of them."""
+    if file.frames and file.frames[-1].kind == END:
+        return b""
+    size = store.disk.size(file.fd)
+    if not file.end < size <= MAXIMUM_READ_BYTES or file.is_free_behind(store.disk):
+        return b""
+    return store.disk.read_at(file.fd, file.end, size - file.end)
+
+
 def without_effect(rest: bytes, files: list[JournalFile]) -> list[Frame]:
     """Return the whole transactions among bytes behind a journal's frames that no journal says again.
 
@@ -72,7 +87,7 @@ def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> It
         return
     distrusted = is_distrusted(store, file)
     behind = [] if distrusted else without_effect(rest, files)
-    if is_kept(store, name, rest):
+    if store.disk.exists(store.layout.lost_found_dir) and maintenance.is_kept(store, name, rest):
         detail = f"{len(rest)} bytes after the last whole frame are kept in lost-found"
         yield Finding("journal-tail", INFO, name, detail)
     elif behind:
@@ -93,7 +108,7 @@ def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> It
 def _check_aside(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     """Yield what a seal has set aside of damaged journals, where that holds objects that are not here."""
     folder = os.path.join(store.layout.lost_found_dir, "journal")
-    for path in files_in(store, folder):
+    for path in maintenance.files_in(store, folder):
         data = read_file(store.disk, path) or b""
         lacking = {
             oid

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from trace_store import errors
+from trace_store import errors, maintenance
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
-from trace_store.maintenance.handling import with_explanation
 from trace_store.maintenance.proving_together import prove
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import PackIndex
@@ -68,7 +67,7 @@ def _explained(store: Store, name: str, detail: str) -> str:
     if fd is None:
         return detail
     try:
-        return with_explanation(detail, store.disk.read_at(fd, 0, _BEGINNING_BYTES))
+        return maintenance.with_explanation(detail, store.disk.read_at(fd, 0, _BEGINNING_BYTES))
     finally:
         store.disk.close(fd)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
-from trace_store import errors
+from trace_store import errors, maintenance
 from trace_store.files import read_file
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
-from trace_store.maintenance.handling import with_explanation
 from trace_store.refs import BRANCHES, RefDatabase
 from trace_store.refs.reflog import examine_log
 
@@ -28,7 +27,7 @@ def check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     if isinstance(store.refs, RefDatabase):
         for stray in store.refs.files.strays():
             data = _beginning(store, os.path.join(store.layout.root, *stray.split("/")))
-            detail = with_explanation("not a tip of a ref", data)
+            detail = maintenance.with_explanation("not a tip of a ref", data)
             yield Finding("ref-stray-file", WARNING, stray, detail)
         yield from _check_files(store, store.refs)
         yield from _check_logs(store)
@@ -59,7 +58,9 @@ def _check_head(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
         head = store.refs.head()
     except errors.FormatError as error:
         data = _beginning(store, store.layout.head_file)
-        yield Finding("head-unreadable", ERROR, "HEAD", with_explanation(str(error), data))
+        yield Finding(
+            "head-unreadable", ERROR, "HEAD", maintenance.with_explanation(str(error), data)
+        )
         return
     if head.ref is None and head.oid is not None and head.oid not in objects.present:
         yield Finding("head-incomplete", ERROR, "HEAD", f"commit {head.oid} is not here")
@@ -99,7 +100,7 @@ def _check_logs(store: Store) -> Iterator[Finding]:
                 continue
             if count:
                 detail = f"{count} lines cannot be read"
-                detail = with_explanation(detail, _beginning(store, path))
+                detail = maintenance.with_explanation(detail, _beginning(store, path))
                 yield Finding("reflog-damaged", WARNING, what, detail)
 
 

@@ -16,8 +16,7 @@ from trace_store.layout import PACK_SUFFIX
 from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.copies import Copies, confirmed_in_journal, objects_in, variants
 from trace_store.maintenance.index_checks import check_derived
-from trace_store.maintenance.journal_checks import without_effect
-from trace_store.maintenance.journal_rests import is_distrusted, rest_of
+from trace_store.maintenance.journal_checks import is_distrusted, rest_of, without_effect
 from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.lost_found import files_in, is_kept, keep_bytes, keep_file
 from trace_store.maintenance.marking import Marking
