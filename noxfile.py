@@ -113,6 +113,13 @@ def storm(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def attacks(session: nox.Session) -> None:
+    """Everything that a stranger's repository was made to try, and a table of it."""
+    install(session)
+    session.run("python", "-m", "tests.reliability.support.attacks")
+
+
+@nox.session(python="3.11")
 def reference(session: nox.Session) -> None:
     """Write docs/errors.md and docs/cli.md anew from the code."""
     install(session)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     Value: TypeAlias = str | int | bool | list[str]
 
-MAXIMUM_BYTES = 1 << 20
+MAXIMUM_BYTES = 1 << 16
+MAXIMUM_NESTING = 100
+"""Parts that a key may have: reading them takes as long as their number squared."""
 DEFAULT_BRANCH = "main"
 DEFAULT_TOKENIZER = "o200k_base"
 _FIXED = ("store_id", "format", "requires")
@@ -205,6 +207,8 @@ def _parse_toml(text: str, path: str) -> dict[str, Value]:
     # tomllib costs more than a plumbing command; only files with more than plain lines need it.
     import tomllib
 
+    if any(line.partition("=")[0].count(".") > MAXIMUM_NESTING for line in text.split("\n")):
+        raise errors.FormatError("the configuration is nested too deep", path=path)
     values: dict[str, Value] = {}
     try:
         _flatten(tomllib.loads(text), "", values)

@@ -376,4 +376,8 @@ def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
             found.append(json.loads(read_content(oid, source.read)))
         except errors.PurgedError:
             continue  # a tool without its schema cannot be offered
+        except (ValueError, RecursionError) as error:
+            raise errors.CorruptObjectError(
+                f"the schema of a tool is not JSON: object {oid.hex()[:12]}", oid=oid
+            ) from error
     return tuple(found)

@@ -85,5 +85,5 @@ def _load(store: Store) -> dict[str, Entry]:
         data = read_file(store.disk, os.path.join(store.layout.local_dir, _FILE))
         saved = json.loads(data or b"{}").items()
         return {name: (str(tip), str(key)) for name, (tip, key) in saved}
-    except (StorageError, ValueError, TypeError, AttributeError):
+    except (StorageError, ValueError, TypeError, AttributeError, RecursionError):
         return {}

@@ -101,7 +101,7 @@ class Memories:
             cut, oids = saved.pop("cut"), _unpacked(*saved.pop("oids"))
             memory = Memory(**saved, oids=oids, cut=None if cut is None else Cut(**cut))
             grown = _is_sound(memory) and memory.end <= file.size
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         return memory if grown and edges(file, memory.end) == (memory.head, memory.tail) else None
 

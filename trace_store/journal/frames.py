@@ -285,7 +285,7 @@ def _parse(frame: Frame, payload: memoryview) -> None:
         raise errors.CorruptJournalError("a frame's objects are longer than it is")
     try:
         _read_section(frame, _unpack(payload[section_start:]))
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise errors.CorruptJournalError(f"a frame's section is not readable: {error}") from error
 
 

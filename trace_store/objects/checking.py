@@ -6,7 +6,15 @@ Rule: kinds and fields that this version does not know are let through, as long 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.objects.codec import COMMIT, TAG, is_canonical, kind_of
+from trace_store.objects.codec import (
+    BLOB,
+    COMMIT,
+    TAG,
+    blob_content,
+    is_canonical,
+    is_plain_blob,
+    kind_of,
+)
 from trace_store.objects.commit import Commit, Tag
 
 
@@ -23,4 +31,6 @@ def check_object(data: bytes) -> str:
         Commit.decode(data)
     elif kind == TAG:
         Tag.decode(data)
+    elif kind == BLOB and not is_plain_blob(data):
+        blob_content(data)
     return kind

@@ -84,9 +84,10 @@ def _parsed(text: bytes) -> dict[str, Any]:
             line=error.lineno,
             column=error.colno,
         ) from error
-    except RecursionError as error:
+    except (ValueError, RecursionError) as error:  # a number may have too many digits
+        what = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise errors.UnreadableInputError(
-            "the input is not JSON that can be read: nested too deep"
+            f"the input is not JSON that can be read: {what}"
         ) from error
     if not isinstance(value, dict):
         raise errors.UnreadableInputError("a commit is described by a JSON object")
