@@ -87,5 +87,9 @@ def _is_bare(records: list[dict[str, Any]]) -> bool:
     return (
         "instructions" in first
         or "git" in first
-        or any("record_type" in record or record.get("type") in _ITEMS for record in rest)
+        or any("record_type" in record or _is_item(record.get("type")) for record in rest)
     )
+
+
+def _is_item(kind: Any) -> bool:
+    return isinstance(kind, str) and kind in _ITEMS
