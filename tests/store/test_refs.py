@@ -48,6 +48,7 @@ LINEAGE = Lineage(
     lambda values: [v for v in values if not any(v != w and is_ancestor(v, w) for w in values)],
     is_ancestor,
     lambda oid: True,
+    lambda oid: [OIDS[number] for number in PAST[oid] if OIDS[number] != oid],
 )
 
 

@@ -13,7 +13,7 @@ from trace_store.odb import ObjectDatabase
 from trace_store.odb.packs import Packs
 from trace_store.odb.reachable import reachable
 from trace_store.refs import RefDatabase, note_adopted
-from trace_store.store.recovery import rescued
+from trace_store.store.recovery import Pasts, rescued
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -143,7 +143,10 @@ def _edits(
             value is not None and other is not None and refs.lineage.is_ancestor(value, other)
         )
         if value is not None and not within and store.objects.contains(value):
-            made.extend(RefEdit(m.name, m.new, m.old) for m in rescued(refs, name, value))
+            made.extend(
+                RefEdit(m.name, m.new, m.old)
+                for m in rescued(refs, Pasts(refs.lineage), name, value)
+            )
         return Transaction(objects if made else [], list(made), "adopt")
 
     store.transact(build, author=author)

@@ -58,7 +58,7 @@ class RefDatabase:
         self._default = check_ref_name(BRANCHES + default_branch)
         self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
         self._met_absent = False
-        self.lineage = Lineage(self._maximal, self._is_ancestor, objects.contains)
+        self.lineage = Lineage(self._maximal, self._is_ancestor, objects.contains, self._parents)
         self._looked_at = (0, 0)
         self._seen: dict[str, tuple[ObjectId, ...]] = {}
         self._settled: dict[str, tuple[RefFold, str, object]] = {}

@@ -23,19 +23,22 @@ class Lineage:
         maximal: returns the values that lie in no other's past.
         is_ancestor: tells whether the first lies in the second's past.
         contains: tells whether a commit is here.
+        parents: returns a commit's parents; none of one that is not here.
     """
 
-    __slots__ = ("contains", "is_ancestor", "maximal")
+    __slots__ = ("contains", "is_ancestor", "maximal", "parents")
 
     def __init__(
         self,
         maximal: Callable[[Sequence[ObjectId]], Sequence[ObjectId]],
         is_ancestor: Callable[[ObjectId, ObjectId], bool],
         contains: Callable[[bytes], bool],
+        parents: Callable[[ObjectId], Sequence[ObjectId]],
     ) -> None:
         self.maximal = maximal
         self.is_ancestor = is_ancestor
         self.contains = contains
+        self.parents = parents
 
 
 def resolve(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from trace_store import errors
+from trace_store.graph import ancestors
 from trace_store.journal import Frame, Move
 from trace_store.oid import digest, hash_object
 from trace_store.refs import TRASH, is_ref_name
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from trace_store.journal import Journal, JournalFile
     from trace_store.oid import ObjectId
     from trace_store.refs import RefDatabase
+    from trace_store.refs.resolving import Lineage
 
 RECOVERED = TRASH + "recovered/"
 MAXIMUM_ATTEMPTS = 100
@@ -34,6 +36,7 @@ def recover(journal: Journal, refs: RefDatabase) -> bool:
         StorageError: the disk refuses.
     """
     held = {oid for file in journal.files for oid in file.objects}
+    pasts = Pasts(refs.lineage)
     while journal.lost:
         file = journal.lost[0]
         journal.settle(file)
@@ -44,7 +47,7 @@ def recover(journal: Journal, refs: RefDatabase) -> bool:
             moves = [
                 kept
                 for name in dict.fromkeys(move.name for move in frame.moves)
-                for kept in _kept(journal, refs, [m for m in frame.moves if m.name == name])
+                for kept in _kept(journal, refs, pasts, [m for m in frame.moves if m.name == name])
             ]
             if not objects and not moves:
                 continue
@@ -80,7 +83,7 @@ def _objects(journal: Journal, file: JournalFile, frame: Frame) -> list[tuple[Ob
     return [(oid, data) for oid, data in found if hash_object(data) == oid]
 
 
-def _kept(journal: Journal, refs: RefDatabase, moves: list[Move]) -> list[Move]:
+def _kept(journal: Journal, refs: RefDatabase, pasts: Pasts, moves: list[Move]) -> list[Move]:
     """Return what becomes of the lost moves of one ref in one frame, of which only the last value counts."""
     name, new = moves[0].name, moves[-1].new
     fold = journal.fold.refs.get(name)
@@ -93,29 +96,55 @@ def _kept(journal: Journal, refs: RefDatabase, moves: list[Move]) -> list[Move]:
     if current in (*given_up, new):
         start = current if fold is None else fold.value
         return [Move(name, a, b) for a, b in pairwise([start, *given_up, new]) if a != b]
-    if new is None or (current is not None and _precedes(refs, new, current)):
+    if new is None or (current is not None and pasts.precede(new, current)):
         return []
-    return rescued(refs, name, new)
+    return rescued(refs, pasts, name, new)
 
 
-def rescued(refs: RefDatabase, name: str, new: ObjectId) -> list[Move]:
+def rescued(refs: RefDatabase, pasts: Pasts, name: str, new: ObjectId) -> list[Move]:
     """Return the move that keeps a value of a ref which stands elsewhere; none when something keeps it already.
 
     What is kept of it before goes on when the value continues it, and else stays: the next number is taken.
     """
+    last = pasts.kept.get(name)
+    if last is not None and last[1] in refs.lineage.parents(new) and refs.read(last[0]) == last[1]:
+        pasts.kept[name] = last[0], new
+        return [Move(last[0], last[1], new)]
     number = 1
     while True:
         trash = rescue_name(name, number)
         known = refs.read(trash)
-        if known is None or _precedes(refs, known, new):
+        if known is None or pasts.precede(known, new):
+            pasts.kept[name] = trash, new
             return [] if known == new else [Move(trash, known, new)]
-        if _precedes(refs, new, known):
+        if pasts.precede(new, known):
             return []
         number += 1
 
 
-def _precedes(refs: RefDatabase, earlier: ObjectId, later: ObjectId) -> bool:
-    return earlier == later or refs.lineage.is_ancestor(earlier, later)
+class Pasts:
+    """The pasts of commits; each is walked through once, however many commits are looked for in it.
+
+    Attributes:
+        kept: by ref, which other ref keeps what it would have lost, and what that is: the next mostly continues it.
+    """
+
+    __slots__ = ("_known", "_lineage", "kept")
+
+    def __init__(self, lineage: Lineage) -> None:
+        self._lineage = lineage
+        self._known: dict[ObjectId, set[ObjectId]] = {}
+        self.kept: dict[str, tuple[str, ObjectId]] = {}
+
+    def precede(self, earlier: ObjectId, later: ObjectId) -> bool:
+        """Tell whether a commit is the other, or lies in its past."""
+        parents = self._lineage.parents
+        if earlier == later or earlier in parents(later):
+            return True
+        past = self._known.get(later)
+        if past is None:
+            past = self._known[later] = set(ancestors([later], parents))
+        return earlier in past
 
 
 def rescue_name(name: str, number: int = 1) -> str:
