@@ -54,6 +54,7 @@ NAVIGATION: dict[str, list[str]] = {
         "startup",
         "performance",
         "reliability",
+        "security",
         "benchmarks",
         "profiles",
         "glossary",
