@@ -7,13 +7,14 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from trace_cli.porcelain.demonstration import SAMPLE
-from trace_store import Repo, importers
+from trace_store import Repo, history, importers
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidInputError, ObjectNotFoundError, PurgedError
@@ -371,3 +372,26 @@ def test_a_bundle_from_before_the_purge_is_taken_without_what_was_purged(tmp_pat
         assert texts(other.store)[:4] == OTHERS[:4]
         assert "[purged" in texts(other.store)[4]
     stands_nowhere(tmp_path / "b" / ".trace")
+
+
+def test_a_clone_that_learns_of_a_purge_shows_nothing_of_it_from_its_caches(tmp_path: Path) -> None:
+    with Repo.init(str(tmp_path / "a")) as repo:
+        said(repo)
+        repo.seal()
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    with Repo.open(str(tmp_path / "b")) as clone:
+        told = [history.summary(clone.store, entry.commit) for entry in clone.log()]
+        assert any(SECRET in line for line in told)
+        before = clone.compile().token_count
+    with Repo.open(str(tmp_path / "a")) as repo:
+        purged(repo.store, SECRET)
+        expected = repo.compile().token_count
+    shutil.copytree(
+        tmp_path / "a" / ".trace" / "tombstones", tmp_path / "b" / ".trace" / "tombstones"
+    )
+    trace = [sys.executable, "-m", "trace_cli", "-C", str(tmp_path / "b")]
+    log = subprocess.run([*trace, "log"], capture_output=True, text=True, check=True).stdout
+    assert SECRET not in log
+    assert "[purged" in log
+    with Repo.open(str(tmp_path / "b")) as clone:
+        assert clone.compile().token_count == expected != before

@@ -20,7 +20,6 @@ from trace_store.context.tokens.counting import TokenCounting
 from trace_store.context.wording import created_messages, ghost_text
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
-from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.values import value
@@ -262,10 +261,8 @@ class ContextCompiler:
 
     def token_column(self, ref: str, encoding: str) -> TokenColumn:
         """Return the tokens column of a branch under an encoding: another one when something was purged since."""
-        name = encoding
-        objects = self.store.objects
-        if objects.purged and isinstance(objects, ObjectDatabase):
-            name = f"{encoding}-{objects.tombstones.key()}"
+        key = self.store.objects.purged_key()
+        name = f"{encoding}-{key}" if key else encoding
         column = self._token_columns.get((ref, name))
         if column is None:
             column = TokenColumn(self._column(ref, f"{name}.tokens"))

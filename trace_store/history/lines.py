@@ -94,7 +94,8 @@ class Lines:
         """
         self._store = store
         self._rows = rows
-        self._tag = tag_of(store.config.store_id)
+        # Lines from before a purge may say what was purged: they are of another repository, as it were.
+        self._tag = tag_of(store.config.store_id + store.objects.purged_key())
         self._tell = tell
         self._column = DiskColumn(store.disk, store.layout.commit_lines_file)
         self._text_column = DiskColumn(store.disk, store.layout.commit_text_file)

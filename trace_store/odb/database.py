@@ -196,6 +196,10 @@ class ObjectDatabase:
         with self._mutex:
             return sorted(ObjectId(oid) for oid in self.purged if self._has(oid))
 
+    def purged_key(self) -> str:
+        """Return a short name of what was purged, for caches of what is shown in its place; "" when nothing was."""
+        return self.tombstones.key() if self.purged else ""
+
     def refuse_purged(self, oids: Iterable[bytes]) -> None:
         """Accept objects to be written, none of which was purged, as far as this handle knows.
 

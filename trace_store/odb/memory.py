@@ -53,6 +53,10 @@ class MemoryObjects:
         self._objects.setdefault(oid, bytes(data))
         return oid
 
+    def purged_key(self) -> str:
+        """Return nothing, since nothing was purged."""
+        return ""
+
     def returned(self) -> list[ObjectId]:
         """Return nothing, since nothing was purged."""
         return []
