@@ -39,6 +39,7 @@ TraceError
     ClosedError
     RewoundError
   ConflictError
+    SecretFoundError
   ConcurrencyError
     LockedError
     RefChangedError

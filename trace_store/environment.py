@@ -10,7 +10,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _ACCOUNTS = ("USER", "LOGNAME", "USERNAME")
 OWN_ID = (os.geteuid(),) if hasattr(os, "geteuid") else None
@@ -31,6 +31,8 @@ class Environment:
         data_dir: where programs keep a user's data (`XDG_DATA_HOME`, else `~/.local/share`), or "".
         opencode_database: the database of opencode (`OPENCODE_DB`), or "" for those in `data_dir`.
         color: whether coloured output is welcome (`NO_COLOR` and `TERM=dumb` say no).
+        secrets: names and values of all variables, of which `secrets.known` picks what has to be kept secret; no `repr`
+            shows them.
         debug: whether an unexpected error may show its traceback (`TRACE_DEBUG=1`).
         user_ids: whose files are one's own: the user that the process acts for, and behind sudo also who called it;
             None where the system has no such ids.
@@ -38,7 +40,15 @@ class Environment:
 
     __slots__ = (
         *("_author", "claude_dir", "codex_dir", "color", "config_dir", "data_dir", "debug"),
-        *("discovery", "gemini_dir", "home", "opencode_database", "trace_dir", "user_ids"),
+        *(
+            "discovery",
+            "gemini_dir",
+            "home",
+            "opencode_database",
+            "secrets",
+            "trace_dir",
+            "user_ids",
+        ),
     )
 
     def __init__(
@@ -57,6 +67,7 @@ class Environment:
         color: bool = False,
         debug: bool = False,
         user_ids: tuple[int, ...] | None = OWN_ID,
+        secrets: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.trace_dir = trace_dir
         self.discovery = discovery
@@ -71,6 +82,7 @@ class Environment:
         self.color = color
         self.debug = debug
         self.user_ids = user_ids
+        self.secrets = secrets
 
     @property
     def author(self) -> str:
@@ -83,7 +95,7 @@ class Environment:
         return self._author
 
     def __repr__(self) -> str:
-        names = (name.removeprefix("_") for name in self.__slots__)
+        names = (name.removeprefix("_") for name in self.__slots__ if name != "secrets")
         return f"Environment({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     @classmethod
@@ -115,6 +127,7 @@ class Environment:
             color=not values.get("NO_COLOR") and values.get("TERM") != "dumb",
             debug=values.get("TRACE_DEBUG", "") not in ("", "0"),
             user_ids=_user_ids(values.get("SUDO_UID", "")),
+            secrets=values.items(),
         )
 
 

@@ -32,6 +32,7 @@ from trace_store.maintenance.sealing import SealReport, seal
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Part
 from trace_store.oid import ObjectId
+from trace_store.secrets.guard import Guard
 from trace_store.store import Store, find
 
 TYPE_CHECKING = False
@@ -51,6 +52,7 @@ class Repo:
         store: the stores below.
         contexts: compiles, and keeps open indexes between compiles.
         author: who the commits are by.
+        guard: looks for secrets in what is to be stored.
     """
 
     def __init__(
@@ -60,9 +62,11 @@ class Repo:
         author: str = "unknown",
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
         environment: Environment | None = None,
+        secrets: str = "",
     ) -> None:
         self.store = store
         self.author = author
+        self.guard = Guard.of(store, environment or Environment.read(), secrets)
         self._environment = environment
         self._own_salt: Salt | None = None
         self.contexts = ContextCompiler(store, tokenizer=as_tokenizer(tokenizer))
@@ -78,8 +82,9 @@ class Repo:
         clock: Clock | None = None,
         durability: str = "durable",
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
+        secrets: str = "",
     ) -> Repo:
-        """Make `.trace/` in a folder and open it.
+        """Make `.trace/` in a folder and open it; arguments as in `open`.
 
         Raises:
             AlreadyExistsError: the folder has one.
@@ -87,7 +92,13 @@ class Repo:
         """
         environment = environment or Environment.read()
         store = Store.init(os.fspath(path), clock=clock, durability=durability)
-        return cls(store, author=environment.author, tokenizer=tokenizer, environment=environment)
+        return cls(
+            store,
+            author=environment.author,
+            tokenizer=tokenizer,
+            environment=environment,
+            secrets=secrets,
+        )
 
     @classmethod
     def open(
@@ -100,6 +111,7 @@ class Repo:
         environment: Environment | None = None,
         clock: Clock | None = None,
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
+        secrets: str = "",
     ) -> Repo:
         """Open the repository of a folder or of one above it; make one there when there is none.
 
@@ -113,6 +125,8 @@ class Repo:
             clock: tells the time.
             tokenizer: counts tokens instead of the configured encoding: a `Tokenizer`, or a function from text
                 to a number.
+            secrets: what becomes of secrets in what is stored: "redact", "block", "warn" or "off"; empty is what the
+                user settled, else "redact".
 
         Raises:
             RepositoryNotFoundError: none is found and `create` is false, or the one named is none.
@@ -131,9 +145,16 @@ class Repo:
                 clock=clock,
                 durability=durability,
                 tokenizer=tokenizer,
+                secrets=secrets,
             )
         store = Store.open(found, durability=durability, clock=clock)
-        return cls(store, author=environment.author, tokenizer=tokenizer, environment=environment)
+        return cls(
+            store,
+            author=environment.author,
+            tokenizer=tokenizer,
+            environment=environment,
+            secrets=secrets,
+        )
 
     @classmethod
     def memory(cls, *, author: str = "unknown", clock: Clock | None = None) -> Repo:
@@ -151,6 +172,7 @@ class Repo:
         Raises:
             InvalidMessageError: the message is not valid.
             PurgedError: its content was purged.
+            SecretFoundError: it holds a secret, and `secrets` is "block"; nothing was written.
             StorageError: the disk failed; nothing was written.
         """
         return self.commit([Message(role, content, **fields)], private=private)
@@ -165,7 +187,12 @@ class Repo:
         """
         salt = self._salt() if private else None
         result = writing.commit(
-            self.store, messages, author=self.author, message=message, salt=salt
+            self.store,
+            messages,
+            author=self.author,
+            message=message,
+            salt=salt,
+            guard=self.guard,
         )
         self._schedule.seal_if_due()
         return result
@@ -185,6 +212,7 @@ class Repo:
             message=message,
             reword=self._reworded,
             salt=self._salt() if private else None,
+            guard=self.guard,
         ) as draft:
             yield draft
         self._schedule.seal_if_due()
@@ -342,7 +370,7 @@ class Repo:
 
     def _one(self, add: Callable[[Draft], object], *, private: bool = False) -> CommitResult:
         salt = self._salt() if private else None
-        draft = writing.new_draft(self.store, self._reworded, salt)
+        draft = writing.new_draft(self.store, self._reworded, salt, self.guard)
         add(draft)
         result = writing.write(self.store, draft, author=self.author)
         self._schedule.seal_if_due()

@@ -79,6 +79,7 @@ HINTS: dict[str, str] = {
     ErrorCode.STORE_REWOUND: "`trace adopt` goes on from what is there, `trace adopt --keep-mine` from what was",
     ErrorCode.TOO_LARGE: "several commits take what one does not",
     ErrorCode.UNBORN_BRANCH: "`trace commit --user TEXT` or `trace import FILE` makes the first commit",
+    ErrorCode.SECRET_FOUND: "--secrets redact stores a placeholder instead; `trace secrets allow` takes it for none",
     ErrorCode.LOCKED: "try again when the other process is done",
     ErrorCode.REF_CHANGED: "look at the ref as it is now and try again",
     ErrorCode.FORMAT: "`trace fsck` tells what is damaged",

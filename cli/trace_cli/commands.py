@@ -113,6 +113,9 @@ COMMANDS = (
     ),
     _ancillary("config", "settings:config", "config", "Show and change settings"),
     _ancillary(
+        "secrets", "guarding:GROUP", "secrets.Scanner", "Find secrets, and say what is none"
+    ),
+    _ancillary(
         "trust", "trusting:trust", "store.trust", "Let a repository of another user be opened"
     ),
     _ancillary(

@@ -57,6 +57,7 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("bundle create", ["bundle", "create", "all.bundle", "--all"], []),
         ("seal", ["seal"], []),
         ("adopt", ["adopt"], []),
+        ("secrets rules", ["secrets", "rules"], []),
         ("pack", ["pack"], []),
         ("purge", ["purge", "--verify"], []),
         ("gc, prune", ["gc"], []),

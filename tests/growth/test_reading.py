@@ -181,6 +181,15 @@ def test_config(growth: Growth) -> None:
     growth.check(lambda place: place.trace("config"), before=looked)
 
 
+def test_secrets(growth: Growth) -> None:
+    def run(place: Place) -> None:
+        place.trace("secrets", "rules")
+        place.trace("secrets", "test", "-", stdin=b"nothing")
+        place.trace("secrets", "allow", "--list")
+
+    growth.check(run, before=looked)
+
+
 def test_without_a_repository(growth: Growth) -> None:
     def run(place: Place) -> None:
         place.trace("--version")

@@ -213,8 +213,6 @@ def test_a_line_read_in_one_pass_is_what_one_read_piece_by_piece_is(
     line = Line(3, offset, data, len(data), ended)
     found = _told(records_of(line))
     with pytest.MonkeyPatch.context() as patch:
-        # A filter that takes nothing out, but is asked about every text.
-        patch.setattr(json_records, "filter_text", lambda text: text)
         patch.setattr(json_records, "_record_alone", lambda line: None)
         assert _told(records_of(line)) == found
 

@@ -27,9 +27,11 @@ from tests.importers.support.transcripts import (
     text,
     thinking,
 )
+from trace_store.environment import Environment
 from trace_store.importers import import_paths
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.secrets import Guard
 from trace_store.store import Store
 
 
@@ -387,22 +389,19 @@ def test_a_session_in_which_nobody_speaks_makes_no_branch(tmp_path: Path) -> Non
     assert store.refs.head().unborn
 
 
-def test_texts_pass_the_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_pass_the_filter(tmp_path: Path) -> None:
     secret = "hunter2-" * 10
     t = Transcript()
     t.user(f"My password is {secret}, remember it for later.")
     t.assistant("msg_1", call("toolu_1", "Bash", command=f"login {secret}", **{secret: 1}))
     t.result("toolu_1", "ok", toolUseResult={"stdout": secret, "list": [secret]})
-
-    def filtered(value: str) -> str:
-        return value.replace(secret, "(taken out)")
-
-    monkeypatch.setattr("trace_store.importers.json_records.filter_text", filtered)
     store = Store.memory()
-    import_paths(store, [t.write(tmp_path)])
+    guard = Guard.of(store, Environment(secrets=[("SOME_PASSWORD", secret)]))
+    (report,) = import_paths(store, [t.write(tmp_path)], guard=guard).files
+    assert report.secrets == {"known-value": 5}
     assert not any(secret.encode() in store.objects.read(oid) for oid in store.objects.iterate())
     assert not any(secret.encode() in raw for raw in raw_records(store))
     assert len([json.loads(raw) for raw in raw_records(store)]) == 3
     assert context(store, branches(store)[SESSION])[0].startswith(
-        "user: My password is (taken out)"
+        "user: My password is [redacted:known-value:"
     )

@@ -42,6 +42,7 @@ NAVIGATION: dict[str, list[str]] = {
         "importing",
         "exporting",
         "repairing",
+        "secrets",
         "purging",
         "bundles",
         "plumbing",

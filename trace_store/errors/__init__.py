@@ -15,6 +15,7 @@ TraceError                                      .code .message
 │   ├── DetachedHeadError      UnbornBranchError .branches   ClosedError
 │   └── UntrustedRepositoryError .path          RewoundError .ref .before .now
 ├── ConflictError                               decide, then go on
+│   └── SecretFoundError .rule .place .id       a secret was to be stored
 ├── ConcurrencyError                            try again
 │   └── LockedError .path      RefChangedError .ref .expected .actual
 ├── FormatError                                 stop, and check the repository
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         RepositoryNotFoundError,
         RevisionNotFoundError,
         RewoundError,
+        SecretFoundError,
         StateError,
         StorageError,
         TraceError,
@@ -103,6 +105,7 @@ __all__ = [
     "RepositoryNotFoundError",
     "RevisionNotFoundError",
     "RewoundError",
+    "SecretFoundError",
     "StateError",
     "StorageError",
     "TraceError",

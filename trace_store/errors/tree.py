@@ -47,6 +47,7 @@ class ErrorCode:
     UNTRUSTED_REPOSITORY = "untrusted-repository"
     UNKNOWN_ROOTS = "unknown-roots"
     STORE_REWOUND = "store-rewound"
+    SECRET_FOUND = "secret-found"
 
 
 class TraceError(Exception):
@@ -152,6 +153,10 @@ class RewoundError(StateError):
 
 class ConflictError(TraceError):
     code = ErrorCode.CONFLICT
+
+
+class SecretFoundError(ConflictError):
+    code = ErrorCode.SECRET_FOUND
 
 
 class ConcurrencyError(TraceError):

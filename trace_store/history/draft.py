@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     Reword: TypeAlias = Callable[[Address, str], Sequence[Part]]
 
 
+NO_SECRETS: Mapping[str, int] = {}
+
+
 class CommitResult:
     """A commit that was written.
 
@@ -41,9 +44,10 @@ class CommitResult:
         ref: the branch that now ends in it; None when HEAD is detached.
         message_count: messages it creates.
         parents: ids of its parents.
+        secrets: how many secrets of each kind were found in what it says, and replaced, unless that was not wanted.
     """
 
-    __slots__ = ("message_count", "oid", "parents", "ref")
+    __slots__ = ("message_count", "oid", "parents", "ref", "secrets")
 
     def __init__(
         self,
@@ -51,7 +55,9 @@ class CommitResult:
         ref: str | None,
         message_count: int,
         parents: tuple[ObjectId, ...] = (),
+        secrets: Mapping[str, int] = NO_SECRETS,
     ) -> None:
+        self.secrets = secrets
         self.oid = oid
         self.ref = ref
         self.message_count = message_count
@@ -98,11 +104,19 @@ class Draft:
         resolve: Callable[[str], Address],
         reword: Reword | None = None,
         salt: Salt | None = None,
+        gathering: Gathering | None = None,
     ) -> None:
-        """Begin with nothing; with `salt` all content of the draft is private, as in `content.write_content`."""
+        """Begin with nothing.
+
+        Args:
+            resolve: returns the address that a text means.
+            reword: says what a text is to change.
+            salt: makes all content of the draft private, as in `content.write_content`.
+            gathering: takes the objects; None is one that takes them as they are.
+        """
         self._resolve = resolve
         self._reword = reword
-        self._gathering = Gathering()
+        self._gathering = Gathering() if gathering is None else gathering
         self._put = self._gathering.putting(salt)
         self._created = 0
         self.operations: list[Operation] = []
@@ -112,6 +126,11 @@ class Draft:
     def objects(self) -> list[tuple[ObjectId, bytes]]:
         """The objects that the operations name, each once."""
         return self._gathering.objects
+
+    @property
+    def gathering(self) -> Gathering:
+        """What gathers them, and tells what it found."""
+        return self._gathering
 
     @property
     def message_count(self) -> int:
@@ -180,8 +199,8 @@ class Draft:
                 self._addresses(targets),
                 priority=priority,
                 keep=patterns,
-                labels=labels,
-                unlabels=unlabels,
+                labels=[self._gathering.text(label) for label in labels],
+                unlabels=[self._gathering.text(label) for label in unlabels],
             )
         )
 

@@ -12,6 +12,7 @@ from trace_store.contracts import Transaction
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
+from trace_store.objects.codec import encode_ordered
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.direct import encode_commit, encode_message
@@ -29,19 +30,27 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.history.draft import Address, Reword
     from trace_store.objects.content import Salt
+    from trace_store.secrets import Guard
 
 MAXIMUM_ATTEMPTS = 100
 
 
-def new_draft(store: Store, reword: Reword | None = None, salt: Salt | None = None) -> Draft:
+def new_draft(
+    store: Store,
+    reword: Reword | None = None,
+    salt: Salt | None = None,
+    guard: Guard | None = None,
+) -> Draft:
     """Return an empty draft whose targets are resolved in this store.
 
     Args:
         store: where it is going to be written.
         reword: says what a text is to change.
         salt: makes all of its content private, as in `content.write_content`.
+        guard: looks for secrets in what is put into it; None: nobody does.
     """
-    return Draft(lambda text: revisions.resolve_address(store, text), reword, salt)
+    gathering = None if guard is None else guard.gathering()
+    return Draft(lambda text: revisions.resolve_address(store, text), reword, salt, gathering)
 
 
 def write(
@@ -77,11 +86,15 @@ def write(
         MessageNotFoundError: an operation names a message that the context does not hold.
         InvalidInputError: the author or the branch cannot be named so.
         RefChangedError: the branch does not end in `onto`.
+        SecretFoundError: the message holds a secret, and the draft's guard lets none pass.
         StorageError: the disk failed; nothing was written.
     """
     if not draft.operations:
         raise errors.InvalidOperationError("there is nothing to commit")
     check_author(author)
+    message = draft.gathering.text(message)
+    if facts := draft.gathering.facts:
+        meta = {**(meta or {}), **facts}
     ref = store.refs.head_target() if branch is None else branch_ref(store, branch)
     writer = _Writer(store, draft, author, message, meta, links, merge, onto)
     if isinstance(ref, ObjectId):
@@ -144,9 +157,10 @@ class batch:  # noqa: N801 - it is called as a function is
         branch: str | None = None,
         reword: Reword | None = None,
         salt: Salt | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._store = store
-        self._draft = new_draft(store, reword, salt)
+        self._draft = new_draft(store, reword, salt, guard)
         self._written = author, message, branch
 
     def __enter__(self) -> Draft:
@@ -167,16 +181,18 @@ def commit(
     message: str = "",
     branch: str | None = None,
     salt: Salt | None = None,
+    guard: Guard | None = None,
 ) -> CommitResult:
     """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message.
 
-    With `salt` their content is private, as in `content.write_content`.
+    With `salt` their content is private, as in `content.write_content`. A guard looks for secrets in what is said;
+    without one nobody does.
 
     This is what an agent does at every turn, so it makes no draft, and the commit is put together from its pieces. What
     has no such form is left to a draft, which makes the same commit.
     """
     ref = store.refs.head_target() if branch is None else branch_ref(store, branch)
-    gathering = Gathering()
+    gathering = Gathering() if guard is None else guard.gathering()
     put = gathering.put if salt is None else gathering.putting(salt)
     pieces: list[bytes] = []
     for given in as_messages(messages):
@@ -187,21 +203,24 @@ def commit(
             break
         pieces.append(piece)
     if not pieces or len(pieces) < len(messages) or isinstance(ref, ObjectId):
-        draft = new_draft(store, salt=salt)
+        draft = new_draft(store, salt=salt, guard=guard)
         draft.extend(messages)
         return write(store, draft, author=author, message=message, branch=branch)
     check_author(author)
+    message = gathering.text(message) if message else message
+    found = gathering.secrets
+    meta = encode_ordered(dict(gathering.facts)) if found and gathering.facts else b""
     result: CommitResult | None = None
 
     def make(tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
         nonlocal result
-        data = encode_commit(tip, author, store.clock.now(), pieces, message=message)
+        data = encode_commit(tip, author, store.clock.now(), pieces, meta=meta, message=message)
         if data is None:
             raise errors.InvalidInputError(
                 "the author is no plain text, or the clock tells no integer"
             )
         oid = hash_object(data)
-        result = CommitResult(oid, ref, len(pieces), () if tip is None else (tip,))
+        result = CommitResult(oid, ref, len(pieces), () if tip is None else (tip,), found)
         return oid, [*gathering.objects, (oid, data)]
 
     reason = _reason(message) if message else "commit"
@@ -274,7 +293,8 @@ class _Writer:
         made = self._commit(base)
         data = made.encode()
         oid = hash_object(data)
-        self._result = CommitResult(oid, ref, self._draft.message_count, made.parents)
+        found = self._draft.gathering.secrets
+        self._result = CommitResult(oid, ref, self._draft.message_count, made.parents, found)
         return oid, [*self._draft.objects, (oid, data)]
 
     def check(self, tip: ObjectId | None, ref: str | None) -> None:

@@ -15,8 +15,8 @@ from trace_store.importers.json_records import (
     NOT_UTF8,
     TOO_DEEP,
     TOO_LONG,
-    compact,
-    filtered,
+    checked,
+    record_of,
     scan,
 )
 from trace_store.importers.lines import Line
@@ -80,9 +80,13 @@ def read_document(
 
 def within(line: Line, record: Record) -> Line:
     """Return a record of a line as a document of its own, to take its lists apart."""
-    start = record.offset - line.offset
-    data = (line.data or b"")[start : start + record.length]
-    return Line(record.line, record.offset, data, record.length, True, whole=True)
+    offset, length = record.offset, record.length
+    if line.edits is not None:
+        edits = line.edits.between(offset, offset + length)
+        return Line(record.line, offset, record.raw, length, True, whole=True, edits=edits)
+    start = offset - line.offset
+    data = (line.data or b"")[start : start + length]
+    return Line(record.line, offset, data, length, True, whole=True)
 
 
 class _Reading:
@@ -106,7 +110,7 @@ class _Reading:
         self._at = 0
         self._known = (0, 0)  # a place in the text, and the same place in the bytes
         self._lines = (0, line.number)
-        self._ascii = len(text) == line.length
+        self._ascii = len(text) == len(line.data or b"")
 
     def read(self) -> None:
         document = self._document
@@ -155,11 +159,10 @@ class _Reading:
                 found = self._document.lists[key] = []
                 self._list(found)
             elif key in self._singles:
-                start, value = self._at, self._value()
-                kept = filtered(value)
-                self._document.singles[key] = self._piece(start, value, kept, {key: kept})
+                start, value = self._at, checked(self._value())
+                self._document.singles[key] = self._piece(start, {key: value})
             else:
-                self._document.fields[key] = filtered(self._value())
+                self._document.fields[key] = checked(self._value())
             self._skip_blanks()
             if self._take("}"):
                 return
@@ -182,34 +185,34 @@ class _Reading:
             self._skip_blanks()
 
     def _record(self, start: int, value: Any) -> Record | Skip:
-        kept = filtered(value)
-        if isinstance(kept, dict) or self._bare:
-            data = kept if isinstance(kept, dict) else {ROOT: kept}
-            return self._piece(start, value, kept, data)
-        return Skip(self._line_number(start), NOT_A_RECORD, type(kept).__name__)
+        checked(value)
+        if isinstance(value, dict) or self._bare:
+            return self._piece(start, value if isinstance(value, dict) else {ROOT: value})
+        return Skip(self._line_number(start), NOT_A_RECORD, type(value).__name__)
 
-    def _piece(self, start: int, value: Any, kept: Any, data: dict[str, Any]) -> Record:
-        """Return the record of a value that stands between a place and here; `kept` is it when it is filtered."""
-        offset, raw = self._bytes(start, self._at)
-        length = len(raw)
-        if kept is not value:
-            raw = bytes_of(compact(kept))
+    def _piece(self, start: int, data: dict[str, Any]) -> Record:
+        """Return the record of a value that stands between a place and here."""
+        at, raw = self._bytes(start, self._at)
         number = self._line_number(start)
-        return Record(number, offset, length, raw, data, filtered=kept is not value)
+        line = self._line
+        if line.edits is not None:
+            return record_of(line, number, at, at + len(raw), data)
+        return Record(number, line.offset + at, len(raw), raw, data)
 
     def _value(self) -> Any:
         value, self._at = scan(self._text, self._at)
         return value
 
     def _bytes(self, start: int, end: int) -> tuple[int, bytes]:
+        """Return what stands between two places of the text, and where in the bytes it begins."""
         data = self._line.data or b""
         if self._ascii:
-            return self._line.offset + start, data[start:end]
+            return start, data[start:end]
         place, offset = self._known
         offset += len(bytes_of(self._text[place:start]))
         raw = bytes_of(self._text[start:end])
         self._known = (end, offset + len(raw))
-        return self._line.offset + offset, raw
+        return offset, raw
 
     def _line_number(self, at: int) -> int:
         place, number = self._lines

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
+from trace_store.environment import Environment
 from trace_store.errors import (
     RefChangedError,
     StorageError,
@@ -24,6 +25,7 @@ from trace_store.importers.remembering import Memories
 from trace_store.importers.report import FileReport, ImportReport
 from trace_store.importers.running import Common, Progress, Run
 from trace_store.refs import BRANCHES, check_ref_name
+from trace_store.secrets.guard import Guard
 from trace_store.store import Store
 
 FAILED = "failed"
@@ -43,6 +45,7 @@ def import_paths(
     progress: Progress | None = None,
     stdin: BinaryIO | None = None,
     found: Sequence[str] = (),
+    guard: Guard | None = None,
 ) -> ImportReport:
     """Import transcripts; each session becomes a branch, `sessions/<format>/<id>`.
 
@@ -59,12 +62,14 @@ def import_paths(
         stdin: what the path `-` stands for.
         found: transcripts that were found and not named, as by `project_histories`; one that cannot be imported is
             left, as in a folder.
+        guard: looks for secrets in what is imported; None makes one that does as the user settled.
 
     Raises:
         InvalidInputError: there is no such format, or nothing that `-` stands for.
         UnreadableInputError: a named file is not there, is empty, or is of no known format; nothing was written. Or a
             format of another package failed on it.
         InvalidRefNameError: `onto` cannot be a branch.
+        SecretFoundError: a named file holds a secret, and the guard lets none pass; nothing of the file was written.
         RefChangedError: others keep moving a branch of the session.
         StorageError: the disk refused.
     """
@@ -74,7 +79,10 @@ def import_paths(
         target = check_ref_name(onto if onto.startswith(BRANCHES) else BRANCHES + onto)
     disk = store.disk if store.local else Disk()
     chosen = choose(disk, paths, named, stdin, found)
-    common = Common(store, disk, target, source, progress, Beginnings(store), Memories(store))
+    guard = Guard.of(store, Environment.read()) if guard is None else guard
+    common = Common(
+        *(store, disk, target, source, progress, Beginnings(store), Memories(store)), guard=guard
+    )
     reports = []
     try:
         for item in chosen:

@@ -1,7 +1,7 @@
 """JSON objects, several a file, from lines that may hold one, two, or none that can be read.
 
-Rule: what cannot be read is a Skip with its line and a reason, never an exception. Every text of what can be read has
-passed the filter.
+Rule: what cannot be read is a Skip with its line and a reason, never an exception. Lines have been looked through for
+secrets before they come here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 from trace_store.importers.contract import Record, Skip
 from trace_store.importers.lines import Line
 from trace_store.objects.content import bytes_of
-from trace_store.secrets import filter_text, take_nothing
 
 MAXIMUM_NESTING = 200
 """Levels of lists and maps that a record may have."""
@@ -29,10 +28,6 @@ _SHALLOW_BYTES = 2 * MAXIMUM_NESTING
 """So short a line has no room for brackets that nest deeper than the bound."""
 _BLANK = " \t\r\n"
 MARK = "\ufeff"
-
-# Records repeat their keys; these passed the filter as they are.
-_plain_keys: set[str] = set()
-MAXIMUM_REMEMBERED_KEYS = 4096
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -72,7 +67,7 @@ def records_of(line: Line) -> tuple[Record] | Iterator[Record | Skip]:
 
 def _record_alone(line: Line) -> Record | None:
     """Return the record of a line that holds one and nothing else, as almost every line does; None of any other."""
-    number, offset, data, length, _, _ = line
+    number, offset, data, length, _, _, edits = line
     if data is None:
         return None
     try:
@@ -82,17 +77,15 @@ def _record_alone(line: Line) -> Record | None:
         return None
     if type(value) is not dict or end != len(text):
         return None
-    if filter_text is take_nothing:
-        # Only where JSON has so many brackets may it nest deeper than the bound. Taking them out tells how many there
-        # are in a third of the time of counting them, which looks at every byte by itself.
-        if len(data) <= _SHALLOW_BYTES:
-            return Record(number, offset, length, data, value)
+    # Only where JSON has so many brackets may it nest deeper than the bound. Taking them out tells how many there
+    # are in a third of the time of counting them, which looks at every byte by itself.
+    if len(data) > _SHALLOW_BYTES:
         others = len(data.replace(b"{", b"")) + len(data.replace(b"[", b""))
-        if 2 * len(data) - others <= MAXIMUM_NESTING + 1 or not _is_deep(value):
-            return Record(number, offset, length, data, value)
-        return None
-    kept = filtered(value)
-    return Record(number, offset, length, data, value) if kept is value else None
+        if 2 * len(data) - others > MAXIMUM_NESTING + 1 and _is_deep(value):
+            return None
+    if edits is None:
+        return Record(number, offset, length, data, value)
+    return Record(number, offset, length, data, value, filtered=True)
 
 
 def _is_deep(value: Any) -> bool:
@@ -139,7 +132,7 @@ def _read_one(line: Line, text: str, position: int) -> tuple[int, Record | Skip]
     """Return one value and where it ends; a Skip alone when the rest of the line cannot be read."""
     try:
         value, end = scan(text, position)
-        kept = filtered(value)
+        kept = checked(value)
     except RecursionError:
         return Skip(line.number, TOO_DEEP, "")
     except ValueError as error:
@@ -161,9 +154,17 @@ def _read_one(line: Line, text: str, position: int) -> tuple[int, Record | Skip]
     else:
         offset, raw = line.offset + len(bytes_of(text[:position])), bytes_of(text[position:end])
     length = len(raw)
-    if kept is not value:
-        raw = bytes_of(compact(kept))
-    return end, Record(line.number, offset, length, raw, kept, filtered=kept is not value)
+    if line.edits is None:
+        return end, Record(line.number, offset, length, raw, kept)
+    at = offset - line.offset
+    return end, record_of(line, line.number, at, at + length, kept)
+
+
+def record_of(line: Line, number: int, start: int, end: int, data: dict[str, Any]) -> Record:
+    """Return the record that stands between two places in a line's bytes, given its number and what it says."""
+    part = line.part(number, start, end, ended=True)
+    raw = part.data or b""
+    return Record(number, part.offset, part.length, raw, data, filtered=part.edits is not None)
 
 
 def _blanks(text: str, position: int) -> int:
@@ -172,56 +173,12 @@ def _blanks(text: str, position: int) -> int:
     return position
 
 
-def filtered(value: Any) -> Any:
-    """Return the value with every text filtered; the very same object when nothing changed.
+def checked(value: Any) -> Any:
+    """Return a value as it is.
 
     Raises:
         RecursionError: it nests deeper than the bound.
     """
-    if filter_text is take_nothing:
-        if _is_deep(value):
-            raise RecursionError
-        return value
-    return _filtered(value, 0)
-
-
-def _filtered(value: Any, depth: int) -> Any:
-    kind = type(value)
-    if kind is str:
-        return filter_text(value)
-    if kind is dict:
-        pairs = value.items()
-    elif kind is list:
-        pairs = enumerate(value)
-    else:
-        return value
-    if depth > MAXIMUM_NESTING:
+    if _is_deep(value):
         raise RecursionError
-    changes: list[tuple[Any, Any]] = []
-    for place, item in pairs:
-        inner = type(item)
-        if inner is str:
-            kept = filter_text(item)
-        elif inner is dict or inner is list:
-            kept = _filtered(item, depth + 1)
-        else:
-            continue
-        if kept is not item:
-            changes.append((place, kept))
-    names = [] if kind is list or value.keys() <= _plain_keys else _filtered_names(value)
-    if not changes and not names:
-        return value
-    copy = value.copy()
-    for place, kept in changes:
-        copy[place] = kept
-    for key, name in names:
-        copy[name] = copy.pop(key)
-    return copy
-
-
-def _filtered_names(value: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the keys that the filter changes, with what they become."""
-    names = [(key, filter_text(key)) for key in value]
-    if len(_plain_keys) < MAXIMUM_REMEMBERED_KEYS:
-        _plain_keys.update(key for key, name in names if name == key)
-    return [(key, name) for key, name in names if name != key]
+    return value

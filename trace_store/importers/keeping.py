@@ -20,7 +20,7 @@ from trace_store.importers.together import kept_of, together
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, digest
 from trace_store.store import Store
-from trace_store.transcripts.laying import Laid, lay_out
+from trace_store.transcripts.laying import Laid, Literal, lay_out
 from trace_store.transcripts.names import FILES
 from trace_store.transcripts.pages import Pages
 from trace_store.transcripts.restoring import restore_segment, segments_of
@@ -78,7 +78,14 @@ class Kept:
     steady: bool
 
 
-def keep_file(store: Store, file: Input, folder: str, placing: Placing, cut: Cut | None) -> Kept:
+def keep_file(
+    store: Store,
+    file: Input,
+    folder: str,
+    placing: Placing,
+    cut: Cut | None,
+    literal: Literal | None = None,
+) -> Kept:
     """Keep a file, as it is now.
 
     Args:
@@ -87,6 +94,7 @@ def keep_file(store: Store, file: Input, folder: str, placing: Placing, cut: Cut
         folder: what the names of the session's files begin with, behind `refs/transcripts/`.
         placing: where its records are.
         cut: where an earlier import of it ended.
+        literal: as in `lay_out`.
 
     Raises:
         RefChangedError: somebody changed the same refs meanwhile.
@@ -99,7 +107,15 @@ def keep_file(store: Store, file: Input, folder: str, placing: Placing, cut: Cut
         begins, after = cut.begins, (oid, Segment.decode(store.objects.read(oid)))
     gathering = Gathering()
     pages = placing.pages or Pages(file.read_at)
-    laid = lay_out(pages.again, file.size, placing.places, gathering, begins=begins, after=after)
+    laid = lay_out(
+        pages.again,
+        file.size,
+        placing.places,
+        gathering,
+        begins=begins,
+        after=after,
+        literal=literal,
+    )
     if not laid:
         return Kept(None, steady=False)  # it has become shorter than it was
     if cut is not None:
@@ -111,7 +127,7 @@ def keep_file(store: Store, file: Input, folder: str, placing: Placing, cut: Cut
         edits.append(RefEdit(name, laid[-1].oid, ANY))
     mine = [each.segment for each in laid]
     for other, tip in _kept_in(store, folder):
-        relation = OTHER if other == name else _compare(store, file, mine, tip)
+        relation = OTHER if other == name else _compare(store, file, mine, tip, gathering)
         if relation == OLDER:
             edits.append(RefEdit(other, None, tip))
         elif relation == NEWER:
@@ -125,13 +141,18 @@ def keep_file(store: Store, file: Input, folder: str, placing: Placing, cut: Cut
 
 def _check(store: Store, segment: Segment, gathering: Gathering) -> None:
     """See that the segment comes back in which an earlier import ended, whose places were remembered."""
+    restore_segment(segment, _reading(store, gathering))
+
+
+def _reading(store: Store, gathering: Gathering) -> Read:
+    """Return what reads objects that are stored, or about to be."""
     made = {bytes(oid): data for oid, data in gathering.objects}
 
     def read(oid: bytes) -> bytes:
         data = made.get(bytes(oid))
         return store.objects.read(oid) if data is None else data
 
-    restore_segment(segment, read)
+    return read
 
 
 def is_kept(store: Store, folder: str, file: Input | None = None) -> bool:
@@ -162,7 +183,9 @@ def _kept_in(store: Store, folder: str) -> list[tuple[str, ObjectId]]:
 OLDER, NEWER, OTHER = "older", "newer", "other"
 
 
-def _compare(store: Store, file: Input, mine: Sequence[Segment], tip: ObjectId) -> str:
+def _compare(
+    store: Store, file: Input, mine: Sequence[Segment], tip: ObjectId, gathering: Gathering
+) -> str:
     """Tell whether a kept file is the beginning of this one, goes on behind its end, or is another.
 
     Args:
@@ -170,6 +193,7 @@ def _compare(store: Store, file: Input, mine: Sequence[Segment], tip: ObjectId) 
         file: this one.
         mine: its segments, or the last of them, as they were laid out.
         tip: the last segment of the kept one.
+        gathering: has the objects of this one that are not stored yet.
     """
     read = store.objects.read
     try:
@@ -177,7 +201,10 @@ def _compare(store: Store, file: Input, mine: Sequence[Segment], tip: ObjectId) 
         if not met and mine[0].previous is not None:
             mine = [*segments_of(mine[0].previous, read), *mine]
         if not kept or kept[-1].end <= mine[-1].end:
-            return OLDER if _holds(file, kept, mine) else OTHER
+            if _holds(file, kept, mine):
+                return OLDER
+            # What is kept differs from what the file holds where secrets were taken out.
+            return OLDER if _holds_as_kept(kept, mine, _reading(store, gathering)) else OTHER
         if _same(mine[:-1], kept):
             there = b"".join(restore_segment(s, read) for s in kept[len(mine) - 1 :])
             return NEWER if digest(there[: mine[-1].size]).hex() == mine[-1].hash else OTHER
@@ -210,6 +237,20 @@ def _holds(file: Input, kept: Sequence[Segment], mine: Sequence[Segment]) -> boo
             known = digest(file.read_at(segment.start, segment.size)).hex()
         if known != segment.hash:
             return False
+    return True
+
+
+def _holds_as_kept(kept: Sequence[Segment], mine: Sequence[Segment], read: Read) -> bool:
+    """Tell whether what is kept of a file is the beginning of what is kept of another."""
+    by_start = {each.start: each for each in mine}
+    for segment in kept:
+        other = by_start.get(segment.start)
+        if other is None or other.size < segment.size:
+            return False
+        if other.size > segment.size or other.hash != segment.hash:
+            whole = restore_segment(other, read)
+            if digest(whole[: segment.size]).hex() != segment.hash:
+                return False
     return True
 
 

@@ -5,14 +5,49 @@ Rule: bytes in, bytes out, split at newlines and at nothing else; never more tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 CHUNK_BYTES = 1 << 20
 MAXIMUM_LINE_BYTES = 64 << 20
 
 ReadAt = Callable[[int, int], bytes]
 """Given an offset and a size in bytes, return the bytes there; fewer only at the end."""
+
+
+class Edits:
+    """What was replaced in a line, and so where in the file what stands in it is.
+
+    Attributes:
+        spans: each as (start, end, size): which bytes of the file, and how many stand for them.
+    """
+
+    __slots__ = ("_ends", "_shifts", "spans")
+
+    def __init__(self, spans: Sequence[tuple[int, int, int]]) -> None:
+        self.spans = spans
+        self._ends: list[
+            int
+        ] = []  # where what was put in ends, as if nothing else came before the line
+        self._shifts: list[
+            int
+        ] = []  # from there on, how much further on in the file something stands
+        shift = 0
+        for start, end, size in spans:
+            self._ends.append(start - shift + size)
+            shift += end - start - size
+            self._shifts.append(shift)
+
+    def in_file(self, at: int) -> int:
+        """Return where in the file something is, given the line's offset and its place in the line together."""
+        number = bisect_right(self._ends, at)
+        return at + self._shifts[number - 1] if number else at
+
+    def between(self, start: int, end: int) -> Edits | None:
+        """Return those within a part of the file; None when there are none."""
+        spans = [span for span in self.spans if start <= span[0] and span[1] <= end]
+        return Edits(spans) if spans else None
 
 
 class Line(NamedTuple):
@@ -25,6 +60,7 @@ class Line(NamedTuple):
         length: its bytes in the file, without the newline.
         ended: whether a newline ends it; only the last line of a file may lack one.
         whole: whether it is a whole file, which holds one document.
+        edits: what was replaced in `data`, which then differs from what the file holds; None: nothing.
     """
 
     number: int
@@ -33,6 +69,41 @@ class Line(NamedTuple):
     length: int
     ended: bool
     whole: bool = False
+    edits: Edits | None = None
+
+    def in_file(self, at: int) -> int:
+        """Return where in the file a place in `data` is."""
+        offset = self.offset + at
+        return offset if self.edits is None else self.edits.in_file(offset)
+
+    def part(self, number: int, start: int, end: int, *, ended: bool, whole: bool = False) -> Line:
+        """Return a part of the line, between two places in `data`, as one of its own."""
+        offset = self.in_file(start)
+        length = self.in_file(end) - offset
+        edits = None if self.edits is None else self.edits.between(offset, offset + length)
+        data = None if self.data is None else self.data[start:end]
+        return Line(number, offset, data, length, ended, whole, edits)
+
+
+class LineAt(Protocol):
+    """What reads a line again, given its number, where it begins, and its length in the file."""
+
+    def __call__(self, number: int, offset: int, length: int) -> Line: ...
+
+
+def line_at(read_at: ReadAt, number: int, offset: int, length: int) -> Line:
+    """Return a line that was read before, as it was given to the plan then.
+
+    Args:
+        read_at: what the plan was made with.
+        number: of the line.
+        offset: where it begins in the file.
+        length: its bytes there.
+    """
+    again: LineAt | None = getattr(read_at, "line_at", None)
+    if again is not None:
+        return again(number, offset, length)
+    return Line(number, offset, read_at(offset, length), length, True)
 
 
 def read_lines(

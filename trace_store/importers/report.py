@@ -46,6 +46,7 @@ class FileReport:
         calls, results: calls of tools in these, and results.
         records: how many records of a type became what: (type, what) to number.
         skips: what was skipped, at most the first thousand.
+        secrets: how many secrets of each kind were found in what was read of it.
         error: why the import of the file was given up, or None. What was written of it until then is a valid beginning.
     """
 
@@ -66,6 +67,7 @@ class FileReport:
     records: Mapping[Count, int] = field(default_factory=dict)
     skips: Sequence[Skip] = ()
     error: Exception | None = None
+    secrets: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def record_count(self) -> int:
@@ -100,6 +102,7 @@ class FileReport:
             "results": self.results,
             "records": records,
             "skips": [[skip.line, skip.reason, skip.detail] for skip in self.skips],
+            "secrets": dict(self.secrets),
             "error": None if self.error is None else str(self.error) or type(self.error).__name__,
         }
 
@@ -125,6 +128,15 @@ class ImportReport:
         """Why the import of files was given up, of each that was."""
         return [file.error for file in self.files if file.error is not None]
 
+    @property
+    def secrets(self) -> dict[str, int]:
+        """How many secrets of each kind were found, the most frequent first."""
+        found: dict[str, int] = {}
+        for file in self.files:
+            for rule, count in file.secrets.items():
+                found[rule] = found.get(rule, 0) + count
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
     def outcomes(self) -> dict[str, int]:
         """Return how many records became what, over all files and types."""
         found: dict[str, int] = {}
@@ -139,6 +151,7 @@ class ImportReport:
             "commits": self.commits,
             "messages": self.messages,
             "outcomes": self.outcomes(),
+            "secrets": self.secrets,
             "files": [file.as_map() for file in self.files],
         }
 

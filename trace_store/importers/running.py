@@ -11,7 +11,7 @@ from trace_store.errors import FormatError, InvalidInputError, NotFoundError, St
 from trace_store.files import Disk
 from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.continuing import Continuation
-from trace_store.importers.contract import Format, Plan, Planned, Skip
+from trace_store.importers.contract import Format, Plan, Planned, PlannedThread, Skip
 from trace_store.importers.documents import MAXIMUM_DOCUMENT_BYTES
 from trace_store.importers.heads import HEAD_BYTES
 from trace_store.importers.json_records import UNFINISHED
@@ -22,9 +22,13 @@ from trace_store.importers.placing import Placing
 from trace_store.importers.reading import Input
 from trace_store.importers.remembering import Memories, Memory, edges, memory_key
 from trace_store.importers.report import MAXIMUM_NAMED_SKIPS, BranchReport, FileReport, counted
+from trace_store.importers.screening import Screen
 from trace_store.importers.writing import PlanWriter
 from trace_store.importers.written import Written
 from trace_store.revision import SESSIONS
+from trace_store.secrets import modes
+from trace_store.secrets.guard import FACT, Guard, counts
+from trace_store.secrets.rules import VERSION
 from trace_store.store import Store
 from trace_store.transcripts.pages import Pages
 from trace_store.values import replace, value
@@ -49,6 +53,7 @@ class Common:
     progress: Progress | None
     beginnings: Beginnings
     memories: Memories
+    guard: Guard | None = None
 
 
 class Run:
@@ -62,6 +67,7 @@ class Run:
         self._common = common
         self._store = common.store
         self._file = file
+        self._screen = Screen(common.guard, file)
         self._format = reader
         self._onto = common.onto
         self._source = common.source
@@ -92,10 +98,12 @@ class Run:
         # What was read as one document, or had no end yet, is read again as if for the first time.
         plan = None if memory is None or memory.plan is None else self._resume(memory)
         if memory is None or plan is None:
-            plan = self._format.plan(self._file.name, self._file.read_at)
+            plan = self._format.plan(self._file.name, self._screen)
             offset, number = 0, 1
         else:
             offset, number = memory.offset, memory.line
+        if self._common.guard is not None and self._common.guard.mode == modes.BLOCK:
+            self._look_ahead(offset, number)
         end, number = self._feed(plan, offset, number)
         self._finish(plan, end, number)
         written = Written() if self._writer is None else self._writer.finish()
@@ -110,13 +118,13 @@ class Run:
             self._document = True
             self._feed_document(plan, pages)
             return file.size, 1
-        progress = self._progress
+        progress, screen = self._progress, self._screen.line
         done: Line | None = (
             None  # the last line that was understood, or that nothing can be added to
         )
         for line in read_lines(pages.read, file.size, offset=offset, number=number):
             skipped = 0 if line.ended else len(plan.skips())
-            pieces = plan.feed(line)
+            pieces = plan.feed(screen(line))
             if pieces:
                 self._take(plan, pieces)
             if line.ended or not _is_unfinished(plan.skips()[skipped:]):
@@ -127,11 +135,22 @@ class Run:
             return offset, number
         return done.offset + done.length + done.ended, done.number + done.ended
 
+    def _look_ahead(self, offset: int, number: int) -> None:
+        """See that there is no secret in what will be read, before anything of it is written."""
+        file = self._file
+        if offset == 0 and self._format.is_document(file.read_at(0, HEAD_BYTES)):
+            if file.size <= MAXIMUM_DOCUMENT_BYTES:
+                self._screen.line(Line(1, 0, file.read_at(0, file.size), file.size, True, True))
+            return
+        for line in read_lines(file.read_at, file.size, offset=offset, number=number):
+            self._screen.line(line)
+
     def _feed_document(self, plan: Plan, pages: Pages) -> None:
         file = self._file
         short = file.size <= MAXIMUM_DOCUMENT_BYTES
         data = pages.read(0, file.size) if short else None
-        self._take(plan, plan.feed(Line(1, 0, data, file.size, True, whole=True)))
+        line = self._screen.line(Line(1, 0, data, file.size, True, whole=True))
+        self._take(plan, plan.feed(line))
         if self._progress is not None:
             self._progress(file.path, file.size, file.size)
 
@@ -139,7 +158,7 @@ class Run:
         for piece in pieces:
             if self._writer is None:
                 self._writer = self._begin(plan)
-            self._writer.take(piece)
+            self._writer.take(self._told(piece))
 
     def _finish(self, plan: Plan, end: int, number: int) -> None:
         """Write the unfinished end of the file too, and remember where to take it up when it has grown."""
@@ -158,7 +177,10 @@ class Run:
         self._writer.flush()
         folder = self._folder(plan).removeprefix(SESSIONS)
         if self._source:
-            kept = keep_file(self._store, self._file, folder, self._placing, self._cut)
+            kept = keep_file(
+                *(self._store, self._file, folder, self._placing, self._cut),
+                literal=self._screen.literal,
+            )
             if not kept.steady:
                 return
             self._cut = None if self._document else kept.cut
@@ -222,7 +244,7 @@ class Run:
         """Return the plan that goes on, with the writer ready; None when that cannot be done."""
         store = self._store
         try:
-            plan = self._format.resume(self._file.name, self._file.read_at, memory.plan)
+            plan = self._format.resume(self._file.name, self._screen, memory.plan)
             placing = resume_placing(store, self._file, memory.cut)
         except (StateError, NotFoundError, FormatError, *WRONG):
             return None
@@ -251,6 +273,14 @@ class Run:
         )
         self._writer.resume(dict(memory.names))
         return plan
+
+    def _told(self, piece: Planned) -> Planned:
+        """Return a piece of the plan that tells of it when something was taken out of what it is made from."""
+        if not self._screen.found or isinstance(piece, PlannedThread):
+            return piece
+        if not any(record.filtered for record in piece.records):
+            return piece
+        return piece._replace(meta={**piece.meta, FACT: VERSION})
 
     def _attach_head(self, plan: Plan) -> None:
         head = self._store.refs.head()
@@ -305,6 +335,7 @@ class Run:
             results=written.results,
             records=counted(plan.counts(), source=self._source),
             skips=tuple(plan.skips()[:MAXIMUM_NAMED_SKIPS]),
+            secrets=counts(self._screen.found),
         )
 
 

@@ -21,7 +21,8 @@ from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     Put = Callable[[bytes], ObjectId]
     Salt = Callable[[bytes], bytes]
@@ -36,6 +37,20 @@ class Gathering:
     def __init__(self) -> None:
         self.objects: list[tuple[ObjectId, bytes]] = []
         self._seen: set[bytes] = set()
+
+    def text(self, text: str) -> str:
+        """Return what is said about a commit as it may be stored in it."""
+        return text
+
+    @property
+    def secrets(self) -> Mapping[str, int]:
+        """How many secrets of each kind were found in what was put; none where nobody looks."""
+        return {}
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the commit's metadata have to say of how its contents were gathered."""
+        return {}
 
     def put_object(self, data: bytes) -> ObjectId:
         """Add canonical object bytes and return their id."""

@@ -18,13 +18,16 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any
 
     from trace_store.secrets.rules import Rule
 
 MAXIMUM_MEMORY = 64 << 20
 """Bytes that RE2 may take for what it remembers of all triggers."""
+
+_NEAR = 80
+"""How far before a secret its name begins."""
 
 
 @value
@@ -51,7 +54,7 @@ class Scanner:
         rules: Sequence[Rule] | None = None,
         known: Iterable[str] = (),
         allowed: Collection[str] = frozenset(),
-        key: bytes = bytes(KEY_BYTES),
+        key: bytes | Callable[[], bytes] = bytes(KEY_BYTES),
     ) -> None:
         """Make a scanner.
 
@@ -59,7 +62,7 @@ class Scanner:
             rules: what to look for, the most telling first; None is all that there are.
             known: secrets themselves, to be found whatever they look like.
             allowed: ids of findings that are none.
-            key: of the ids, 32 bytes.
+            key: of the ids, 32 bytes; or what returns it, asked when something is found first.
 
         Raises:
             InvalidInputError: the pattern of a rule's trigger is none.
@@ -69,6 +72,7 @@ class Scanner:
         self._allowed = frozenset(allowed)
         self._key = key
         self._compiled: dict[int, Any] = {}
+        self._unlesses: dict[int, Any] = {}
         self._triggers = re2.Set.SearchSet(_options())
         for rule in self._rules:
             self._triggers.Add(trigger_of(rule).encode())
@@ -81,6 +85,11 @@ class Scanner:
 
     def __repr__(self) -> str:
         return f"Scanner({len(self._rules)} rules)"
+
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """What it looks for, the most telling first."""
+        return self._rules
 
     def find(self, text: str) -> list[SecretFinding]:
         """Return the secrets in a text, in its order, none within another."""
@@ -119,7 +128,7 @@ class Scanner:
             start, end = _whole(data, start, end)
             if is_within(data, start, end):
                 continue
-            id_ = finding_id(self._key, data[start:end])
+            id_ = finding_id(self._key_bytes(), data[start:end])
             if id_ in self._allowed:
                 continue
             name = self._rules[order].name if order < len(self._rules) else KNOWN_RULE
@@ -127,6 +136,17 @@ class Scanner:
                 start, end = place(start), place(end)
             found.append(SecretFinding(name, start, end, id_))
         return found
+
+    def _unless(self, number: int) -> Any:
+        pattern = self._unlesses.get(number)
+        if pattern is None:
+            pattern = self._unlesses[number] = compiled(self._rules[number].unless)
+        return pattern
+
+    def _key_bytes(self) -> bytes:
+        if not isinstance(self._key, bytes):
+            self._key = self._key()
+        return self._key
 
     def _candidates(self, data: bytes, hits: Sequence[int]) -> list[tuple[int, int, int]]:
         """Return what may be a secret: the number of its rule, and where it stands."""
@@ -145,8 +165,13 @@ class Scanner:
             for match in pattern.finditer(data):
                 start, end = match.span(group)
                 secret = data[start:end]
-                if start < end and (check is None or check(secret)):
-                    found.append((hit, start, end))
+                if start == end or (check is not None and not check(secret)):
+                    continue
+                if rules[hit].unless and self._unless(hit).search(
+                    data[max(0, start - _NEAR) : start]
+                ):
+                    continue
+                found.append((hit, start, end))
         return found
 
 
@@ -173,7 +198,7 @@ def trigger_of(rule: Rule) -> str:
     """Return the pattern that a text has to meet for a rule to be tried."""
     if rule.trigger:
         return rule.trigger
-    words = "|".join(re2.escape(word).replace("/", r"\\*/") for word in rule.words)
+    words = "|".join(map(re2.escape, rule.words))
     return f"(?i:{words})" if rule.loose else f"(?:{words})"
 
 

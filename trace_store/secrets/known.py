@@ -60,6 +60,18 @@ def env_values(data: bytes) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
+def probe(secret: str) -> bytes:
+    """Return a piece of a value that stands wherever the value does, however it is spelled; empty if there is none."""
+    pieces = [""]
+    for each in secret:
+        if each.isascii() and (each.isalnum() or each in "_-.+=@:"):
+            pieces[-1] += each
+        elif pieces[-1]:
+            pieces.append("")
+    longest = max(pieces, key=len)
+    return longest.encode() if len(longest) > 3 else b""
+
+
 def spellings(secret: str) -> list[bytes]:
     """Return how a value may be spelled: as it is, and in JSON, once and twice."""
     found = [secret.encode("utf-8", "surrogatepass")]

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from trace_store.objects.content import Gathering, bytes_of, text_of
+from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, digest
-from trace_store.secrets import filter_text, take_nothing
 from trace_store.transcripts.segments import NUL, Segment, escape, record_place
 from trace_store.values import value
 
@@ -25,7 +24,12 @@ MAXIMUM_STRETCH = 8 << 20
 Again = Callable[[int, int], tuple[bytes, bool]]
 """Given an offset and a size, returns as `Pages.again` does."""
 
+Literal = Callable[[bytes], bytes]
+"""Given bytes of the file that no commit holds, returns them as they may be stored."""
+
 HASH_BYTES = 8
+_SHORT = 8
+"""So few bytes between records hold no secret."""
 
 
 def record_hash(raw: bytes) -> bytes:
@@ -78,6 +82,7 @@ def lay_out(
     *,
     begins: int = 0,
     after: tuple[ObjectId, Segment] | None = None,
+    literal: Literal | None = None,
 ) -> list[Laid]:
     """Return the segments of a file from one of its cuts on, and put their objects.
 
@@ -91,11 +96,12 @@ def lay_out(
         gathering: takes the objects.
         begins: where in the file to begin; a segment begins there.
         after: the segment before.
+        literal: looks through what no commit holds; None: it is kept as it is.
     """
     laid: list[Laid] = []
     for begin, end, offsets in _cuts(begins, size, places):
         data, as_read = again(begin, end - begin)
-        piece = _Piece(data)
+        piece = _Piece(data, literal)
         at = 0
         for offset in offsets:
             placed = places[offset]
@@ -139,8 +145,9 @@ class _Piece:
         changed: as in `Laid`.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, literal: Literal | None) -> None:
         self._data = data
+        self._literal = literal
         self._taken: list[
             bytes
         ] = []  # what comes of it, as far as that is not the file's own bytes
@@ -160,12 +167,12 @@ class _Piece:
         )
 
     def literal(self, start: int, end: int) -> None:
-        """Add bytes that no commit holds; they pass the filter too."""
+        """Add bytes that no commit holds, as they may be stored."""
         data = self._data[start:end]
         if not data:
             return
-        if filter_text is not take_nothing:
-            kept = _filtered(data)
+        if self._literal is not None and len(data) >= _SHORT:
+            kept = self._literal(data)
             if kept is not data:
                 self._replace(start, end, kept)
                 data = kept
@@ -180,16 +187,6 @@ class _Piece:
     def _replace(self, start: int, end: int, data: bytes) -> None:
         self._taken += [self._data[self._at : start], data]
         self._at = end
-
-
-def _filtered(data: bytes) -> bytes:
-    """Return bytes as they may be stored; the very same object when nothing is taken out, or they are no text."""
-    try:
-        text = text_of(data)
-    except UnicodeDecodeError:
-        return data
-    kept = filter_text(text)
-    return data if kept is text else bytes_of(kept)
 
 
 def _cuts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, TARGETS, recorded
+from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, SECRETS, TARGETS, recorded
 from trace_cli.porcelain.reading import argument_text, single_message, text_from
 from trace_store import context, history
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Option("-F --file", "file", "Read the new text from FILE", "FILE"),
     Option("--parts", "from_json", "TEXT or FILE is a message in JSON, for all parts"),
     MESSAGE,
+    SECRETS,
     JSON,
     QUIET,
 )
@@ -36,6 +37,7 @@ def edit(
     file: str | None,
     from_json: bool,
     message: str,
+    secrets: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -58,7 +60,7 @@ def edit(
             parts = history.current_parts(contexts, resolve_address(store, target))
             draft.edit(target, history.reworded(parts, given))
 
-    recorded(invocation, add, message=message, as_json=as_json, quiet=quiet)
+    recorded(invocation, add, message=message, as_json=as_json, quiet=quiet, secrets=secrets)
 
 
 @takes(TARGETS, MESSAGE, JSON, QUIET)

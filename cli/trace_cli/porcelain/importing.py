@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
+from trace_cli.porcelain.opening import JSON, QUIET, SECRETS, finish, opened_store, tell_secrets
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -13,6 +13,7 @@ from trace_store.errors import NotFoundError, TraceError
 from trace_store.files import Disk
 from trace_store.importers import import_paths, project_histories
 from trace_store.importers.registry import OWN, format_named, formats
+from trace_store.secrets.guard import Guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ NAMED_SKIPS = 5
         "everything",
         "Import this project's sessions from the usual place of each program, or of --format's",
     ),
+    SECRETS,
     JSON,
     QUIET,
 )
@@ -67,6 +69,7 @@ def import_(
     onto: str | None,
     source: bool,
     everything: bool,
+    secrets: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -77,6 +80,9 @@ def import_(
     What is skipped is counted and named on standard error. A file of a folder that cannot be imported does not stop the
     others; the command fails in the end.
 
+    Secrets that are found are replaced by placeholders, in messages and in what is kept of the file, unless --secrets
+    or the user's settings say otherwise.
+
         trace import session.jsonl
         trace import --all
     """
@@ -85,6 +91,7 @@ def import_(
         if not paths and not found:
             raise usage_error("nothing to import", "name transcripts, or give --all")
         progress = Progress(invocation, shown=invocation.interactive and not quiet)
+        guard = Guard.of(store, invocation.environment, secrets)
         try:
             report = import_paths(
                 store,
@@ -95,6 +102,7 @@ def import_(
                 progress=progress.tell,
                 stdin=invocation.stdin,
                 found=found,
+                guard=guard,
             )
         finally:
             progress.clear()
@@ -103,6 +111,8 @@ def import_(
         write_record(invocation, report.as_map())
     elif not quiet:
         show_report(invocation, report)
+    if not quiet:
+        tell_secrets(invocation, report.secrets, guard)
     if report.errors:
         raise report.errors[0]
 

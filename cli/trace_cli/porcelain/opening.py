@@ -7,7 +7,8 @@ from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, maintenance, secrets
+from trace_store import context, errors, history, maintenance
+from trace_store import secrets as secrets_
 from trace_store.objects.commit import read_commit
 from trace_store.revision import ref_of, resolve_commit
 from trace_store.store import Store, find
@@ -15,16 +16,25 @@ from trace_store.transcripts.names import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from trace_cli.runtime import Invocation
     from trace_store.files import Disk
     from trace_store.history.draft import CommitResult, Draft
     from trace_store.repo import Repo
+    from trace_store.secrets import Guard
 
 JSON = Option("--json", "as_json", "Print JSON, as docs/json.md describes it")
 QUIET = Option("-q --quiet", "quiet", "Print nothing, and leave sealing for later")
 MESSAGE = Option("-m --message", "message", "What to say about the commit", "MESSAGE", default="")
+SECRETS = Option(
+    "--secrets",
+    "secrets",
+    "What becomes of secrets: redact, block, warn or off",
+    "MODE",
+    default="",
+    completes="MODE",
+)
 TARGETS = Argument(
     "ADDRESS...", "targets", "Messages, such as ab12cd.0 or HEAD.0", SOME, completes="ADDRESS"
 )
@@ -77,7 +87,10 @@ class opened:  # noqa: N801 - it is called as a function is
 
     def __init__(self, invocation: Invocation, *, quiet: bool = False) -> None:
         self._store = opened_store(invocation, quiet=quiet)
-        self._repo = trace_store.Repo(self._store, author=invocation.environment.author)
+        environment = invocation.environment
+        self._repo = trace_store.Repo(
+            self._store, author=environment.author, environment=environment
+        )
 
     def __enter__(self) -> Repo:
         return self._repo
@@ -121,6 +134,7 @@ def recorded(
     quiet: bool,
     branch: str | None = None,
     private: bool = False,
+    secrets: str = "",
 ) -> None:
     """Write one commit with the operations that `add` puts in a draft, seal, and say what was written.
 
@@ -131,9 +145,11 @@ def recorded(
     with opened_store(invocation, quiet=quiet) as store:
         salt = None
         if private:
-            key = secrets.store_key(invocation.environment, store.config.store_id, store.disk)
-            salt = secrets.content_salt(key)
-        draft = history.new_draft(store, salt=salt)
+            environment = invocation.environment
+            key = secrets_.store_key(environment, store.config.store_id, store.disk)
+            salt = secrets_.content_salt(key)
+        guard = secrets_.Guard.of(store, invocation.environment, secrets)
+        draft = history.new_draft(store, salt=salt, guard=guard)
         add(store, draft)
         tells_tokens = invocation.terminal and not (quiet or as_json)
         before = _context_tokens(store, branch) if tells_tokens else 0
@@ -142,6 +158,7 @@ def recorded(
         finish(invocation, store, quiet=quiet)
         if quiet:
             return
+        tell_secrets(invocation, result.secrets, guard)
         if as_json:
             write_record(invocation, _record(result))
         elif tells_tokens:
@@ -152,12 +169,21 @@ def recorded(
             invocation.line(_line(store, str(result.oid), result))
 
 
+def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard) -> None:
+    """Say how many secrets of each kind were found, and what became of them."""
+    if found:
+        kinds = ", ".join(f"{rule} {count:,}" for rule, count in found.items())
+        became = "replaced" if guard.mode == secrets_.REDACT else "found, and stored as they are"
+        invocation.note(f"{counted(sum(found.values()), 'secret')} {became} ({kinds})")
+
+
 def _record(result: CommitResult) -> dict[str, object]:
     return {
         "commit": str(result.oid),
         "ref": result.ref,
         "message_count": result.message_count,
         "addresses": [address_text(address) for address in result.addresses],
+        "secrets": dict(result.secrets),
     }
 
 

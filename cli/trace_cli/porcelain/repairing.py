@@ -18,6 +18,7 @@ from trace_store.context.mending import PROVIDERS
 from trace_store.exporters.session import find_branch
 from trace_store.history.repairing import BROKEN, REPAIRED, SOUND
 from trace_store.history.repairing import repair as repair_context
+from trace_store.secrets.guard import Guard
 from trace_store.store import Store
 
 TYPE_CHECKING = False
@@ -135,8 +136,9 @@ def _imported(
     progress = Progress(invocation, shown=invocation.interactive and not silent)
     stdin = invocation.stdin if path == "-" else None
     try:
+        guard = Guard.of(store, invocation.environment)
         report = importers.import_paths(
-            store, [path], format=form, progress=progress.tell, stdin=stdin
+            store, [path], format=form, progress=progress.tell, stdin=stdin, guard=guard
         )
     finally:
         progress.clear()

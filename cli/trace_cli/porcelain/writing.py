@@ -5,7 +5,7 @@ from __future__ import annotations
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import MESSAGE, QUIET, recorded
+from trace_cli.porcelain.opening import MESSAGE, QUIET, SECRETS, recorded
 from trace_cli.porcelain.reading import argument_text, messages_from, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
@@ -76,6 +76,7 @@ def _shortcut(role: str) -> Option:
         "--private", "private", "Let no id confirm a guess of the content: it is hashed with a salt"
     ),
     MESSAGE,
+    SECRETS,
     Option("--result-json", "as_json", "Print the result as JSON (--json names the input)"),
     QUIET,
 )
@@ -92,6 +93,7 @@ def commit(
     branch: str | None,
     private: bool,
     message: str,
+    secrets: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -104,6 +106,8 @@ def commit(
     With --json and --jsonl, messages are told by their shape: those of OpenAI (chat completions and Responses),
     Anthropic, Gemini and LangChain, whole requests and responses of these, and what `trace compile --format json`
     wrote.
+
+    Secrets that are found are replaced by placeholders, unless --secrets or the user's settings say otherwise.
 
         trace commit --user "What is 6 times 7?" --assistant "42."
         trace commit --tool "42" --call-id call_1
@@ -133,6 +137,7 @@ def commit(
         quiet=quiet,
         branch=branch,
         private=private,
+        secrets=secrets,
     )
 
 

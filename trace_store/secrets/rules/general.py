@@ -6,9 +6,9 @@ from trace_store.secrets import checks
 from trace_store.secrets.rules.rule import Rule
 
 _VALUE = r"""[^\s"'\\`,;<>(){}\[\]$|]"""
-_IS = r"""(?:\\*["'`])?\s{0,4}(?::=|=>|={1,3}|:)\s{0,4}(?:[A-Za-z]{0,2}\\*["'`])?"""
+_IS = r"""(?:\\*["'`])?\]?\s{0,4}(?::=|=>|={1,3}|:)\s{0,4}(?:[A-Za-z]{0,2}\\*["'`])?"""
 # Names that end otherwise speak of a secret, and of none themselves: a hash, a count, a file, a page.
-_IS_LIKE = r"""[\\"'`]*\s*[=:]>?\s*[\\"'`]*[^\s0-9{(\[<,;$]"""
+_IS_LIKE = r"""[\\"'`]*\]?\s*[=:]>?\s*[\\"'`]*[^\s0-9{(\[<,;$]"""
 _PASSWORD = r"(?:passw(?:or)?d|passphrase|passwort|pwd)(?:_?[0-9])?"
 _KEY = (
     r"(?:api|access|secret|private|encryption|signing|master|auth|account|service|app|admin|deploy|consumer|shared)"
@@ -16,6 +16,11 @@ _KEY = (
     r"|refreshtoken|credentials?|[_.-]auth"
 )
 _BARE = r"""\btoken"""
+# Such names end in `token` or `key`, and what they name opens nothing.
+_NO_SECRET = (
+    r"(?i:page|next|continuation|cursor|sync|pagination|resume|public|csrf|xsrf|count|cache|primary|foreign|sort"
+    r"|partition|group|object|idempotency|dedup|hash|digest|checksum|fingerprint)[\w.-]{0,24}[^\w]{0,12}\z"
+)
 _NAMES = ("passw", "passphrase", "pwd")
 _KEY_NAMES = ("key", "secret", "token", "credential", "auth")
 
@@ -62,7 +67,9 @@ GENERAL = (
     # gnu.org/software/inetutils, netrc; curl.se/docs/manpage.html -u; sshpass(1), mysql(1)
     Rule(
         "netrc-password",
-        r"(?:machine|login)\s{1,8}\S{1,128}(?:\s|\\+[nrt]){1,8}(?:login\s{1,8}\S{1,128}(?:\s|\\+[nrt]){1,8})?password\s{1,8}([^\s\"'\\]{4,128})",
+        # Prose speaks of a login with password too; a machine it does not name.
+        r"(?:machine\s{1,8}\S{1,128}|default)(?:\s|\\+[nrt]){1,8}login\s{1,8}\S{1,128}(?:\s|\\+[nrt]){1,8}"
+        r"password\s{1,8}([^\s\"'\\]{4,128})",
         ("password",),
         checks.is_url_password,
         trigger=r"password\s+\S",
@@ -85,9 +92,10 @@ GENERAL = (
     ),
     Rule(
         "secret-value",
-        rf"(?i:{_KEY}|{_BARE}){_IS}([A-Za-z0-9_.~+/@!%^&*-]{{16,512}}={{0,2}})",
+        rf"(?i:{_KEY}|{_BARE}){_IS}([A-Za-z0-9_.~+/@!%^&*#=-]{{16,512}}={{0,2}})",
         _KEY_NAMES,
         checks.is_key,
+        unless=_NO_SECRET,
         trigger=rf"(?i:{_KEY}|{_BARE}){_IS_LIKE}",
         loose=True,
     ),

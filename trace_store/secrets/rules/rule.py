@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BEFORE = r"(?:\A|[^A-Za-z0-9\\]|\\+[nrtbf])"
 """What stands before a token."""
 
-GAP = r"""[\w .-]{0,30}(?:\\*["'`])?\s{0,4}(?:=|:){1,2}>?\s{0,4}(?:\\*["'`])?"""
+GAP = r"""[\w .-]{0,30}(?:\\*["'`])?\]?\s{0,4}(?:=|:){1,2}>?\s{0,4}(?:\\*["'`])?"""
 """What stands between a name and its value, in programs, JSON, YAML, INI and shells."""
 
 
@@ -31,6 +31,7 @@ class Rule:
         check: tells of what was found whether it may be one; None: always.
         trigger: a pattern to be met before `pattern` is tried; empty: one of the words.
         loose: whether capital and small letters of the words are the same.
+        unless: a pattern of what stands right before something that is none; empty: there is no such.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Rule:
     check: Check | None = None
     trigger: str = ""
     loose: bool = False
+    unless: str = ""
 
 
 def token(name: str, prefix: str, body: str, check: Check | None = None, end: str = r"\b") -> Rule:

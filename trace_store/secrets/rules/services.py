@@ -90,9 +90,9 @@ SERVICES = (
     Rule(
         "discord-bot-token",
         rf"{BEFORE}([MNO][A-Za-z0-9_-]{{23,27}}\.[A-Za-z0-9_-]{{6}}\.[A-Za-z0-9_-]{{27,38}})",
-        ("discord", "bot_token", "bot token", "bot "),
+        ("discord", "bot_token", "bot token"),
         _LONG,
-        trigger=r"(?i:discord|bot[ _]token|bot )",
+        trigger=r"(?i:discord|bot[ _]token)",
         loose=True,
     ),
     Rule(
@@ -145,13 +145,7 @@ SERVICES = (
         trigger=r"pat[A-Za-z0-9]+\.[a-f0-9]",
     ),
     # developers.asana.com, developer.atlassian.com/cloud/trello, developer.clickup.com, dropbox.com
-    Rule(
-        "asana-token",
-        rf"{BEFORE}([12]/[0-9]{{10,}}(?:/[0-9]{{10,}})?:[a-f0-9]{{32}})\b",
-        ("asana", "bearer 1/", "bearer 2/", "token"),
-        trigger="[12]/[0-9]+(?:/[0-9]+)?:[a-f0-9][a-f0-9]",
-        loose=True,
-    ),
+    near("asana-token", "asana", "[12]/[0-9]{10,}(?:/[0-9]{10,})?:[a-f0-9]{32}", _KEY),
     token("trello-token", "ATTA", "[a-f0-9]{64}"),
     token("clickup-token", "pk_", "[0-9]{6,9}_[A-Z0-9]{32}"),
     token("dropbox-token", "sl.", "[A-Za-z0-9_-]{130,}", _LONG, end=""),

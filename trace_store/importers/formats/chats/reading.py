@@ -115,7 +115,8 @@ class ChatReader(TurnReader):
         if document.damage is not None and _begins_with_a_line(line):
             data = line.data or b""
             for each in read_lines(lambda at, size: data[at : at + size], len(data)):
-                yield from self._line(each)
+                end = each.offset + each.length
+                yield from self._line(line.part(each.number, each.offset, end, ended=each.ended))
             return
         if elements is not None:
             self._note_items(elements)

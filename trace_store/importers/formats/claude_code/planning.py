@@ -48,7 +48,7 @@ from trace_store.importers.formats.claude_code.kinds import (
 from trace_store.importers.formats.claude_code.saving import load_session, save_session
 from trace_store.importers.formats.claude_code.threads import Session, Thread
 from trace_store.importers.json_records import records_of
-from trace_store.importers.lines import Line, ReadAt
+from trace_store.importers.lines import Line, ReadAt, line_at
 from trace_store.importers.naming import ref_component, short_id
 
 MAXIMUM_OPEN_PARTS = 4096
@@ -296,8 +296,7 @@ class ClaudeCodePlan:
     def _first_with(self, uuid: str) -> Record | None:
         """Return the record with this id that the file holds already. An id alone proves no equality."""
         span = self._state.finder.spans[uuid]
-        line = Line(0, span[0], self._read_at(*span), span[1], True)
-        first = next(iter(records_of(line)), None)
+        first = next(iter(records_of(line_at(self._read_at, 0, *span))), None)
         return first if isinstance(first, Record) else None
 
     def _learn(self, data: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from trace_store.importers.formats.claude_code.groups import Group
 from trace_store.importers.formats.claude_code.kinds import classify
 from trace_store.importers.formats.claude_code.threads import CommitTable, Session, Thread
 from trace_store.importers.json_records import records_of
-from trace_store.importers.lines import Line, ReadAt
+from trace_store.importers.lines import ReadAt, line_at
 
 
 def save_session(session: Session) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _save_record(record: Record) -> list[int]:
 
 def _load_record(saved: Any, read_at: ReadAt) -> Record:
     line, offset, length = saved
-    found = next(iter(records_of(Line(line, offset, read_at(offset, length), length, True))), None)
+    found = next(iter(records_of(line_at(read_at, line, offset, length))), None)
     if not isinstance(found, Record) or found.length != length:
         raise StateError("the file was changed where it was read before")
     return found

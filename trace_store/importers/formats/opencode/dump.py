@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from trace_store.importers.contract import Record, Skip
 from trace_store.importers.documents import CUT_SHORT
-from trace_store.importers.json_records import NOT_UTF8, TOO_DEEP, TOO_LONG, compact, filtered, scan
+from trace_store.importers.json_records import NOT_UTF8, TOO_DEEP, TOO_LONG, record_of
 from trace_store.importers.lines import Line
-from trace_store.secrets import filter_text
 
 NOT_SQL = "not-sql"
 """A row with other things in it than literals, or with more or fewer of them than its table has columns."""
@@ -186,15 +185,8 @@ class _Dump:
         except RecursionError:
             reading.leave()
             return Skip(number, TOO_DEEP, "")
-        raw = self._data[start : reading.end]
-        kept = [_filtered(value) for value in values]
-        changed = any(one is not other for one, other in zip(kept, values, strict=True))
-        length = len(raw)
-        if changed:
-            raw = _spelled(kept)
-        row = dict(zip(columns, kept, strict=True))
-        offset = self._line.offset + start
-        return Record(number, offset, length, raw, {TABLE: table, ROW: row}, filtered=changed)
+        row = dict(zip(columns, values, strict=True))
+        return record_of(self._line, number, start, reading.end, {TABLE: table, ROW: row})
 
     def _word(self, token: _Token) -> str:
         """Return a word in small letters; nothing for anything else."""
@@ -316,33 +308,3 @@ def _unescaped(found: re.Match[str]) -> str:
     digits = next((group for group in found.groups()[1:] if group), "")
     number = int(digits, 16) if digits else 0x110000
     return "\\" if found[1] else chr(number) if number < 0x110000 else found[0]
-
-
-def _filtered(value: Any) -> Any:
-    """Return a value as it may be stored; the very same when nothing changed."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip()[:1] in ("{", "["):
-        try:
-            found, end = scan(value, len(value) - len(value.lstrip()))
-            kept = filtered(found)
-        except (ValueError, RecursionError):
-            return filter_text(value)
-        if kept is not found and not value[end:].strip():
-            return compact(kept)
-    return filter_text(value)
-
-
-def _spelled(values: Sequence[Any]) -> bytes:
-    """Return a row as SQL."""
-    return b"(" + b", ".join(_literal(value) for value in values) + b")"
-
-
-def _literal(value: Any) -> bytes:
-    if value is None:
-        return b"NULL"
-    if isinstance(value, bytes):
-        return b"x'" + value.hex().encode("ascii") + b"'"
-    if isinstance(value, str):
-        return b"'" + value.replace("'", "''").encode("utf-8", "surrogatepass") + b"'"
-    return str(value).encode("ascii")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trace_store.importers.json_records import filtered, scan
+from trace_store.importers.json_records import checked, scan
 from trace_store.importers.normalise import time_of
 
 Row = Mapping[str, Any]
@@ -76,7 +76,7 @@ def decoded(value: Any) -> Any:
         return None
     try:
         found, end = scan(value, len(value) - len(value.lstrip()))
-        return filtered(found) if not value[end:].strip() else None
+        return checked(found) if not value[end:].strip() else None
     except (ValueError, RecursionError):
         return None
 

@@ -1,0 +1,222 @@
+"""Secrets in transcripts: what is imported, what is kept of the file, and what a file that grew costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.secrets.test_engine import OTHER, TOKEN
+from trace_store.environment import Environment
+from trace_store.errors import SecretFoundError
+from trace_store.importers import import_paths
+from trace_store.objects.commit import read_commit
+from trace_store.secrets import VERSION, Guard
+from trace_store.secrets.guard import FACT
+from trace_store.store import Store
+from trace_store.transcripts.names import FILES
+from trace_store.transcripts.restoring import restore
+
+PLACEHOLDER = re.compile(rb"\[redacted:[a-z0-9-]+:[a-z2-7]{12}\]")
+SESSION = "5d5c1cf0-8c3c-4d7a-a7f1-0a7a2c1d9e10"
+
+
+def record(number: int, text: str) -> str:
+    """A record of Claude Code."""
+    role = "assistant" if number % 2 else "user"
+    said = {"id": f"msg_{number}", "content": [{"type": "text", "text": text}]}
+    told = {
+        "parentUuid": None if not number else f"u{number - 1}",
+        "uuid": f"u{number}",
+        "sessionId": SESSION,
+        "type": role,
+        "timestamp": f"2026-03-02T09:{number // 60:02d}:{number % 60:02d}.000Z",
+        "message": {"role": role, **(said if number % 2 else {"content": text})},
+    }
+    return json.dumps(told, separators=(",", ":"))
+
+
+def guard_of(store: Store, mode: str = "", **variables: str) -> Guard:
+    environment = Environment(data_dir=os.environ["XDG_DATA_HOME"], secrets=variables.items())
+    return Guard.of(store, environment, mode)
+
+
+def everything(store: Store) -> bytes:
+    return b"\0".join(store.objects.read(oid) for oid in store.objects.iterate())
+
+
+def kept(store: Store) -> list[bytes]:
+    return [b"".join(restore(tip, store.objects.read)) for _, tip in store.refs.iterate(FILES)]
+
+
+def masked(data: bytes, *secrets: str) -> bytes:
+    for secret in secrets:
+        data = data.replace(secret.encode(), b"*")
+    return data
+
+
+def test_restored_is_the_file_without_its_secrets(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    lines = [record(n, f"line {n}") for n in range(5)]
+    lines[2] = record(2, f"the token is {TOKEN}, say\n{OTHER}")
+    lines.insert(3, f"no json, but {OTHER} stands in it")
+    path.write_text("\n".join(lines) + "\n")
+    store = Store.memory()
+    (report,) = import_paths(store, [str(path)], guard=guard_of(store)).files
+    assert report.secrets == {"aws-access-key": 2, "github-token": 1}
+    stored = everything(store)
+    assert TOKEN.encode() not in stored
+    assert OTHER.encode() not in stored
+    (whole,) = kept(store)
+    assert len(PLACEHOLDER.findall(whole)) == 3
+    assert PLACEHOLDER.sub(b"*", whole) == masked(path.read_bytes(), TOKEN, OTHER)
+    facts = [read_commit(oid, store.objects.read).meta.get(FACT) for oid in commits(store)]
+    assert sorted(fact for fact in facts if fact is not None) == [VERSION]
+
+
+def commits(store: Store) -> list[bytes]:
+    found: list[bytes] = []
+    for _, tip in store.refs.iterate("refs/heads/"):
+        at: bytes | None = tip
+        while at is not None:
+            found.append(at)
+            parents = read_commit(at, store.objects.read).parents
+            at = parents[0] if parents else None
+    return found
+
+
+def test_a_file_without_secrets_becomes_the_same_with_and_without_a_look(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(record(n, f"line {n}: password? token!") + "\n" for n in range(40)))
+    found = []
+    for mode in ("redact", "off", "block", "warn"):
+        store = Store.memory()
+        import_paths(store, [str(path)], guard=guard_of(store, mode))
+        found.append(sorted(store.objects.iterate()))
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_only_what_is_new_of_a_grown_file_is_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "session.jsonl"
+    lines = [record(n, f"line {n}: " + "said at length " * 200) for n in range(400)]
+    lines[7] = record(7, f"a token: {TOKEN}")
+    path.write_text("".join(line + "\n" for line in lines[:390]))
+    looked = 0
+    plain = Guard.meets
+
+    def meets(self: Guard, data: bytes) -> object:
+        nonlocal looked
+        looked += len(data)
+        return plain(self, data)
+
+    monkeypatch.setattr(Guard, "meets", meets)
+    with Store.init(str(tmp_path)) as store:
+        import_paths(store, [str(path)], guard=guard_of(store))
+        whole = looked
+        assert whole >= path.stat().st_size - 400
+        path.write_text("".join(line + "\n" for line in [*lines, record(400, f"again {TOKEN}")]))
+        looked = 0
+        (report,) = import_paths(store, [str(path)], guard=guard_of(store)).files
+        assert report.secrets == {"github-token": 1}
+        assert looked < sum(map(len, lines[389:])) + 300_000
+        tips = list(store.refs.iterate(FILES))
+        assert len(tips) == 1, "what was kept of the shorter file goes"
+        (data,) = kept(store)
+        assert PLACEHOLDER.sub(b"*", data) == masked(path.read_bytes(), TOKEN)
+        assert len(set(PLACEHOLDER.findall(data))) == 1
+        looked = 0
+        (report,) = import_paths(store, [str(path)], guard=guard_of(store)).files
+        assert report.skipped == "unchanged"
+        assert looked == 0
+
+
+def test_block_stores_nothing_and_names_rule_and_place(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    lines = [record(n, f"line {n}") for n in range(600)]
+    lines[500] = record(500, f"the token is {TOKEN}")
+    path.write_text("".join(line + "\n" for line in lines))
+    store = Store.memory()
+    with pytest.raises(SecretFoundError) as caught:
+        import_paths(store, [str(path)], guard=guard_of(store, "block"))
+    error = caught.value
+    assert (error.rule, error.code) == ("github-token", "secret-found")
+    assert "line 501, column" in str(error.place)
+    assert TOKEN not in repr(error) + str(error) + repr(error.data)
+    assert not list(store.objects.iterate())
+
+
+def test_warn_stores_it_and_tells(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text(record(0, f"the token is {TOKEN}") + "\n")
+    store = Store.memory()
+    (report,) = import_paths(store, [str(path)], guard=guard_of(store, "warn")).files
+    assert report.secrets == {"github-token": 1}
+    assert TOKEN.encode() in everything(store)
+
+
+DOCUMENTS = {
+    "openai": {
+        "model": "gpt-5",
+        "messages": [
+            {"role": "system", "content": f"use {TOKEN}"},
+            {"role": "user", "content": "é" * 50 + f" postgres://me:s3cr3tPw9@host/ {OTHER}"},
+            {"role": "assistant", "content": "done"},
+        ],
+    },
+    "anthropic": {
+        "system": f"key {OTHER}",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": f"{TOKEN} é"}]}],
+    },
+    "opencode": {
+        "info": {"id": "ses_1", "title": f"about {OTHER}"},
+        "messages": [
+            {
+                "info": {"id": "msg_1", "role": "user", "sessionID": "ses_1"},
+                "parts": [{"id": "prt_1", "type": "text", "text": f"use {TOKEN}"}],
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_documents_come_back_without_their_secrets(
+    name: str, indent: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "document.json"
+    path.write_text(json.dumps(DOCUMENTS[name], indent=indent, ensure_ascii=False))
+    store = Store.memory()
+    import_paths(store, [str(path)], guard=guard_of(store))
+    stored = everything(store)
+    for secret in (TOKEN, OTHER, "s3cr3tPw9"):
+        assert secret.encode() not in stored
+    (whole,) = kept(store)
+    told = masked(path.read_bytes(), TOKEN, OTHER, "s3cr3tPw9")
+    assert PLACEHOLDER.sub(b"*", whole) == told
+    json.loads(whole)
+
+
+def test_rows_of_a_dump_lose_their_secrets(tmp_path: Path) -> None:
+    told = json.dumps({"role": "user", "time": {"created": 1}})
+    part = json.dumps({"type": "text", "text": f"it's {TOKEN}\nand more"}).replace("'", "''")
+    path = tmp_path / "dump.sql"
+    path.write_text(
+        "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n"
+        "CREATE TABLE session (id text, title text);\n"
+        "INSERT INTO session VALUES('ses_1','a session');\n"
+        "CREATE TABLE message (id text, session_id text, time_created integer, data text);\n"
+        f"INSERT INTO message VALUES('msg_1','ses_1',1,'{told}');\n"
+        "CREATE TABLE part (id text, message_id text, session_id text, data text);\n"
+        f"INSERT INTO part VALUES('prt_1','msg_1','ses_1','{part}');\nCOMMIT;\n"
+    )
+    store = Store.memory()
+    import_paths(store, [str(path)], guard=guard_of(store), format="opencode")
+    assert TOKEN.encode() not in everything(store)
+    for whole in kept(store):
+        assert PLACEHOLDER.sub(b"*", whole) == masked(path.read_bytes(), TOKEN)

@@ -1,0 +1,256 @@
+"""What every text passes on its way into a repository: nothing that is found to be a secret gets past it.
+
+Rule: of what is found only rule, place and id are told. Its value is in no attribute, no error and no `repr`. Nothing
+is loaded, and no file of the user's is made, before something looks like a secret.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import errors, secrets
+from trace_store.files import Disk, read_file
+from trace_store.layout import DIRECTORY_NAME
+from trace_store.objects.content import Gathering, bytes_of, text_of
+from trace_store.secrets import modes
+from trace_store.secrets.known import ENV_FILES, MAXIMUM_ENV_BYTES, env_values, probe, secret_values
+from trace_store.secrets.words import COLD_BYTES, CONTENT_BYTES, may_hold
+from trace_store.user_files import settings_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from trace_store.environment import Environment
+    from trace_store.objects.content import Put, Salt
+    from trace_store.oid import ObjectId
+    from trace_store.secrets.engine import Scanner, SecretFinding
+    from trace_store.secrets.settings import Settings
+    from trace_store.store import Store
+
+SETTINGS = "secrets.toml"
+MAXIMUM_SETTINGS_BYTES = 1 << 20
+FACT = "secrets"
+"""In the metadata of a commit in which something was replaced: the version of the rules that found it."""
+
+
+class Guard:
+    """Looks through what is to be stored in one repository.
+
+    It is made once for a repository that is open. What the user settled, and what the environment holds, is read when
+    the first text comes.
+    """
+
+    __slots__ = (
+        *("_cold", "_disk", "_environment", "_folder", "_known", "_mode", "_probes", "_scanner"),
+        *("_settings", "_store_id"),
+    )
+
+    def __init__(
+        self,
+        store_id: str,
+        environment: Environment,
+        *,
+        disk: Disk | None = None,
+        folder: str = "",
+        mode: str = "",
+    ) -> None:
+        """Make a guard.
+
+        Args:
+            store_id: the repository's.
+            environment: holds known secrets, and says where the user's files are.
+            disk: reads those.
+            folder: the project's, where a `.env` may be; empty: there is none.
+            mode: one of `modes.MODES`; empty: what the user settled, else `redact`.
+
+        Raises:
+            InvalidInputError: there is no such mode.
+        """
+        if mode and mode not in modes.MODES:
+            raise errors.InvalidInputError(f"not a mode: {mode!r}", value=mode)
+        self._store_id = store_id
+        self._environment = environment
+        self._disk = disk or Disk()
+        self._folder = folder
+        self._mode = mode
+        self._settings: Settings | None = None
+        self._known: tuple[str, ...] = ()
+        self._probes: tuple[bytes, ...] | None = None
+        self._scanner: Scanner | None = None
+        self._cold = COLD_BYTES
+
+    @classmethod
+    def of(cls, store: Store, environment: Environment, mode: str = "") -> Guard:
+        """Return the guard of a repository that is open; arguments and errors as there."""
+        folder = ""
+        if store.local:
+            above, name = os.path.split(store.layout.root)
+            folder = above if name == DIRECTORY_NAME else ""
+        disk = store.disk if store.local else None
+        return cls(store.config.store_id, environment, disk=disk, folder=folder, mode=mode)
+
+    @property
+    def mode(self) -> str:
+        """What becomes of what is found; errors as in `screened`."""
+        if self._probes is None:
+            self._begin()
+        return self._mode
+
+    @property
+    def scanner(self) -> Scanner:
+        """What finds secrets; errors as in `screened`."""
+        if self._probes is None:
+            self._begin()
+        return self._scanner or self._load()
+
+    def gathering(self) -> Gathering:
+        """Return what gathers the objects of a commit, looking through each content; errors as in `screened`."""
+        return Gathering() if self.mode == modes.OFF else _Screening(self)
+
+    def meets(self, data: bytes) -> object:
+        """Return something that is true when bytes have to be looked at closely."""
+        scanner = self._scanner
+        if scanner is None:
+            if self._probes is None:
+                self._begin()
+            self._cold -= len(data) + CONTENT_BYTES
+            if self._cold > 0:
+                return may_hold(data, self._probes or ())
+            scanner = self._load()
+        return scanner.meets(data)
+
+    def screened(
+        self, data: bytes, where: str = "", number: int = 1
+    ) -> tuple[bytes, list[SecretFinding]]:
+        """Return bytes as they may be stored, the very same object when nothing is replaced, and what was found.
+
+        Args:
+            data: the bytes.
+            where: what they are, for an error.
+            number: of their first line there.
+
+        Raises:
+            SecretFoundError: something was found, and the mode is `block`; `place` is where in the bytes.
+            InvalidInputError: the user's settings say what cannot be.
+            StorageError: the user's files cannot be read.
+        """
+        mode = self.mode
+        if mode == modes.OFF or not self.meets(data):
+            return data, []
+        found = self.scanner.find_bytes(data)
+        if not found or mode == modes.WARN:
+            return data, found
+        if mode == modes.BLOCK:
+            first = found[0]
+            place = f"{where}{', ' if where else ''}{position(data, first.start, number)}"
+            raise errors.SecretFoundError(
+                f"a secret ({first.rule}) stands in {place}; nothing was stored",
+                rule=first.rule,
+                place=place,
+                id=first.id,
+                count=len(found),
+            )
+        return secrets.replaced(data, found), found
+
+    def _begin(self) -> None:
+        """Read what the user settled, and which values are known to be secret."""
+        disk, environment = self._disk, self._environment
+        path = settings_file(environment, SETTINGS) if environment.config_dir else ""
+        if path and disk.exists(path):
+            self._settings = secrets.read_settings(
+                read_file(disk, path, limit=MAXIMUM_SETTINGS_BYTES) or b"", path
+            )
+            self._mode = self._mode or self._settings.mode
+            self._cold = 0  # rules of the user's own are known to the engine alone
+        self._mode = self._mode or modes.REDACT
+        pairs = list(environment.secrets)
+        for name in ENV_FILES if self._folder else ():
+            path = os.path.join(self._folder, name)
+            if disk.exists(path):
+                pairs += env_values(_read_env(disk, os.path.realpath(path)))
+        self._known = secret_values(pairs)
+        self._probes = tuple(map(probe, self._known))
+
+    def _load(self) -> Scanner:
+        disk, environment, store_id = self._disk, self._environment, self._store_id
+        own = () if self._settings is None else self._settings.rules
+        self._scanner = secrets.Scanner(
+            (*own, *secrets.RULES),
+            self._known,
+            secrets.allowed(disk, environment, store_id),
+            lambda: secrets.placeholder_key(disk, environment, store_id),
+        )
+        return self._scanner
+
+
+class _Screening(Gathering):
+    """Gathers contents that were looked through."""
+
+    __slots__ = ("_guard", "_number", "found")
+
+    def __init__(self, guard: Guard) -> None:
+        super().__init__()
+        self._guard = guard
+        self._number = 0
+        self.found: list[SecretFinding] = []
+
+    def put(self, content: bytes) -> ObjectId:
+        self._number += 1
+        if self._guard.meets(content):
+            content = self._screened(content, f"content {self._number}")
+        return super().put(content)
+
+    def putting(self, salt: Salt | None) -> Put:
+        if salt is None:
+            return self.put
+        put = super().putting(salt)
+
+        def screened(content: bytes) -> ObjectId:
+            self._number += 1
+            return put(self._screened(content, f"content {self._number}"))
+
+        return screened
+
+    def text(self, text: str) -> str:
+        if not text:
+            return text
+        data = bytes_of(text)
+        kept = self._screened(data, "what is said about the commit")
+        return text if kept is data else text_of(kept)
+
+    @property
+    def secrets(self) -> Mapping[str, int]:
+        return counts(self.found)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return {FACT: secrets.VERSION} if self.found and self._guard.mode == modes.REDACT else {}
+
+    def _screened(self, data: bytes, where: str) -> bytes:
+        kept, found = self._guard.screened(data, where)
+        self.found += found
+        return kept
+
+
+def counts(found: list[SecretFinding]) -> dict[str, int]:
+    """Return how many secrets of each kind were found, the most frequent first."""
+    told: dict[str, int] = {}
+    for each in found:
+        told[each.rule] = told.get(each.rule, 0) + 1
+    return dict(sorted(told.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def position(data: bytes, at: int, number: int = 1) -> str:
+    """Return a place in a text whose first line has this number, as people count: `line 3, column 7`."""
+    line = data.count(b"\n", 0, at) + number
+    column = at - (data.rfind(b"\n", 0, at) + 1) + 1
+    return f"line {line}, column {column}"
+
+
+def _read_env(disk: Disk, path: str) -> bytes:
+    try:
+        return read_file(disk, path, limit=MAXIMUM_ENV_BYTES) or b""
+    except errors.StorageError:
+        return b""  # another's, or no file: nothing of it is known

@@ -1,0 +1,144 @@
+"""What a short text is looked through for before anything is loaded that could find a secret in it.
+
+Rule: says no only where the engine would find nothing; a test holds the words here against the rules. It is on the way
+of every commit, so it imports nothing, and loops over constants.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COLD_BYTES = 64 << 10
+CONTENT_BYTES = 512
+"""So many bytes of a process are looked through word by word, each content so many more: loading the engine costs as
+much as that."""
+
+BEGINNINGS: tuple[bytes, ...] = (
+    *(
+        b"AAAAAAAAAAAAAAAAAAAAA AGE-PLUGIN- AGE-SECRET-KEY-1 AIza AKCp API- AQVN ATBB ATTA CCIPAT_ CCIPRJ_ "
+        b"CFPAT- CLOJARS_ EAA EZAK EZTK FLWSECK GOCSPX- GR1348941 HRKU- NRAK- NRII- PMAK- SG. "
+        b"access-development- access-production- access-sandbox- api_org_ bkua_ cio cmVmdGtuO crsr_ csk- dapi "
+        b"dckr_oat_ dckr_pat_ doo_v1_ dop_v1_ dor_v1_ dose dp.audit. dp.ct. dp.pt. dp.sa. dp.scim. dp.st. dt0 "
+        b"duffel_live_ duffel_test_ e2b_ figd_ fio-u- fo1_ gho_ ghp_ ghr_ ghs_ ghu_ github_pat_ glagent- "
+        b"glcbt- gldt- glft- glimt- gloas- glpat- glptt- glrt- glsa_ glsoat- gsk_ hca hf_ hvb. hvr. hvs. ico- "
+        b"jina_ key- lin_api_ lin_oauth_ lsv2_pt_ lsv2_sk_ napi_ nfp_ npm_ ntn_ nvapi- oy2 pat pcsk_ phx_ pk_ "
+        b"pnu_ pplx- pscale_oauth_ pscale_pw_ pscale_tkn_ pul- pypi-AgEIcHlwaS5vcmc "
+        b"pypi-AgENdGVzdC5weXBpLm9yZw r8_ rdme_ rk_live_ rk_prod_ rk_test_ rnd_ rubygems_ s-s4t2af- s-s4t2ud- "
+        b"sb_secret_ sbp_ sdk- secret_ sgp_ shippo_live_ shippo_test_ shpat_ shpca_ shppa_ shpss_ sk- sk_ sl. "
+        b"sntryu_ snyk_uat. sq0atp- sq0csp- sqa_ sqp_ squ_ tfp_ tgp_v1_ tk-us- tskey- tvly- v1.0- "
+        b"vercel_blob_rw_ xai- xapp- xkeysib- xoxa- xoxb- xoxe xoxp- xoxr- xoxs- xprv9 xsmtpsib- ya29. "
+    ).split(),
+)
+"""Prefixes of tokens: nothing of a word stands before, and much of one behind."""
+
+MARKS: tuple[bytes, ...] = (
+    *(
+        b"+ACR +AMC +ASt .atlasv1. 1//0 :AA ABIA ABSK ACCA ACDb AIoT AKIA ASIA ATATT3xFfG ATCTT3xFfG AZDO AzCa "
+        b"AzFu AzSe JQQJ99 LS0tLS1CRUdJTi NRAL Private-Lines: Q~ T3BlbkFJ X-Amz-Signature= X-Goog-Signature= "
+        b"_mmk access_token$ bedrock-api-key- discord.com/api/ discordapp.com/api/ eyJ fm1a_ fm1r_ fm2_ glc_ "
+        b"hooks.slack.com hooks.zapier.com sig= sntrys_ ver: webhook.office.com whsec_ xoxc- xoxd- "
+    ).split(),
+    b"-----BEGIN DSA PRIVATE KEY",
+    b"-----BEGIN EC PRIVATE KEY",
+    b"-----BEGIN ENCRYPTED PRIVATE KEY",
+    b"-----BEGIN OPENSSH PRIVATE KEY",
+    b"-----BEGIN PGP PRIVATE KEY",
+    b"-----BEGIN PRIVATE KEY",
+    b"-----BEGIN RSA PRIVATE KEY",
+    b"SSWS ",
+)
+"""Words that hardly stand anywhere else."""
+
+NAMES: tuple[bytes, ...] = (
+    *(
+        b"ado_pat adobe algolia alibaba alicloud aliyun asana assembly_ai assemblyai auth aws_sec azdo "
+        b"azure_devops cf_api cloudflare cohere credential datadog dd-api dd-application dd_api dd_app "
+        b"deepgram fastly firecrawl fireworks heroku ibm_api ibm_cloud ibmcloud jenkins key mailgun mistral "
+        b"modal okta pagerduty passphrase passw paypal pd_api postmark pwd razorpay resend secret snyk ssws "
+        b"tencentcloud token travis twilio vercel voyage wandb "
+    ).split(),
+)
+"""Names of secrets, in small letters: a value has to follow."""
+
+SPACED: tuple[bytes, ...] = (
+    b"bearer",
+    b"basic",
+    b"discord",
+    b"password",
+    b"passwd",
+    b"--",
+    b"sshpass",
+)
+"""Words behind which a value may stand without a sign that it is given to them."""
+
+_IN_TOKENS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.=%$:")
+_IN_WORDS = _IN_TOKENS - frozenset(b"_-+.=%$:")
+_NO_VALUE = b" \t\r\n=:>\\\"'`"
+_TOKEN_BYTES = 8
+_SHORTEST_TOKEN = 20
+_REACH = 80
+"""How far behind a name its value begins."""
+
+
+def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
+    """Tell whether the engine has to look at a short text.
+
+    Args:
+        content: the text.
+        known: pieces of the values that are known to be secret; an empty one stands for any text.
+    """
+    for piece in known:
+        if piece in content:
+            return True
+    if b"\\u00" in content or b"\\/" in content:
+        return True
+    if b"://" in content and b"@" in content:
+        return True
+    # What is told by its own form alone is long, and has no blanks.
+    if max(map(len, content.split()), default=0) >= _SHORTEST_TOKEN and _may_hold_token(content):
+        return True
+    low = content.lower()
+    if b"=" in low or b":" in low:
+        for word in NAMES:
+            if word in low and _is_followed(low, word, True):
+                return True
+    if (b"curl" in low or b"wget" in low) and (b" -u" in low or b" --user" in low):
+        return True
+    return any(word in low and _is_followed(low, word, False) for word in SPACED)
+
+
+def _may_hold_token(content: bytes) -> bool:
+    for word in BEGINNINGS:
+        if word in content and _begins_token(content, word):
+            return True
+    if b"-us" in content and any(b"-us%d" % digit in content for digit in range(10)):
+        return True
+    return any(word in content for word in MARKS)
+
+
+def _begins_token(content: bytes, word: bytes) -> bool:
+    at = content.find(word)
+    while at >= 0:
+        behind = content[at + len(word) : at + len(word) + _TOKEN_BYTES]
+        # What stands before may be the letter of an escape.
+        alone = at == 0 or content[at - 1] not in _IN_WORDS or content[max(0, at - 2)] == 0x5C
+        if alone and len(behind) == _TOKEN_BYTES and _IN_TOKENS.issuperset(behind):
+            return True
+        at = content.find(word, at + 1)
+    return False
+
+
+def _is_followed(low: bytes, word: bytes, given: bool) -> bool:
+    """Tell whether a value may stand behind a word, or is given to it by a sign."""
+    at = low.find(word)
+    while at >= 0:
+        behind = low[at + len(word) : at + len(word) + _REACH]
+        signs = [n for n, each in enumerate(behind) if each in b"=:"] if given else [-1]
+        for sign in signs:
+            said = behind[sign + 1 :].lstrip(_NO_VALUE).split(None, 1)
+            if said and (len(said[0]) >= _TOKEN_BYTES or (len(said) > 1 and not given)):
+                return True
+        at = low.find(word, at + 1)
+    return False
