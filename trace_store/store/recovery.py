@@ -114,9 +114,9 @@ def rescued(refs: RefDatabase, pasts: Pasts, name: str, new: ObjectId) -> list[M
     while True:
         trash = rescue_name(name, number)
         known = refs.read(trash)
-        if known is None or pasts.precede(known, new):
+        if known is None or known in refs.lineage.parents(new):
             pasts.kept[name] = trash, new
-            return [] if known == new else [Move(trash, known, new)]
+            return [Move(trash, known, new)]
         if pasts.precede(new, known):
             return []
         number += 1
