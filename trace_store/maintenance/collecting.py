@@ -222,14 +222,8 @@ class _Collecting:
         loose = survey.doomed & survey.loose.keys()
         if not packs and not loose:
             return 0, 0
-        taking = quarantine.begin(store.clock.now())
-        gone: set[ObjectId] = set(loose)
-        for name in packs:
-            gone.update(self._ids(name) & survey.doomed)
-            quarantine.take_pack(taking, name)
-        for oid in sorted(loose):
-            quarantine.take_loose(taking, oid)
-        quarantine.settle(taking)
+        gone = loose.union(*(self._ids(name) & survey.doomed for name in packs))
+        taking = quarantine.take(store.clock.now(), packs, sorted(loose))
         with store.mutex:
             self._objects.packs.refresh()
         return len(gone), size_of(store.disk, taking)

@@ -58,7 +58,7 @@ def _rewrite(store: Store, path: str, gone: frozenset[bytes]) -> None:
         size = disk.size(fd)
         lines = disk.read_at(fd, 0, size).splitlines(keepends=True)
         kept = b"".join(line for line in lines if line not in gone)
-        replace_file(disk, path, kept, scratch=store.layout.tmp_dir)
+        replace_file(disk, path, kept, durable=False, scratch=store.layout.tmp_dir)
         added = disk.read_at(fd, size, disk.size(fd) - size)
         new = disk.open(path, APPEND) if added else None
         if new is not None:
@@ -83,7 +83,6 @@ def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
                     disk.rename(taking.layout.root, os.path.join(folder, _GONE + taking.name))
 
         store.alone(hide)  # a writer that counted on something there has to look again
-        disk.sync_directory(folder)
         quarantine.takings()
     files = size = 0
     for name in disk.scan(folder)[0]:

@@ -1,8 +1,8 @@
 """What was taken out of the repository and is kept for a while: `quarantine/<time>/objects/…`.
 
-Rule: things come in and go back by a rename each, under the journal's lock, so an object is always in one of both
-places. Each taking has a folder of its own, laid out as a repository is. Git is told to ignore all of it by a file in
-the folder itself, which is there before anything else.
+Rule: things come in and go back under the journal's lock, and get their new names durably before they lose the old
+ones, so an object is always in one of both places. Each taking has a folder of its own, laid out as a repository is.
+Git is told to ignore all of it by a file in the folder itself.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 
 from trace_store import errors, odb
-from trace_store.files import check_folders, create_file
+from trace_store.files import check_folders, create_file, make_durable_directory, read_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX, Layout
 from trace_store.odb.packs import pack_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trace_store.files import Disk
     from trace_store.oid import ObjectId
 
@@ -84,71 +86,36 @@ class Quarantine:
                     return data
         return None
 
-    def begin(self, time: int) -> Taking:
-        """Make the folder of what is taken now, and return it; `time` is in milliseconds.
+    def take(self, time: int, packs: Iterable[str], loose: Iterable[ObjectId]) -> Taking:
+        """Take packs all of whose other objects stand in durable ones, and loose objects; return where they are.
+
+        Called under the journal's lock; `time` is in milliseconds.
 
         Raises:
-            StorageError: the disk refuses.
+            StorageError: the disk refuses; what was taken is in one of both places, or in both.
         """
         disk, folder = self._disk, self._layout.quarantine_dir
         ignored = os.path.join(folder, IGNORED_NAME)
-        if disk.stat(ignored) is None:
-            disk.make_directory(folder)
-            create_file(disk, ignored, IGNORED)
-            disk.sync_directory(folder)
-            disk.sync_directory(self._layout.root)
+        make_durable_directory(disk, folder)
+        if read_file(disk, ignored) != IGNORED:
+            disk.remove(ignored)
+            create_file(disk, ignored, IGNORED, durable=False)
         while disk.stat(os.path.join(folder, str(time))) is not None:
             time += 1
         taking = Taking(disk, self._layout, str(time))
-        disk.make_directory(taking.layout.pack_dir)
-        for path in (taking.layout.objects_dir, taking.layout.root, folder):
-            disk.sync_directory(path)
+        _move(disk, self._layout, taking.layout, packs, loose)
         self._takings[taking.name] = taking
         return taking
-
-    def take_pack(self, taking: Taking, name: str) -> None:
-        """Take a pack all of whose other objects stand in another one that is durable."""
-        _move(self._disk, self._layout.pack_base(name), taking.layout.pack_base(name))
-
-    def take_loose(self, taking: Taking, oid: ObjectId) -> None:
-        """Take a loose object."""
-        source = self._layout.loose_file(oid.hex())
-        target = taking.layout.loose_file(oid.hex())
-        self._disk.make_directory(os.path.dirname(target))
-        self._disk.rename(source, target)
-
-    def settle(self, taking: Taking) -> None:
-        """Make durable what was taken: there first, and then that it is gone from where it was."""
-        disk = self._disk
-        for layout in (taking.layout, self._layout):
-            for folder in sorted(
-                {os.path.dirname(taking.layout.loose_file(o.hex())) for o in taking.loose.iterate()}
-            ):
-                moved = os.path.join(layout.objects_dir, os.path.basename(folder))
-                if disk.stat(moved) is not None:
-                    disk.sync_directory(moved)
-            for folder in (layout.pack_dir, layout.objects_dir):
-                disk.sync_directory(folder)
 
     def bring_back(self) -> None:
         """Bring back everything, durably; called under the journal's lock.
 
         What was taken together leads to itself or to what stayed, so nothing of it has to be followed.
         """
-        disk, layout = self._disk, self._layout
-        folders: dict[str, None] = {}
         for taking in self.takings():
-            for oid in list(taking.loose.iterate()):
-                target = layout.loose_file(oid.hex())
-                disk.make_directory(os.path.dirname(target))
-                disk.rename(taking.layout.loose_file(oid.hex()), target)
-                folders[os.path.dirname(target)] = None
-            for name in pack_names(disk, taking.layout):
-                _move(disk, taking.layout.pack_base(name), layout.pack_base(name))
-                folders[layout.pack_dir] = None
+            packs = pack_names(self._disk, taking.layout)
+            _move(self._disk, taking.layout, self._layout, packs, taking.loose.iterate())
             taking.packs.refresh()
-        for folder in (*folders, *((layout.objects_dir,) if folders else ())):
-            disk.sync_directory(folder)
 
     def close(self) -> None:
         """Close all files."""
@@ -157,11 +124,27 @@ class Quarantine:
         self._takings.clear()
 
 
-def _move(disk: Disk, source: str, target: str) -> None:
-    """Move a pack with its index, which goes first: a pack without one is whole."""
-    if disk.stat(source + PACK_SUFFIX) is None:
-        return  # git may have taken it away meanwhile
-    disk.make_directory(os.path.dirname(target))
-    if disk.stat(source + INDEX_SUFFIX) is not None:
-        disk.rename(source + INDEX_SUFFIX, target + INDEX_SUFFIX)
-    disk.rename(source + PACK_SUFFIX, target + PACK_SUFFIX)
+def _move(
+    disk: Disk,
+    source: Layout,
+    target: Layout,
+    packs: Iterable[str],
+    loose: Iterable[ObjectId],
+) -> None:
+    """Move packs with their indexes, and loose objects: all of it is durable there before any of it goes here."""
+    names = [
+        (source.pack_base(name) + suffix, target.pack_base(name) + suffix)
+        for name in packs
+        for suffix in (INDEX_SUFFIX, PACK_SUFFIX)  # a pack without an index is whole
+    ]
+    names += [(source.loose_file(o.hex()), target.loose_file(o.hex())) for o in loose]
+    names = [(here, there) for here, there in names if disk.stat(here) is not None]
+    for folder in sorted({os.path.dirname(there) for _, there in names}):
+        make_durable_directory(disk, folder)
+    for here, there in names:
+        if not disk.link(here, there) and disk.stat(there) is None:
+            disk.rename(here, there)  # a file system without links
+    for folder in sorted({os.path.dirname(there) for _, there in names}):
+        disk.sync_directory(folder)
+    for here, _ in names:
+        disk.remove(here)

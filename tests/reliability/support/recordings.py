@@ -16,6 +16,7 @@ from trace_store.ident import FixedClock
 from trace_store.layout import TEMPORARY_PREFIX
 from trace_store.maintenance.checking import INFO, fsck
 from trace_store.maintenance.sealing import seal
+from trace_store.odb import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.testing import Image, Kernel, PowerCutDisk
@@ -213,6 +214,9 @@ def _contents(store: Store, *, check: bool = True) -> tuple[Tips, frozenset[Obje
     head, settings = str(store.refs.head_target()), str(store.config.get("default_branch"))
     refs: Tips = (("HEAD", (head, settings)), *sorted(store.refs.iterate_tips()))
     objects = frozenset(store.objects.iterate())
+    if isinstance(store.objects, ObjectDatabase):
+        for taking in store.objects.quarantine.takings():
+            objects |= {*taking.packs.iterate(), *taking.loose.iterate()}
     faults = [
         f"fsck: {finding.code}: {finding.what}: {finding.detail}"
         for finding in (fsck(store) if check else ())

@@ -16,6 +16,7 @@ from trace_store.files import create_file, read_file
 from trace_store.ident import FixedClock
 from trace_store.importers import import_paths
 from trace_store.journal import published
+from trace_store.maintenance.collecting import gc, prune
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode_blob
@@ -283,6 +284,27 @@ def fast(recording: Recording) -> None:
     recording.done("close", durable=False)
 
 
+def collects(recording: Recording) -> None:
+    """Take what nothing leads to out of packs and from among loose files, bring it back, and let it go for good."""
+    store = recording.open()
+    append(store, "kept", durability="fast")
+    lone = append(store, "lone", OTHER, parent=None, durability="fast")
+    seal(store)
+    move(store, OTHER, None)
+    store.objects.write(encode_blob(b"loose"))
+    seal(store)
+    for name in (MAIN, OTHER, "HEAD"):
+        store.disk.remove(store.layout.log_file(name))
+    recording.done("give up", gradual=True)
+    prune(store, grace_days=0)
+    recording.done("prune")
+    move(store, OTHER, lone)
+    recording.done("bring back")
+    gc(store, grace_days=0, reflog_days=0)
+    recording.done("gc", drops=True)
+    store.close()
+
+
 WORKLOADS = [
     init,
     exports,
@@ -301,4 +323,5 @@ WORKLOADS = [
     bundles,
     imports,
     packs,
+    collects,
 ]
