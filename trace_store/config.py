@@ -66,6 +66,11 @@ class Config:
         data = read_file(disk, path, limit=MAXIMUM_BYTES)
         if data is None:
             raise errors.RepositoryNotFoundError("there is no repository here", path=path)
+        if b"<<<<<<< " in data and b">>>>>>> " in data:
+            what = "git left the marks of a merge conflict in the configuration"
+            raise errors.FormatError(
+                what, path=path, hint="take one side: `git checkout --ours .trace/config`"
+            )
         try:
             # A conversion of line ends by git changes nothing in the values.
             return cls(disk, path, data.decode().replace("\r\n", "\n"))

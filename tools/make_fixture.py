@@ -1,0 +1,90 @@
+"""Write a repository of this version into tests/format/repositories/VERSION, to be read by every later one.
+
+    python tools/make_fixture.py            write that of this version anew; `git add -f` takes all of it
+
+It is the example with its operations of every kind, and besides an imported session, a diverged branch, a commit that
+only the journal has, and remembered counts. `expected.json` says what its branches compile to.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tools.make_example import MAIN, Watch, build  # noqa: E402 - the checkout
+from trace_store import __version__, importers  # noqa: E402
+from trace_store.context.compiler import ContextCompiler  # noqa: E402
+from trace_store.history import log, new_draft, write  # noqa: E402
+from trace_store.maintenance.sealing import seal  # noqa: E402
+from trace_store.refs import BRANCHES, RefDatabase  # noqa: E402
+from trace_store.store import Store  # noqa: E402
+
+FIXTURES = ROOT / "tests/format/repositories"
+SAMPLES = ROOT / "trace_store/samples"
+
+
+def main() -> int:
+    """Write the fixture; return the exit code."""
+    folder = FIXTURES / __version__
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    target = folder / "repository"
+    build(target)
+    with Store.open(str(target), clock=Watch(), durability="fast") as store:
+        extend(store)
+        (folder / "expected.json").write_text(
+            json.dumps(expected(store), indent=1, sort_keys=True) + "\n", encoding="utf-8"
+        )
+    return 0
+
+
+def extend(store: Store) -> None:
+    """Add what the example has not."""
+    importers.import_paths(store, [str(path) for path in sorted(SAMPLES.glob("*.jsonl"))])
+    assert isinstance(store.refs, RefDatabase)
+    say(store, "Before the others moved it.", "shared")
+    seal(store)
+    tip = store.refs.read(BRANCHES + "shared")
+    assert tip is not None
+    say(store, "Ours.", "shared")
+    say(store, "Theirs.", "theirs")
+    seal(store)
+    theirs = store.refs.read(BRANCHES + "theirs")
+    assert theirs is not None
+    store.refs.files.add(BRANCHES + "shared", theirs)
+    say(store, "Only the journal has this.", "main")
+    for _ in log(store, MAIN):
+        pass
+
+
+def say(store: Store, text: str, branch: str) -> None:
+    """Append one message to a branch."""
+    draft = new_draft(store)
+    draft.append("user", text)
+    write(store, draft, author="Ada <ada@example.org>", branch=branch)
+
+
+def expected(store: Store) -> dict[str, object]:
+    """Return what the branches compile to, and how much there is."""
+    contexts = ContextCompiler(store)
+    branches = {}
+    for name, tips in store.refs.iterate_tips(BRANCHES):
+        context = contexts.compile(name)
+        branches[name] = {
+            "tips": sorted(map(str, tips)),
+            "messages": len(context),
+            "prefix": context.prefix_hash.hex(),
+            "tokens": context.token_count,
+            "commits": sum(1 for _ in log(store, name)),
+        }
+    refs = sorted(name for name, _ in store.refs.iterate())
+    return {"branches": branches, "refs": refs, "objects": len(list(store.objects.iterate()))}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
