@@ -31,6 +31,7 @@ NAVIGATION: dict[str, list[str]] = {
         "howto/agent",
         "howto/git",
         "howto/read",
+        "howto/damage",
         "howto/handover",
         "howto/context-size",
         "cookbook",
