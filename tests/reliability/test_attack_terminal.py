@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,11 +184,13 @@ STREAMS = {"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"}
 NO_IMPORT = {"rich", "logging", "curses", "pprint", "warnings", "readline"}
 
 
-def sources() -> Iterator[tuple[str, ast.Module]]:
-    for folder in ("cli/trace_cli", "trace_store"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            text = path.read_text(encoding="utf-8")
-            yield path.relative_to(ROOT).as_posix(), ast.parse(text)
+@functools.cache
+def sources() -> tuple[tuple[str, ast.Module], ...]:
+    return tuple(
+        (path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8")))
+        for folder in ("cli/trace_cli", "trace_store")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    )
 
 
 def bypasses(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -196,9 +199,10 @@ def bypasses(tree: ast.Module) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Call):
             called = node.func
             name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-            if name in PRINTERS or ast.unparse(called) in ("os.write", "os.writev"):
+            low = name in ("write", "writev") and ast.unparse(called).startswith("os.")
+            if name in PRINTERS or low:
                 yield node.lineno, ast.unparse(called)
-        elif isinstance(node, ast.Attribute) and ast.unparse(node) in STREAMS:
+        elif isinstance(node, ast.Attribute) and f"sys.{node.attr}" in STREAMS:
             yield node.lineno, ast.unparse(node)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names = [alias.name for alias in node.names]
