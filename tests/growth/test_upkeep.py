@@ -56,6 +56,10 @@ def test_prune(growth: Growth) -> None:
     growth.check(lambda place: place.trace("prune"))
 
 
+def test_scan(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("secrets", "scan"))
+
+
 def test_fsck(growth: Growth) -> None:
     growth.check(lambda place: place.trace("fsck"))
 

@@ -110,6 +110,15 @@ class Survey:
             return ""
         return kind
 
+    def messages_with(self, holder: Holder, oid: bytes) -> tuple[int, ...]:
+        """Return the numbers of a holder's messages that say one object."""
+        return _messages(self._commits[holder.commit], frozenset((oid,)))
+
+    def names(self, holder: Holder, oid: bytes) -> bool:
+        """Tell whether a holder names an object, itself or by a list of chunks."""
+        named = self._links[holder.commit]
+        return oid in named or any(oid in self._links.get(each, ()) for each in named)
+
     def holders(self, store: Store, oids: frozenset[bytes]) -> Holders:
         """Return who holds some of these objects, or is one of them; `objects` has to have gone by."""
         lists = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
+from trace_cli.porcelain.scanning import scan
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
@@ -101,4 +102,4 @@ def allow(
             invocation.line(each)
 
 
-GROUP = Group(HELP, {"rules": rules, "test": test, "allow": allow})
+GROUP = Group(HELP, {"rules": rules, "test": test, "scan": scan, "allow": allow})
