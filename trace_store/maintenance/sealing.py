@@ -228,10 +228,15 @@ class _Sealing:
                 places.pop(ObjectId(oid), None)
         oids = frozenset(oid for _, places in fresh for oid in places)
         named = list(objects.packs.answers(lambda index: ids_among(index, oids)))
+        known = False
         for oid in frozenset().union(*(each or () for each in named)):
             if self._is_packed(oid):
+                known = True
                 for _, places in fresh:
                     places.pop(ObjectId(oid), None)
+        if known:  # their packs may be of a seal that was killed before their names were durable
+            self._store.disk.sync_directory(self._store.layout.pack_dir)
+            self._store.disk.sync_directory(self._store.layout.objects_dir)
         if not any(places for _, places in fresh):
             return [], []
         size = sum(length for _, places in fresh for _, length in places.values())
@@ -292,7 +297,7 @@ class _Sealing:
             files = self._refs.files.read(name)
             known = before.tips.get(name, ())
             tips = self._refs.resolve(name, files, known, fold)
-            self._refs.files.write(name, tips)
+            self._refs.files.write(name, tips, known)
             self._changes[name] = tips
             first = self._logs[name][0]
             if known and first.old is not None and first.old not in known:
@@ -310,7 +315,7 @@ class _Sealing:
                 continue
             tips = self._refs.resolve(name, here, known, None)
             if len(tips) < len(here) and all(map(self._objects.contains, here)):
-                self._refs.files.write(name, tips)
+                self._refs.files.write(name, tips, known)
             kept = self._refs.files.read(name)
             self._changes[name] = (*tips, *(tip for tip in kept if tip not in tips))
             old, new = known[0] if known else None, tips[0] if tips else None

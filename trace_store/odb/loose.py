@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import create_file, make_durable_directory, read_file
+from trace_store.files import WRITE, create_file, read_file
 from trace_store.ident import SystemClock
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_size
@@ -72,19 +72,15 @@ class LooseObjects:
         oid = hash_object(data)
         path = self._layout.loose_file(oid.hex())
         if self._is_sound(oid) and not self._is_old(path):
+            self._sync(path)
             return oid
-        folder = os.path.dirname(path)
-        make_durable_directory(self._disk, self._layout.objects_dir)
-        self._disk.make_directory(folder)
+        self._disk.make_directory(os.path.dirname(path))
         self._disk.make_directory(self._layout.tmp_dir)
         name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}"
         temporary = os.path.join(self._layout.tmp_dir, name)
         create_file(self._disk, temporary, _file(data), durable=self._durable)
         self._disk.rename(temporary, path)
-        if self._durable:
-            self._disk.sync_directory(folder)
-            # Whoever made the folder may have been killed before its name was durable.
-            self._disk.sync_directory(self._layout.objects_dir)
+        self._sync_names(path)
         return oid
 
     def remove(self, oid: bytes) -> None:
@@ -134,6 +130,22 @@ class LooseObjects:
         """Tell whether a file is so old that it is written anew, lest gc take what has just been asked for."""
         found = self._disk.stat(path)
         return found is None or found.st_mtime_ns // 1_000_000 < SystemClock().now() - FRESH_MS
+
+    def _sync(self, path: str) -> None:
+        """Make a file durable that another process has written, which may have been killed before it did."""
+        fd = self._disk.open(path, WRITE) if self._durable else None
+        if fd is not None:
+            try:
+                self._disk.sync(fd)
+            finally:
+                self._disk.close(fd)
+        self._sync_names(path)
+
+    def _sync_names(self, path: str) -> None:
+        """Make the name of a file durable, and those of its directories, whoever made them."""
+        if self._durable:
+            for folder in (os.path.dirname(path), self._layout.objects_dir, self._layout.root):
+                self._disk.sync_directory(folder)
 
     def _is_sound(self, oid: ObjectId) -> bool:
         try:

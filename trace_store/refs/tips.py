@@ -28,11 +28,13 @@ _HEX = frozenset("0123456789abcdef")
 class TipFiles:
     """The tips on the disk."""
 
-    __slots__ = ("_disk", "_layout", "_remembered")
+    __slots__ = ("_disk", "_layout", "_named", "_remembered")
 
     def __init__(self, disk: Disk, layout: Layout) -> None:
         self._disk = disk
         self._layout = layout
+        self._named: set[str] = set()
+        """Directories whose names this process has made durable."""
         self._remembered: dict[str, tuple[str, object, tuple[ObjectId, ...]]] = {}
 
     def read(self, name: str) -> tuple[ObjectId, ...]:
@@ -66,17 +68,23 @@ class TipFiles:
                 if not (sound and _is_tip(file) and is_ref_name(name)):
                     yield f"{name}/{file}"
 
-    def write(self, name: str, tips: Sequence[ObjectId]) -> None:
-        """Make the files of a ref exactly these tips: create, sync, then remove, and sync again."""
+    def write(
+        self, name: str, tips: Sequence[ObjectId], published: Sequence[ObjectId] = ()
+    ) -> None:
+        """Make the files of a ref exactly these tips: create, sync, then remove, and sync again.
+
+        What is not `published` may have been made by a process that was killed before it was durable, so it is synced
+        in any case: the files of the ref, and the names of all directories of one of which nothing is.
+        """
         folder = self._layout.ref_dir(name)
         present = self.read(name)
         added = [tip for tip in tips if tip not in present]
         gone = [tip for tip in present if tip not in tips]
-        if added or gone:
-            self._make_directory(name)
-        if added:
-            for tip in added:
-                create_file(self._disk, os.path.join(folder, str(tip)))
+        if added or gone or (tips and not published):
+            self._make_directory(name, durable=bool(published))
+        for tip in added:
+            create_file(self._disk, os.path.join(folder, str(tip)))
+        if added or (not gone and set(published) != set(tips) and self._disk.exists(folder)):
             self._disk.sync_directory(folder)
         for tip in gone:
             self._disk.remove(os.path.join(folder, str(tip)))
@@ -87,7 +95,7 @@ class TipFiles:
 
     def add(self, name: str, tip: ObjectId) -> None:
         """Add a tip to a ref, durably, and leave the others: what git does when it merges two sides."""
-        self._make_directory(name)
+        self._make_directory(name, durable=False)
         folder = self._layout.ref_dir(name)
         create_file(self._disk, os.path.join(folder, str(tip)))
         self._disk.sync_directory(folder)
@@ -102,21 +110,24 @@ class TipFiles:
             if files:
                 yield name, files
 
-    def _make_directory(self, name: str) -> None:
-        """Create the directories of a ref, none of which may be a link, durably."""
+    def _make_directory(self, name: str, *, durable: bool) -> None:
+        """Create the directories of a ref, none of which may be a link, durably; with `durable`, those there are so."""
         path = self._layout.root
         for component in name.split("/"):
             parent = path
             path = os.path.join(path, component)
             found = self._disk.stat(path)
+            if found is not None and not stat.S_ISDIR(found.st_mode):
+                raise errors.StorageError("not a directory", path=path)
             if found is None:
                 self._disk.make_directory(path)
+            if found is None or not (durable or path in self._named):
                 self._disk.sync_directory(parent)
-            elif not stat.S_ISDIR(found.st_mode):
-                raise errors.StorageError("not a directory", path=path)
+                self._named.add(path)
 
     def _prune(self, name: str) -> None:
         while name.count("/") > 1 and self._disk.remove_directory(self._layout.ref_dir(name)):
+            self._named.discard(self._layout.ref_dir(name))
             name = name.rpartition("/")[0]
 
 
