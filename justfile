@@ -15,3 +15,7 @@ damage *options:
 # What reads bytes of strangers, fuzzed
 fuzz *options:
     nox -s fuzz -- {{options}}
+
+# The power cut at every point of every workload, and each sync taken out
+crash *options:
+    nox -s crash -- {{options}}

@@ -101,6 +101,17 @@ def collecting(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def crash(session: nox.Session) -> None:
+    """The power cut at every point of every workload, with what was found; the suite makes fewer of the choices."""
+    install(session)
+    session.run(
+        *("pytest", "-q", "-s", "-n", "0", "tests/reliability/test_crash.py"),
+        *session.posargs,
+        env={"TRACE_TEST_FULL": "1"},
+    )
+
+
+@nox.session(python="3.11")
 def storm(session: nox.Session) -> None:
     """Many processes on one repository, killed at any moment, for ten minutes; `-- --seconds 60` for less."""
     install(session)

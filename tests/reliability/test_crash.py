@@ -20,12 +20,14 @@ from tests.reliability.support.recordings import (
     Workload,
     prepared,
     record,
+    record_killed,
 )
-from tests.reliability.support.workloads import WORKLOADS, init
+from tests.reliability.support.workloads import KILLED, WORKLOADS, init
 from trace_store.testing import Image
 
 FULL = bool(os.environ.get("TRACE_TEST_FULL"))
 LIMIT = 1000 if FULL else 16
+KILLED_LIMIT = 12 if FULL else 3
 SITE_LIMITS = (16, 128)
 
 
@@ -68,6 +70,23 @@ def test_nothing_acknowledged_is_lost_with_the_power(workload: Workload, report:
     enumeration = Enumeration(limit=LIMIT, thorough=4 if FULL else 20)
     found = list(enumeration.violations(recorded(workload)))
     report.append(line_of(workload.__name__, enumeration.count))
+    assert not found, found[0]
+
+
+@pytest.mark.parametrize(("first", "second"), KILLED, ids=lambda workload: workload.__name__)
+def test_what_a_killed_process_left_is_no_trap(
+    first: Workload, second: Workload, report: list[str]
+) -> None:
+    """One is killed, another builds on what it finds, and then the power is cut."""
+    enumeration = Enumeration(limit=KILLED_LIMIT, thorough=10**9)
+    length = len(record(first, prepared()).log())
+    kills = range(length) if FULL else range(1, length, length // 4 or 1)
+    found: list[str] = []
+    for at in kills:
+        recording = record_killed(first, second, prepared(), at)
+        found += () if recording is None else enumeration.violations(recording)
+    name = f"{first.__name__} killed at {len(kills)} points, then {second.__name__}"
+    report.append(line_of(name, enumeration.count))
     assert not found, found[0]
 
 

@@ -21,7 +21,7 @@ from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.testing import Image, Kernel, PowerCutDisk
 from trace_store.testing.images import Event
-from trace_store.testing.power_cuts import image_of
+from trace_store.testing.power_cuts import image_of, kill
 
 FOLDER, ELSEWHERE = "/work", "/elsewhere"
 ROOT = "/work/.trace"
@@ -63,6 +63,8 @@ class Step:
         durable: whether it is to survive a power cut.
         gradual: whether refs may be found anywhere on their way from the step before.
         drops: whether objects may go in it.
+        settles: whether what others had written before, unsynced, is durable with it.
+        promised: the objects that are acknowledged by then.
     """
 
     name: str
@@ -71,29 +73,78 @@ class Step:
     durable: bool = True
     gradual: bool = False
     drops: bool = False
+    settles: bool = True
+    promised: frozenset[ObjectId] = frozenset()
+
+
+class Killed(BaseException):
+    """The process is killed here."""
+
+
+class MortalDisk(PowerCutDisk):
+    """A disk that lets its user be killed at the n-th thing that is done, counted from 0; -1 is never."""
+
+    def __init__(self, image: Image, *, without: str = "", dies_at: int = -1) -> None:
+        super().__init__(image, without=without)
+        self.dies_at = dies_at
+
+    def _note(self, event: Event) -> None:
+        if len(self.log) == self.dies_at:
+            raise Killed
+        super()._note(event)
 
 
 class Recording:
-    """A disk, and what was acknowledged of what was done on it."""
+    """A disk, and what was acknowledged of what was done on it.
 
-    def __init__(self, image: Image, *, without: str = "") -> None:
-        self.disk = PowerCutDisk(image, without=without)
+    Attributes:
+        disk: where it is done.
+        before: what was on it.
+        steps: what was acknowledged, after a first one that says what was there.
+        judged_from: how much of the log is there when the first power cut is of interest.
+    """
+
+    def __init__(self, image: Image, *, without: str = "", dies_at: int = -1) -> None:
+        self.disk = MortalDisk(image, without=without, dies_at=dies_at)
+        self.judged_from = 0
+        self._unsure: frozenset[ObjectId] = frozenset()
         self.before = image_of(self.disk)
         self.begin = len(self.disk.log)
         self.clock = FixedClock(START)
-        self.steps = [Step("start", self.begin, holding_of(self.before))]
+        held = holding_of(self.before)
+        self.steps = [Step("start", self.begin, held, promised=held.objects)]
 
     def open(self, *, durability: str = "durable") -> Store:
         """Open the repository once more."""
         return Store.open(ROOT, clock=self.clock, disk=self.disk, durability=durability)
 
     def done(
-        self, name: str, *, durable: bool = True, gradual: bool = False, drops: bool = False
+        self,
+        name: str,
+        *,
+        durable: bool = True,
+        gradual: bool = False,
+        drops: bool = False,
+        settles: bool = True,
     ) -> None:
         """Note that a step was acknowledged."""
         found = holding_of(image_of(self.disk))
         place = len(self.disk.log)
-        self.steps.append(Step(name, place, found, durable, gradual, drops))
+        promised = found.objects - self._unsure
+        self.steps.append(Step(name, place, found, durable, gradual, drops, settles, promised))
+
+    def killed(self) -> None:
+        """Note that who was at work was killed: what he has not acknowledged may be there or not."""
+        self.disk.dies_at = -1
+        kill(self.disk)
+        self.judged_from = len(self.disk.log)
+        known = [step for step in self.steps if step.durable][-1].promised
+        self._unsure = holding_of(image_of(self.disk)).objects - known
+        self.done("killed", durable=False, gradual=True)
+
+    def promise(self, oid: ObjectId) -> None:
+        """Note that somebody was told that an object is stored."""
+        self._unsure -= {oid}
 
     def log(self) -> list[Event]:
         """Return what was done since the beginning."""
@@ -119,6 +170,20 @@ def record(workload: Workload, image: Image, *, without: str = "") -> Recording:
     recording = Recording(image, without=without)
     workload(recording)
     return recording
+
+
+def record_killed(
+    first: Workload, second: Workload, image: Image, at: int, *, without: str = ""
+) -> Recording | None:
+    """Return what another process does after one was killed at the n-th thing it did; None when it was done by then."""
+    recording = Recording(image, without=without, dies_at=at)
+    try:
+        first(recording)
+    except Killed:
+        recording.killed()
+        second(recording)
+        return recording
+    return None
 
 
 @dataclass
@@ -156,6 +221,8 @@ class Enumeration:
         for place in range(recording.begin, recording.begin + len(events) + 1):
             if place > recording.begin:
                 kernel.tell(events[place - recording.begin - 1])
+            if place < recording.judged_from:
+                continue
             at = max(i for i, step in enumerate(steps) if step.place <= place)
             # What a change that is not synced may leave includes what was before it.
             judged: set[object] = set()
@@ -252,18 +319,16 @@ def judge(found: Holding, steps: list[Step], at: int, *, killed: bool) -> Iterat
     After a kill, which leaves all that was done, everything acknowledged is there however durable it was to be.
     """
     yield from found.faults
-    since = at if killed else max((i for i in range(at + 1) if steps[i].durable), default=0)
-    allowed = steps[since : at + 2]
+    since = at if killed else max(i for i in range(at + 1) if steps[i].durable)
+    settled = max(i for i in range(since + 1) if steps[i].durable and steps[i].settles)
+    allowed = steps[settled : at + 2]
     if not any(_is_as(found, each) for each in allowed) and not (
         len(allowed) > 1 and allowed[-1].gradual and _is_between(found, allowed)
     ):
         were = " or ".join(_short(each.holding.refs) for each in allowed)
         yield f"refs are {_short(found.refs)}, not {were}"
-    if (
-        not any(each.drops for each in allowed)
-        and not found.objects >= steps[since].holding.objects
-    ):
-        yield f"{len(steps[since].holding.objects - found.objects)} acknowledged objects are gone"
+    if not any(each.drops for each in allowed) and not found.objects >= steps[since].promised:
+        yield f"{len(steps[since].promised - found.objects)} acknowledged objects are gone"
     may = {file for each in allowed for file in each.holding.files}
     must = set.intersection(*({path for path, _ in each.holding.files} for each in allowed))
     yield from (

@@ -26,6 +26,8 @@ from trace_store.oid import hash_object
 from trace_store.refs import RefDatabase
 from trace_store.store import Store
 
+LOOSE = encode_blob(b"loose 0")
+
 
 def init(recording: Recording) -> None:
     """Make a repository."""
@@ -106,7 +108,7 @@ def packs(recording: Recording) -> None:
     for number in range(2):
         append(store, f"message {number}", durability="durable")
         recording.done(f"append {number}")
-        store.objects.write(b"\x92\xa4blob\xc4\x01" + bytes([number]))
+        store.objects.write(encode_blob(b"loose %d" % number))
         recording.done(f"write {number}")
         pack(store)
         recording.done(f"pack {number}")
@@ -304,6 +306,46 @@ def collects(recording: Recording) -> None:
     recording.done("gc", drops=True)
     store.close()
 
+
+def goes_on(recording: Recording) -> None:
+    """What another process does where one was killed: it says of each thing that it is done."""
+    with recording.open() as store:
+        recording.promise(store.objects.write(LOOSE))
+        recording.done("write", settles=False)
+        append(store, "goes on", durability="durable")
+        recording.done("append")
+        seal(store)
+        recording.done("seal")
+        append(store, "goes on", OTHER, durability="durable")
+        recording.done("append again")
+        seal(store)
+        recording.done("seal again")
+
+
+def seals_on(recording: Recording) -> None:
+    """What another process does where one was killed while it sealed."""
+    with recording.open() as store:
+        seal(store)
+        recording.done("seal")
+        seal(store)
+        append(store, "goes on", "refs/heads/third", durability="durable")
+        recording.done("append")
+        seal(store)
+        recording.done("seal again")
+
+
+def loose(recording: Recording) -> None:
+    """Write an object into a file of its own."""
+    with recording.open() as store:
+        store.objects.write(LOOSE)
+        recording.done("write")
+
+
+KILLED = [
+    *((first, goes_on) for first in (loose, appends, batch, settings, refs, packs)),
+    *((first, seals_on) for first in (objects_alone, seals, refs, diverged)),
+]
+"""One process does some of the first and is killed, and another goes on with the second."""
 
 WORKLOADS = [
     init,
