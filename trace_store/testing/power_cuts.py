@@ -87,16 +87,16 @@ class PowerCutDisk(Disk):
         return self._next_fd
 
     def close(self, fd: int) -> None:
-        node, _ = self._at(fd)
+        node, _ = self._opened(fd)
         if node.locked_by == fd:
             node.locked_by = 0
         del self.descriptors[fd]
 
     def read_at(self, fd: int, offset: int, size: int) -> bytes:
-        return self._at(fd)[0].data[offset : offset + size]
+        return self._opened(fd)[0].data[offset : offset + size]
 
     def write(self, fd: int, data: bytes, at: int | None = None) -> int:
-        node, mode = self._at(fd)
+        node, mode = self._opened(fd)
         if mode == READ:
             raise _refusal(errno.EBADF, "")
         start = len(node.data) if at is None or mode != WRITE else at
@@ -106,7 +106,7 @@ class PowerCutDisk(Disk):
         return len(data)
 
     def sync(self, fd: int) -> None:
-        self._note_sync(SYNCED, self._at(fd)[0])
+        self._note_sync(SYNCED, self._opened(fd)[0])
 
     def sync_directory(self, path: str) -> None:
         _, _, node = self._find(path)
@@ -115,10 +115,10 @@ class PowerCutDisk(Disk):
         self._note_sync(NAMES_SYNCED, node)
 
     def size(self, fd: int) -> int:
-        return len(self._at(fd)[0].data)
+        return len(self._opened(fd)[0].data)
 
     def identity(self, target: int | str) -> tuple[int, int] | None:
-        node = self._find(target)[2] if isinstance(target, str) else self._at(target)[0]
+        node = self._find(target)[2] if isinstance(target, str) else self._opened(target)[0]
         return None if node is None else (1, node.number)
 
     def stat(self, path: str) -> os.stat_result | None:
@@ -132,7 +132,7 @@ class PowerCutDisk(Disk):
         return os.stat_result(whole, exact)
 
     def protect(self, fd: int) -> None:
-        node, _ = self._at(fd)
+        node, _ = self._opened(fd)
         mode = stat.S_IFREG | 0o444
         self._note(Event(MODE, node.number, mode=mode))
         node.mode = mode
@@ -201,7 +201,7 @@ class PowerCutDisk(Disk):
         return True
 
     def lock(self, fd: int, *, blocking: bool = True) -> bool:
-        node, _ = self._at(fd)
+        node, _ = self._opened(fd)
         if node.locked_by not in (0, fd):
             if blocking:
                 raise AssertionError("the only process waits for itself")
@@ -210,7 +210,7 @@ class PowerCutDisk(Disk):
         return True
 
     def unlock(self, fd: int) -> None:
-        node, _ = self._at(fd)
+        node, _ = self._opened(fd)
         if node.locked_by == fd:
             node.locked_by = 0
 
@@ -251,7 +251,7 @@ class PowerCutDisk(Disk):
             raise _refusal(errno.ENOENT, path)
         return folder
 
-    def _at(self, fd: int) -> tuple[Node, str]:
+    def _opened(self, fd: int) -> tuple[Node, str]:
         found = self.descriptors.get(fd)
         if found is None:
             raise _refusal(errno.EBADF, "")

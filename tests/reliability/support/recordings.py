@@ -104,8 +104,15 @@ class Recording:
         judged_from: how much of the log is there when the first power cut is of interest.
     """
 
-    def __init__(self, image: Image, *, without: str = "", dies_at: int = -1) -> None:
-        self.disk = MortalDisk(image, without=without, dies_at=dies_at)
+    def __init__(
+        self,
+        image: Image,
+        *,
+        without: str = "",
+        dies_at: int = -1,
+        disk: PowerCutDisk | None = None,
+    ) -> None:
+        self.disk = disk or MortalDisk(image, without=without, dies_at=dies_at)
         self.judged_from = 0
         self._unsure: frozenset[ObjectId] = frozenset()
         self.before = image_of(self.disk)
@@ -135,7 +142,8 @@ class Recording:
 
     def killed(self) -> None:
         """Note that who was at work was killed: what he has not acknowledged may be there or not."""
-        self.disk.dies_at = -1
+        if isinstance(self.disk, MortalDisk):
+            self.disk.dies_at = -1
         kill(self.disk)
         self.judged_from = len(self.disk.log)
         known = [step for step in self.steps if step.durable][-1].promised
