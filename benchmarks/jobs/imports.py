@@ -120,7 +120,7 @@ def _parse(line: bytes) -> None:
 JOBS = (
     Job(
         name="import",
-        title="An agent's transcripts into a new repository, durably, for each megabyte; no secrets scan",
+        title="An agent's transcripts into a new repository, durably, for each megabyte; secrets are looked for",
         unit="s",
         sizes=(2_000,),
         rounds=15,

@@ -226,13 +226,9 @@ def _versions() -> Iterator[Advice]:
     if not _is_compiled(getattr(msgpack, "Packer", None)):
         detail = "it runs without its compiled part, and takes some ten times as long"
         yield Advice("msgpack-slow", "msgpack", detail, "`pip install --force-reinstall msgpack`")
-    for module, why in (
-        ("re2", "secrets are looked for"),
-        ("ahocorasick", "secrets are looked for"),
-    ):
-        if not _is_there(module):
-            detail = f"it is not installed, and with it {why}"
-            yield Advice("module-missing", module, detail, "install Trace again with what it needs")
+    if not _is_there("re2"):
+        detail = "it is not installed, and with it secrets are looked for"
+        yield Advice("module-missing", "re2", detail, "install Trace again with what it needs")
 
 
 def _is_compiled(kind: object) -> bool:
