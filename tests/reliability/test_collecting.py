@@ -22,10 +22,12 @@ from tests.store.support.histories import (
     reopen,
 )
 from trace_store.errors import ObjectNotFoundError, StateError
+from trace_store.history import log
 from trace_store.maintenance import pack, seal
 from trace_store.maintenance.collecting import gc, prune
+from trace_store.maintenance.index_checks import check_table
 from trace_store.maintenance.purging import plan_purge, purge
-from trace_store.objects.codec import encode_blob
+from trace_store.objects.codec import encode_blob, links
 from trace_store.odb import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.revision import resolve
@@ -317,6 +319,38 @@ def test_a_link_in_quarantine_leads_nowhere(store: Store, tmp_path: Path) -> Non
     assert in_store(store, lone)
     assert not in_store(store, oid)
     assert in_store(other, oid)
+
+
+def test_a_commit_that_a_log_has_shown_is_not_missed_when_it_was_removed(
+    store: Store, tmp_path: Path
+) -> None:
+    append(store, "stays")
+    packed = append(store, "goes", OTHER, parent=None)
+    with new_store(tmp_path / "another") as another:
+        loose = append(another, "goes, too")
+        for oid in (loose, *links(another.objects.read(loose))):
+            store.objects.write(another.objects.read(oid))
+    seal(store)
+    move(store, OTHER, None)
+    seal(store)
+    seal(store)
+    forget(store)
+    for collect, oid in ((gc, loose), (prune, packed)):
+        assert [len(list(log(store, str(each)))) for each in (MAIN, oid)] == [1, 1]
+        collect(store, grace_days=0)
+        assert not in_store(store, oid)
+        assert not list(check_table(store))
+        assert len(list(log(store, MAIN))) == 1
+
+
+def test_a_log_keeps_its_table_where_no_commit_goes(store: Store) -> None:
+    append(store, "stays")
+    assert len(list(log(store, MAIN))) == 1
+    store.objects.write(encode_blob(b"goes"))
+    table = Path(store.layout.commit_table_file)
+    before = table.read_bytes()
+    assert gc(store, grace_days=0).taken == 1
+    assert table.read_bytes() == before
 
 
 def test_in_memory_there_is_nothing_to_collect() -> None:

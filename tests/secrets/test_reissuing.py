@@ -10,6 +10,7 @@ import pytest
 from trace_store import Repo, importers
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import ObjectNotFoundError, StateError
+from trace_store.history import log
 from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.purging import plan_purge, purge_and_reissue
 from trace_store.objects.codec import encode_blob
@@ -53,6 +54,7 @@ def test_no_id_of_it_is_left_and_all_that_was_built_on_it_has_moved(tmp_path: Pa
         store.transact(lambda _: Transaction([(hash_object(said), said)], edits))
         repo.seal()
         before = [(m.role, m.priority) for m in repo.compile()]
+        assert len(list(log(store, "refs/heads/main"))) > 1
         plan = plan_purge(store, [], [PIN])
         report, issued = purge_and_reissue(store, plan, why="a card", by="Ada", verify=True)
         assert report.absence is not None

@@ -83,12 +83,22 @@ class CommitTable:
             return False  # whoever needs the rows finds it damaged, too
 
     def discard(self) -> None:
-        """Remove a table that turned out to be damaged."""
+        """Remove the table, which is made anew when a walk needs it."""
         self._loaded = None
         try:
             self._disk.remove(self._path)
         except errors.StorageError:
-            return  # a read-only repository: it will be found damaged again
+            return  # a read-only repository: what is wrong with it will be found again
+
+    def forget(self, gone: Iterable[bytes]) -> None:
+        """Remove a table that has a row of one of some commits, which are about to be removed on purpose."""
+        rows = self.load()
+        try:
+            if rows is None or rows.numbers().keys().isdisjoint(gone):
+                return
+        except errors.CorruptIndexError:
+            pass
+        self.discard()
 
     def reaching(
         self, starts: Iterable[bytes], *, limit: int | None = None

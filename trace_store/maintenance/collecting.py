@@ -7,6 +7,7 @@ read, or leads to what is not here, stops all of it before anything is changed.
 
 from __future__ import annotations
 
+from trace_store import commit_table
 from trace_store.maintenance.ages import save_ages
 from trace_store.maintenance.expiring import empty_quarantine, expire_logs, size_of
 from trace_store.maintenance.folding import git_index, is_in
@@ -223,6 +224,10 @@ class _Collecting:
         if not packs and not loose:
             return 0, 0
         gone = loose.union(*(self._ids(name) & survey.doomed for name in packs))
+        # Before they go: a commit with a row that is not here is taken for one of a journal that was lost.
+        path = store.layout.commit_table_file
+        table = commit_table.CommitTable(store.disk, path, store.config.store_id, store.objects)
+        table.forget(gone)
         taking = quarantine.take(store.clock.now(), packs, sorted(loose))
         with store.mutex:
             self._objects.packs.refresh()
