@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -42,6 +42,7 @@ from trace_store.errors import (
 )
 from trace_store.history import writing
 from trace_store.ident import format_time
+from trace_store.maintenance.index_checks import check_indexes
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import hash_object
 
@@ -219,6 +220,81 @@ def test_a_torn_or_garbled_index_is_rebuilt(repo: Repo, cut: int) -> None:
         back = Transaction([], [RefEdit("refs/heads/main", again.resolve("HEAD~1"), ANY)])
         again.store.transact(lambda _, back=back: back)  # type: ignore[misc]
         path.write_bytes(whole)
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 4
+    path.write_bytes(data)
+
+
+def test_a_flipped_bit_in_a_record_is_seen_and_the_index_made_anew(repo: Repo) -> None:
+    """A marker that sets the tools, three messages, and one that is pinned and worded anew."""
+    repo.set_tools([{"name": "grep"}])
+    for text in "abc":
+        repo.append("user", text)
+    repo.edit("HEAD.0", "C")
+    repo.append("user", "d")
+    path = Path(repo.store.layout.index_file("refs/heads/main", "messages"))
+    addresses = [message.address for message in repo.compile()]
+    whole = path.read_bytes()
+    asks: dict[str, Callable[[Repo], object]] = {
+        "texts": lambda r: texts(r.compile()),
+        "one": lambda r: r.compile().messages[1].text,
+        "tools": lambda r: r.compile().tools,
+        "tokens": lambda r: (r.compile().token_count, r.compile().message_tokens()),
+        "prefixes": lambda r: r.compile().prefix_hashes(),
+        "earlier": lambda r: texts(r.compile("HEAD~1")),
+        "wording": lambda r: [list(r.contexts.wording(each)) for each in addresses],
+        "objects": lambda r: b"".join(r.compile().objects()),
+    }
+    expected = {name: ask(repo) for name, ask in asks.items()}
+    assert expected["texts"] == ["a", "b", "C", "d"]
+    for record in range((len(whole) - HEADER_BYTES) // MESSAGE_BYTES):
+        for field in (3, 72, 76, 112):
+            for name, ask in asks.items():
+                path.write_bytes(whole)
+                flip(path, HEADER_BYTES + record * MESSAGE_BYTES + field)
+                with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
+                    assert ask(again) == expected[name], (record, field, name)
+        if record < (len(whole) - HEADER_BYTES) // MESSAGE_BYTES - 1:
+            path.write_bytes(whole)
+            flip(path, HEADER_BYTES + record * MESSAGE_BYTES + 80)
+            with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
+                assert [f.code for f in check_indexes(again.store)] == ["compile-index-differs"]
+                assert texts(again.compile()) == expected["texts"]
+                assert again.compile().tools == expected["tools"]
+                assert not list(check_indexes(again.store))
+
+
+def test_a_flipped_bit_in_what_was_counted_is_counted_again(repo: Repo) -> None:
+    for text in "abc":
+        repo.append("user", text)
+    expected = repo.compile().message_tokens()
+    (path,) = Path(repo.store.layout.index_dir).glob("*.tokens")
+    flip(path, HEADER_BYTES + 3)
+    with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
+        assert again.compile().message_tokens() == expected
+
+
+@pytest.mark.parametrize("how", ["taken over", "torn"])
+def test_a_damaged_record_is_not_copied_on(repo: Repo, how: str) -> None:
+    for text in "abc":
+        repo.append("user", text)
+    repo.compile()
+    path = Path(repo.store.layout.index_file("refs/heads/main", "messages"))
+    flip(path, HEADER_BYTES + MESSAGE_BYTES + 90)
+    branch = "main"
+    if how == "taken over":
+        branch = "side"
+        edit = RefEdit("refs/heads/side", repo.resolve("HEAD"), None)
+        repo.store.transact(lambda _: Transaction([], [edit]))
+    else:
+        path.write_bytes(path.read_bytes() + b"cut off")
+    writing.commit(repo.store, [Message("user", "s")], author="ada", branch=branch)
+    with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
+        assert again.contexts.verify(branch).matches
+        assert texts(again.compile(branch)) == ["a", "b", "c", "s"]
 
 
 def test_an_index_of_another_branch_is_taken_over(repo: Repo) -> None:

@@ -46,6 +46,7 @@ class IndexView:
         last: the last of them; None for a context without a commit.
         base: as in the header.
         generation: names the writing that the records belong to, for columns that run beside.
+        anew: makes the same context's records anew where these turn out to be damaged; None when that is an error.
     """
 
     opened: Opened
@@ -53,6 +54,7 @@ class IndexView:
     last: MessageRecord | None
     base: int
     generation: bytes
+    anew: Callable[[], IndexView] | None = None
 
     @property
     def tip(self) -> bytes | None:
@@ -113,6 +115,42 @@ class IndexView:
         Raises:
             CorruptIndexError: a record is damaged.
         """
+        done = start
+        try:
+            for block, places in self._blocks(start, stop):
+                yield block, places
+                done += len(places)
+            return
+        except errors.CorruptIndexError:
+            if self.anew is None:
+                raise
+        yield from self.anew().blocks(done, stop)
+
+    def find(self, address: tuple[bytes, int]) -> MessageRecord | None:
+        """Return the record of a message, None when the context does not show it. Looks at the latest first.
+
+        Raises:
+            CorruptIndexError: the record is damaged.
+        """
+        try:
+            return self._find(address)
+        except errors.CorruptIndexError:
+            if self.anew is None:
+                raise
+        return self.anew().find(address)
+
+    def tools_commit(self) -> bytes | None:
+        """Return the commit that set the tools in force, or None; errors as in `find`."""
+        if self.last is None or not self.last.tools:
+            return None
+        try:
+            return self.record(self.last.tools - 1).commit
+        except errors.CorruptIndexError:
+            if self.anew is None:
+                raise
+        return self.anew().tools_commit()
+
+    def _blocks(self, start: int, stop: int | None) -> Iterator[tuple[bytes, Sequence[int]]]:
         left = (self.message_count if stop is None else min(stop, self.message_count)) - start
         if left <= 0:
             return
@@ -129,8 +167,7 @@ class IndexView:
             if places:
                 yield block, places
 
-    def find(self, address: tuple[bytes, int]) -> MessageRecord | None:
-        """Return the record of a message, None when the context does not show it. Looks at the latest first."""
+    def _find(self, address: tuple[bytes, int]) -> MessageRecord | None:
         size = form.MESSAGE_BYTES
         for start in range((self.records - 1) // _BATCH * _BATCH, -1, -_BATCH):
             count = min(_BATCH, self.records - start)
@@ -139,12 +176,6 @@ class IndexView:
             if at is not None:
                 return MessageRecord.unpack(block[at : at + size])
         return None
-
-    def tools_commit(self) -> bytes | None:
-        """Return the commit that set the tools in force, or None."""
-        if self.last is None or not self.last.tools:
-            return None
-        return self.record(self.last.tools - 1).commit
 
 
 class CompileIndex:
@@ -224,7 +255,7 @@ class CompileIndex:
     def prefix_view(self, tip: bytes) -> IndexView | None:
         """Return the context of an ancestor from the same records, when appends alone lead from it to here.
 
-        Looks through the commits of the records, newest first.
+        Looks through the commits of the records, newest first. A damaged record tells of none.
         """
         view = self.load()
         if view is None:
@@ -237,7 +268,10 @@ class CompileIndex:
             at = data.rfind(tip)
             while at >= 0:
                 if at % size == 0:
-                    record = MessageRecord.unpack(data[at : at + size])
+                    try:
+                        record = MessageRecord.unpack(data[at : at + size])
+                    except errors.CorruptIndexError:
+                        return None
                     if record.flags & form.END:
                         count = start + at // size + 1
                         return IndexView(view.opened, count, record, view.base, view.generation)

@@ -22,7 +22,7 @@ from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
 from trace_store.oid import ObjectId
 from trace_store.store import Store
-from trace_store.values import value
+from trace_store.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,10 +124,12 @@ class ContextCompiler:
         """
         ref, tip = self._locate(revision)
         ours, index = self._view(ref, tip)
+        ours = replace(ours, anew=None)  # what is damaged is a difference, and stays one
         theirs = cold_view(tip, self.store.objects.read)
         try:
             pairs = zip_longest(ours.shown(), theirs.shown())
             difference = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
+            ours.tools_commit()
         except errors.CorruptIndexError:
             difference = 0
         cached = self._context(ours, index, cold=False)
@@ -227,15 +229,28 @@ class ContextCompiler:
             objects = self.store.objects
             index = self._index(ref)
             seeds = lambda: self._seeds(ref)  # noqa: E731
-            return index.view(tip, objects.read, seeds, objects.read_many), ref
+            own = index.view(tip, objects.read, seeds, objects.read_many)
+            return self._mended(own, index, tip), ref
         if tip is None:
             return cold_view(None, self.store.objects.read), ""
         for name, index in self._other_indexes(""):
             view = index.prefix_view(tip)
             if view is not None:
-                return view, name
+                return self._mended(view, index, tip), name
         fresh = CompileIndex(MemoryColumn(), self.moulds)
         return fresh.view(tip, self.store.objects.read, lambda: self._seeds("")), ""
+
+    def _mended(self, view: IndexView, index: CompileIndex, tip: bytes | None) -> IndexView:
+        """Return a view that has the index made anew, once, where one of its records turns out to be damaged."""
+        made: list[IndexView] = []
+
+        def anew() -> IndexView:
+            if not made:
+                made.append(index.rebuild(tip, read) if tip else view)
+            return made[0]
+
+        read = self.store.objects.read
+        return replace(view, anew=anew)
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
         views = (index.load() for _, index in self._other_indexes(ref))

@@ -72,7 +72,8 @@ class Growth:
         """Write the index of a commit anew from its history alone."""
         return self._rebuild(tip, read, append_run(tip, None, read, self._moulds), ())
 
-    def _extend(self, view: IndexView, delta: Sequence[Step]) -> IndexView:
+    def _extend(self, view: IndexView, delta: Sequence[Step]) -> IndexView | None:
+        """Return the view with what a run of appends adds; None when it had to be copied and is damaged."""
         builder = Builder(view.last, view.records)
         builder.append(delta)
         data = bytes(builder.data)
@@ -80,6 +81,8 @@ class Growth:
         opened: Opened = view.opened
         if not opened.append(expected, data):
             # Somebody else is catching up, or a torn tail is in the way: answer from memory.
+            if _records(view) is None:
+                return None
             whole = opened.read(0, expected) + data
             damaged = opened.size() > expected and self._load() == view
             opened = self._column.replace(whole) if damaged else MemoryBytes(whole)
@@ -102,10 +105,8 @@ class Growth:
         steps = None if read_many is None else steps_since(view.tip, run, read, self._moulds)
         if steps is None or read_many is None:
             return None
-        data = view.opened.read(form.HEADER_BYTES, view.records * form.MESSAGE_BYTES)
-        try:
-            form.message_places(data)
-        except errors.CorruptIndexError:
+        data = _records(view)
+        if data is None:
             return None
         builder = Builder(view.last, view.records)
         builder.data[:] = data
@@ -127,13 +128,17 @@ class Growth:
     def _rebuild(
         self, tip: bytes, read: Read, run: AppendRun, seeds: Iterable[IndexView]
     ) -> IndexView:
-        seed, delta = _longest(seeds, run)
+        left = list(seeds)
+        seed, delta = _longest(left, run)
+        kept = None if seed is None else _records(seed)
+        while seed is not None and kept is None:
+            left.remove(seed)
+            seed, delta = _longest(left, run)
+            kept = None if seed is None else _records(seed)
         builder = Builder()
         base = 0
-        kept = b""
         if seed is not None:
             base = seed.base
-            kept = seed.opened.read(form.HEADER_BYTES, seed.records * form.MESSAGE_BYTES)
             builder = Builder(seed.last, seed.records)
             builder.append(delta)
         elif run.reaches_root:
@@ -144,8 +149,18 @@ class Growth:
             base = builder.count
         generation = digest(tip)[:16]
         header = Header(form.MESSAGES_MAGIC, form.MESSAGE_BYTES, base, generation)
-        opened = self._column.replace(b"".join((header.pack(), kept, builder.data)))
+        opened = self._column.replace(b"".join((header.pack(), kept or b"", builder.data)))
         return IndexView(opened, builder.count, builder.last, base, generation)
+
+
+def _records(view: IndexView) -> bytes | None:
+    """Return the records of a view, to be copied; None when one of them is damaged."""
+    data = view.opened.read(form.HEADER_BYTES, view.records * form.MESSAGE_BYTES)
+    try:
+        form.message_places(data)
+    except errors.CorruptIndexError:
+        return None
+    return data
 
 
 def _longest(seeds: Iterable[IndexView], run: AppendRun) -> tuple[IndexView | None, Sequence[Step]]:

@@ -53,9 +53,11 @@ class TokenColumn:
         opened, have = self._load(view)
         if have < wanted:
             opened, _ = self._extend(opened, have, view, count)
-        size = form.TOKENS_BYTES
-        data = opened.read(form.HEADER_BYTES, wanted * size)
-        return [TokenRecord.unpack(data[at : at + size]) for at in range(0, wanted * size, size)]
+        try:
+            return _read_all(opened, wanted)
+        except errors.CorruptIndexError:
+            opened, _ = self._extend(self._begin(view), 0, view, count)
+            return _read_all(opened, wanted)
 
     def _load(self, view: IndexView) -> tuple[OpenColumn | MemoryBytes, int]:
         opened = self._column.current()
@@ -70,8 +72,12 @@ class TokenColumn:
                         return opened, have
             except errors.CorruptIndexError:
                 pass
+        return self._begin(view), 0
+
+    def _begin(self, view: IndexView) -> OpenColumn | MemoryBytes:
+        """Return a column of this generation without records, in place of what there was."""
         header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, 0, view.generation)
-        return self._column.replace(header.pack()), 0
+        return self._column.replace(header.pack())
 
     def _extend(
         self, opened: OpenColumn | MemoryBytes, have: int, view: IndexView, count: Count
@@ -109,3 +115,9 @@ def _belongs(opened: OpenColumn | MemoryBytes, number: int, view: IndexView) -> 
 def _read(opened: OpenColumn | MemoryBytes, number: int) -> TokenRecord:
     offset = form.HEADER_BYTES + number * form.TOKENS_BYTES
     return TokenRecord.unpack(opened.read(offset, form.TOKENS_BYTES))
+
+
+def _read_all(opened: OpenColumn | MemoryBytes, number: int) -> list[TokenRecord]:
+    size = form.TOKENS_BYTES
+    data = opened.read(form.HEADER_BYTES, number * size)
+    return [TokenRecord.unpack(data[at : at + size]) for at in range(0, number * size, size)]
