@@ -19,3 +19,7 @@ fuzz *options:
 # The power cut at every point of every workload, and each sync taken out
 crash *options:
     nox -s crash -- {{options}}
+
+# Real power cuts on ext4, XFS and Btrfs, in mounted images; as root
+powercut *options:
+    nox -s powercut -- {{options}}

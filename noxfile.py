@@ -112,6 +112,13 @@ def crash(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def powercut(session: nox.Session) -> None:
+    """Real power cuts on ext4, XFS and Btrfs, in mounted images: root and Linux only; `-- xfs --cuts 10` for less."""
+    install(session)
+    session.run("python", "-m", "tests.reliability.support.power", *session.posargs)
+
+
+@nox.session(python="3.11")
 def storm(session: nox.Session) -> None:
     """Many processes on one repository, killed at any moment, for ten minutes; `-- --seconds 60` for less."""
     install(session)

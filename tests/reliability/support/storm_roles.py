@@ -72,9 +72,10 @@ class Writer(Role):
     """Appends to a branch, says so outside, and now and then seals, litters, or deletes the journal under all."""
 
     branch: str | None = None
+    durabilities: tuple[str, ...] = ("durable", "batch", "fast", "fast")
 
     def run(self) -> None:
-        durability = self.random.choice(["durable", "batch", "fast", "fast"])
+        durability = self.random.choice(self.durabilities)
         self.number = 0
         self.repo = Repo.open(self.folder, create=False, durability=durability)
         before = time.monotonic()
@@ -103,7 +104,11 @@ class Writer(Role):
         result = writing.commit(
             self.repo.store, messages, author=self.name, branch=self.branch, message=""
         )
-        self.logs.add(f"acks/{self.name}", f"{result.oid} {said}")
+        self.acknowledge(f"{result.oid} {said}")
+
+    def acknowledge(self, line: str) -> None:
+        """Say outside that a commit will stay."""
+        self.logs.add(f"acks/{self.name}", line)
 
     def litter(self) -> None:
         """Store a text that others may be about to commit, and lead nowhere from it."""
