@@ -54,8 +54,9 @@ Findings = dict[str, list[str]]
 class PowerCuts:
     """One machine, what runs on it, and what was found."""
 
-    def __init__(self, kind: str, folder: str, seed: int) -> None:
+    def __init__(self, kind: str, folder: str, seed: int, without: str = "") -> None:
         self.kind = kind
+        self.without = without
         self.machine = Machine(kind, folder)
         self.random = Random(f"{seed} {kind}")
         self.seed = seed
@@ -123,6 +124,7 @@ class PowerCuts:
         if pid:
             return pid
         try:
+            leave_out(self.without)
             role = roles.CAST[name](self.folder, self.logs, name, self.life, self.seed)
             role.journals = False
             role.run()
@@ -221,7 +223,7 @@ class PowerCuts:
 
 
 def leave_out(what: str) -> None:
-    """Make syncs do nothing."""
+    """Make syncs do nothing, in this process."""
 
     def nothing(*_: object) -> None:
         """Return at once."""
@@ -248,7 +250,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("kinds", nargs="*", help=f"of {', '.join(KINDS)}; else all")
     parser.add_argument("--cuts", type=int, default=60, help="on each file system")
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--without", choices=UNSYNCED, default="", help="leave syncs out")
+    parser.add_argument(
+        "--without",
+        choices=UNSYNCED,
+        default="",
+        help="leave syncs out, once the repository is made",
+    )
     shared = Path("/dev/shm")
     folder = str(shared) if shared.is_dir() else tempfile.gettempdir()
     parser.add_argument("--folder", default=folder, help="where images lie; memory is fastest")
@@ -271,14 +278,13 @@ def main() -> int:
         words = [sys.executable, "-m", "tests.reliability.support.power", *sys.argv[1:]]
         os.execvp(ENTER[0], [*ENTER, *words, "--inside", "--seed", str(given.seed)])
     faulthandler.enable()
-    leave_out(given.without)
     for each in walk_packages(trace_store.__path__, "trace_store."):
         if each.name.split(".")[1] in USED:
             import_module(each.name)  # once, before the processes are made
     gc.freeze()  # what all of them share is not looked at again by each
     rows: list[PowerCuts] = []
     for kind in given.kinds:
-        rows.append(PowerCuts(kind, given.folder, given.seed))
+        rows.append(PowerCuts(kind, given.folder, given.seed, given.without))
         try:
             rows[-1].run(given.cuts)
         finally:
