@@ -12,6 +12,7 @@ from trace_store import Repo
 from trace_store.environment import Environment
 from trace_store.errors import FormatError, PurgedError, StateError
 from trace_store.exchange import create_bundle, import_bundle
+from trace_store.files import Disk
 from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.purging import plan_purge, purge
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
@@ -92,6 +93,24 @@ def test_a_bundle_carries_the_salt_and_a_purge_takes_both(tmp_path: Path) -> Non
     with Store.init(str(tmp_path / "b")) as store:
         import_bundle(store, str(tmp_path / "all.bundle"))
         assert store.objects.read(oid).startswith(b"\x93")
+
+
+def test_a_key_is_whole_when_others_see_it_and_is_never_replaced(tmp_path: Path) -> None:
+    found: list[bytes] = []
+
+    class Crowded(Disk):
+        """While a key is written another process asks for it."""
+
+        def write(self, fd: int, data: bytes, at: int | None = None) -> int:
+            found.append(store_key(surroundings(tmp_path), id_, Disk()))
+            return super().write(fd, data, at)
+
+    id_ = "0" * 32
+    key = store_key(surroundings(tmp_path), id_, Crowded())
+    assert found == [key]
+    folder = tmp_path / "data" / "trace" / id_
+    assert [each.name for each in folder.iterdir()] == ["key"]
+    assert stat.S_IMODE((folder / "key").stat().st_mode) == 0o600
 
 
 def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -42,7 +42,14 @@ def store_key(environment: Environment, store_id: str, disk: Disk) -> bytes:
     if found is None:
         folder = os.path.dirname(path)
         disk.make_directory(folder)
-        create_file(disk, path, Randomness().take(KEY_BYTES), private=True)
+        scratch = f"{path}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
+        create_file(disk, scratch, Randomness().take(KEY_BYTES), private=True)
+        try:
+            # A key is there whole or not at all, and never takes the place of one; some file systems have no links.
+            if not disk.link(scratch, path) and not disk.exists(path):
+                disk.rename(scratch, path)
+        finally:
+            disk.remove(scratch)
         disk.sync_directory(folder)
         found = read_file(disk, path, limit=1024)  # another process may have been quicker
     if found is None or len(found) != KEY_BYTES:
