@@ -107,6 +107,23 @@ def test_a_journal_that_is_gone_is_missed_where_something_tells_of_it(tmp_path: 
         assert [finding.code for finding in check_table(store)] == ["commit-forgotten"]
 
 
+def test_what_a_file_system_lost_of_a_reflog_is_named_and_a_line_cut_off_is_not(
+    tmp_path: Path,
+) -> None:
+    with new_store(tmp_path) as store:
+        say(store, "one")
+        seal(store)
+        path = Path(store.layout.log_file(MAIN))
+        whole = path.read_bytes()
+        for harmless in (whole[:50], whole[:50] + b"\0\n" + whole, b"\0\n" + whole):
+            path.write_bytes(harmless)
+            assert not fsck(store)
+        for lost in (bytes(len(whole)), whole + bytes(40), whole[:50] + bytes(40) + b"\n" + whole):
+            path.write_bytes(lost)
+            (found,) = fsck(store)
+            assert (found.code, found.what) == ("reflog-zeros", f"logs/{MAIN}.log")
+
+
 def test_a_ref_that_lost_its_file_is_named(tmp_path: Path) -> None:
     with new_store(tmp_path) as store:
         tip = say(store, "one")

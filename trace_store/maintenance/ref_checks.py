@@ -8,7 +8,7 @@ from trace_store import errors, maintenance
 from trace_store.files import read_file
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
 from trace_store.refs import BRANCHES, RefDatabase
-from trace_store.refs.reflog import examine_log
+from trace_store.refs.reflog import count_lost, examine_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def _check_logs(store: Store) -> Iterator[Finding]:
             what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
             try:
                 count = examine_log(store.disk, path)[1]
+                lost = count_lost(store.disk, path)
             except errors.StorageError as error:
                 yield Finding("reflog-damaged", WARNING, what, str(error))
                 continue
@@ -102,6 +103,13 @@ def _check_logs(store: Store) -> Iterator[Finding]:
                 detail = f"{count} lines cannot be read"
                 detail = maintenance.with_explanation(detail, _beginning(store, path))
                 yield Finding("reflog-damaged", WARNING, what, detail)
+            if lost:
+                yield Finding(
+                    "reflog-zeros",
+                    INFO,
+                    what,
+                    f"{lost} bytes are zeros: a power cut may leave them",
+                )
 
 
 def _beginning(store: Store, path: str) -> bytes | None:

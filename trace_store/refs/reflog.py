@@ -81,6 +81,15 @@ def examine_log(disk: Disk, path: str) -> tuple[list[ReflogEntry], int]:
     return entries, len(lines) - len(entries)
 
 
+def count_lost(disk: Disk, path: str) -> int:
+    """Return how many bytes of a file are zeros, as a file system leaves them where it lost something.
+
+    The one at the end of a line that an interrupted seal left is none of these.
+    """
+    data = read_file(disk, path) or b""
+    return data.count(b"\0") - data.count(_TORN)
+
+
 def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry]) -> None:
     """Append entries, but none that the end of the file has already: an interrupted seal says them again.
 
