@@ -38,7 +38,7 @@ class ObjectDatabase:
 
     __slots__ = (
         *("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs", "_purged"),
-        *("_quarantine", "_tombstones", "looked_at", "relied_on"),
+        *("_quarantine", "_settled", "_tombstones", "looked_at", "relied_on"),
     )
 
     def __init__(
@@ -60,6 +60,8 @@ class ObjectDatabase:
         self._tombstones: odb.Tombstones | None = None
         self._purged: frozenset[bytes] | None = None
         self._quarantine: odb.Quarantine | None = None
+        self._settled: frozenset[str] = frozenset()
+        """Packs whose names this process has made durable."""
         self.looked_at = 1
         """What was seen to be here is here still while the journals have this generation; their first one is 1."""
         self.relied_on: set[ObjectId] = set()
@@ -173,16 +175,27 @@ class ObjectDatabase:
             )
 
     def is_packed(self, oid: bytes) -> bool:
-        """Tell whether a pack has a sound copy; unlike a loose file, a pack always is on stable storage.
+        """Tell whether a pack has a sound copy; when it has, that is on stable storage.
 
         Raises:
-            StorageError: the process has no descriptor left.
+            StorageError: the process has no descriptor left, or the disk refuses a sync.
         """
         with self._mutex:
             try:
-                return self.packs.read(oid) is not None
+                found = self.packs.read(oid) is not None
             except errors.FormatError:
                 return False
+            if found and self._durable:
+                self._settle()
+            return found
+
+    def _settle(self) -> None:
+        """Make the names of all packs durable: who published one may have been killed before it did."""
+        names = self.packs.names()
+        if not self._settled.issuperset(names):
+            for folder in (self._layout.pack_dir, self._layout.objects_dir, self._layout.root):
+                self._disk.sync_directory(folder)
+            self._settled = frozenset(names)
 
     def refresh(self) -> None:
         """List journals, packs and tombstones again; what is not found is looked for anew in any case."""

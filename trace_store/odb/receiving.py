@@ -7,7 +7,6 @@ since it would add nothing.
 
 from __future__ import annotations
 
-from trace_store.files import make_durable_directory
 from trace_store.odb.examining import Examination
 from trace_store.odb.pack_files import PackFiles
 from trace_store.odb.pack_stream import pack_of
@@ -111,9 +110,11 @@ class PackReceiver:
     def keep(self) -> list[str]:
         """Make what was taken part of the repository, and return the names of the packs that are new here."""
         if self._aside:
-            make_durable_directory(self._disk, self._layout.objects_dir)
+            self._disk.make_directory(self._layout.objects_dir)
             self._disk.make_directory(self._layout.pack_dir)
+            # Whoever made one of them may have been killed before its name was durable.
             self._disk.sync_directory(self._layout.objects_dir)
+            self._disk.sync_directory(self._layout.root)
         names = self._files.publish()
         self._aside.clear()
         self._database.refresh()

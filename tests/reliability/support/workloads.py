@@ -22,11 +22,12 @@ from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.odb import ObjectDatabase
 from trace_store.odb.receiving import PackReceiver
-from trace_store.oid import hash_object
+from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import RefDatabase
 from trace_store.store import Store
 
 LOOSE = encode_blob(b"loose 0")
+LARGE = "large " * 1000
 
 
 def init(recording: Recording) -> None:
@@ -341,9 +342,40 @@ def loose(recording: Recording) -> None:
         recording.done("write")
 
 
+def takes_large(recording: Recording) -> None:
+    """Take a pack from elsewhere with an object so large that it is looked for in packs before it is written."""
+    elsewhere = Recording(prepared())
+    with elsewhere.open() as other:
+        append(other, LARGE)
+        [name] = seal(other).packs
+        data = read_file(other.disk, other.layout.pack_file(name)) or b""
+    taken: list[ObjectId] = []
+    with recording.open() as store:
+        assert isinstance(store.objects, ObjectDatabase)
+        receiver = PackReceiver(store.disk, store.layout, store.objects)
+        receiver.take(data, "the pack", lambda found: taken.append(found.oid))
+        receiver.keep()
+        for oid in taken:
+            recording.promise(oid)
+        recording.done("keep")
+
+
+def says_large(recording: Recording) -> None:
+    """Say what another process has taken in."""
+    with recording.open() as store:
+        append(store, LARGE, durability="durable")
+        recording.done("append")
+
+
+def takes_large_again(recording: Recording) -> None:
+    """Take the same pack in another process, which finds all of it here."""
+    takes_large(recording)
+
+
 KILLED = [
     *((first, goes_on) for first in (loose, appends, batch, settings, refs, packs)),
     *((first, seals_on) for first in (objects_alone, seals, refs, diverged)),
+    *((takes_large, second) for second in (says_large, takes_large_again)),
 ]
 """One process does some of the first and is killed, and another goes on with the second."""
 
