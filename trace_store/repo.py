@@ -362,7 +362,9 @@ class Repo:
             store = self.store
             if store.local:
                 environment = self._environment or Environment.read()
-                key = secrets.store_key(environment, store.config.store_id, store.disk)
+                key = secrets.store_key(
+                    environment, store.config.store_id, store.layout.root, store.disk
+                )
             else:
                 key = Randomness().take(secrets.KEY_BYTES)  # it lasts as long as what it is for
             self._own_salt = secrets.content_salt(key)

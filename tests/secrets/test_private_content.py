@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -59,6 +60,30 @@ def test_the_same_private_content_has_one_id_that_no_guess_confirms(tmp_path: Pa
         assert content(other) != first
 
 
+def test_a_copy_of_a_repository_tells_nothing_about_the_original(tmp_path: Path) -> None:
+    """Its owner sees the placeholder and the salt of whatever he gets the user to commit to it."""
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    said = f"log in with {token}"
+
+    def shown(folder: Path) -> tuple[bytes, str]:
+        with Repo.open(folder, environment=surroundings(tmp_path)) as repo:
+            repo.append("user", PIN, private=True)
+            private = content(repo)
+            repo.append("user", said)
+            text = repo.compile().messages[-1].text
+            assert token not in text
+            return private, text
+
+    Repo.init(tmp_path / "own", environment=surroundings(tmp_path)).close()
+    shutil.copytree(tmp_path / "own", tmp_path / "theirs")
+    (tmp_path / "same").symlink_to(tmp_path / "own")
+    own = shown(tmp_path / "own")
+    assert shown(tmp_path / "same") == own == shown(tmp_path / "own")
+    theirs = shown(tmp_path / "theirs")
+    assert theirs[0] != own[0]
+    assert theirs[1] != own[1]
+
+
 def test_everything_that_says_something_can_be_private(tmp_path: Path) -> None:
     with Repo.init(tmp_path, environment=surroundings(tmp_path)) as repo:
         result = repo.append("user", "x")
@@ -102,11 +127,11 @@ def test_a_key_is_whole_when_others_see_it_and_is_never_replaced(tmp_path: Path)
         """While a key is written another process asks for it."""
 
         def write(self, fd: int, data: bytes, at: int | None = None) -> int:
-            found.append(store_key(surroundings(tmp_path), id_, Disk()))
+            found.append(store_key(surroundings(tmp_path), id_, "", Disk()))
             return super().write(fd, data, at)
 
     id_ = "0" * 32
-    key = store_key(surroundings(tmp_path), id_, Crowded())
+    key = store_key(surroundings(tmp_path), id_, "", Crowded())
     assert found == [key]
     folder = tmp_path / "data" / "trace" / id_
     assert [each.name for each in folder.iterdir()] == ["key"]
@@ -116,12 +141,12 @@ def test_a_key_is_whole_when_others_see_it_and_is_never_replaced(tmp_path: Path)
 def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
     with Store.init(str(tmp_path / "a")) as store:
         id_, disk = store.config.store_id, store.disk
-        key = store_key(surroundings(tmp_path), id_, disk)
-        assert store_key(surroundings(tmp_path), id_, disk) == key
+        key = store_key(surroundings(tmp_path), id_, "", disk)
+        assert store_key(surroundings(tmp_path), id_, "", disk) == key
         assert content_salt(key)(b"x") == content_salt(key)(b"x") != content_salt(key)(b"y")
         path = tmp_path / "data" / "trace" / id_ / "key"
         path.write_bytes(b"short")
         with pytest.raises(FormatError, match="not a key"):
-            store_key(surroundings(tmp_path), id_, disk)
+            store_key(surroundings(tmp_path), id_, "", disk)
         with pytest.raises(StateError):
-            store_key(Environment(), id_, disk)
+            store_key(Environment(), id_, "", disk)

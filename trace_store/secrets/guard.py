@@ -43,8 +43,8 @@ class Guard:
     """
 
     __slots__ = (
-        *("_cold", "_disk", "_environment", "_folder", "_known", "_mode", "_probes", "_scanner"),
-        *("_settings", "_store_id"),
+        *("_cold", "_disk", "_environment", "_folder", "_known", "_mode", "_place", "_probes"),
+        *("_scanner", "_settings", "_store_id"),
     )
 
     def __init__(
@@ -54,6 +54,7 @@ class Guard:
         *,
         disk: Disk | None = None,
         folder: str = "",
+        place: str = "",
         mode: str = "",
     ) -> None:
         """Make a guard.
@@ -63,6 +64,7 @@ class Guard:
             environment: holds known secrets, and says where the user's files are.
             disk: reads those.
             folder: the project's, where a `.env` may be; empty: there is none.
+            place: the path of its `.trace`; empty: it is in memory.
             mode: one of `modes.MODES`; empty: what the user settled, else `redact`.
 
         Raises:
@@ -74,6 +76,7 @@ class Guard:
         self._environment = environment
         self._disk = disk or Disk()
         self._folder = folder
+        self._place = place
         self._mode = mode
         self._settings: Settings | None = None
         self._known: tuple[str, ...] = ()
@@ -88,8 +91,9 @@ class Guard:
         if store.local:
             above, name = os.path.split(store.layout.root)
             folder = above if name == DIRECTORY_NAME else ""
-        disk = store.disk if store.local else None
-        return cls(store.config.store_id, environment, disk=disk, folder=folder, mode=mode)
+        disk, place = (store.disk, store.layout.root) if store.local else (None, "")
+        store_id = store.config.store_id
+        return cls(store_id, environment, disk=disk, folder=folder, place=place, mode=mode)
 
     @property
     def mode(self) -> str:
@@ -180,7 +184,7 @@ class Guard:
             (*own, *secrets.RULES),
             self._known,
             secrets.allowed(disk, environment, store_id),
-            lambda: secrets.placeholder_key(disk, environment, store_id),
+            lambda: secrets.placeholder_key(disk, environment, store_id, self._place),
         )
         return self._scanner
 

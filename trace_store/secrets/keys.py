@@ -1,8 +1,12 @@
 """The user's key for one repository: what makes hashes of secrets worthless to everybody else.
 
 Rule: 32 random bytes in a file of the user's own, made when they are first needed and readable by nobody else. No
-repository holds them. Nothing is hashed with them as they are: each purpose has a key that is derived from them. A key
-that is lost makes new hashes of the same content; nothing that is stored needs it to be read.
+repository holds them. Nothing is hashed with them as they are: each place has a key that is derived from them, and each
+purpose one from that. A key that is lost makes new hashes of the same content; nothing that is stored needs it to be
+read.
+
+The place counts since a stranger can copy the id of a repository. What is committed to the copy would get the hashes
+that it has in the original, and whoever is then shown the copy could tell by them what the original has.
 """
 
 from __future__ import annotations
@@ -25,12 +29,19 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 FILE = "key"
+PLACES = "trace-store 2026 place of a repository"
 SALTS = "trace-store 2026 salt of private content"
-"""What a derived key is for; never changed, since the same content would get another id."""
+"""What derived keys are for; never changed, since the same content would get another id."""
 
 
-def store_key(environment: Environment, store_id: str, disk: Disk) -> bytes:
-    """Return the user's key for a repository, 32 bytes; it is made when there is none.
+def store_key(environment: Environment, store_id: str, place: str, disk: Disk) -> bytes:
+    """Return the user's key for a repository at a place, 32 bytes; it is made when there is none.
+
+    Args:
+        environment: says where the user's files are.
+        store_id: the repository's.
+        place: the path of its `.trace`; empty: it is in memory.
+        disk: reads and writes the file.
 
     Raises:
         FormatError: the repository's id is none, or the file holds something else.
@@ -54,7 +65,8 @@ def store_key(environment: Environment, store_id: str, disk: Disk) -> bytes:
         found = read_file(disk, path, limit=1024)  # another process may have been quicker
     if found is None or len(found) != KEY_BYTES:
         raise errors.FormatError(f"not a key of {KEY_BYTES} bytes: {path}", path=path)
-    return found
+    where = os.fsencode(os.path.realpath(place)) if place else b""
+    return keyed_digest(derived_key(found, PLACES), where)
 
 
 def content_salt(key: bytes) -> Callable[[bytes], bytes]:

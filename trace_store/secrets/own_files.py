@@ -27,8 +27,8 @@ MAXIMUM_BYTES = 1 << 20
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz234567")
 
 
-def placeholder_key(disk: Disk, environment: Environment, store_id: str) -> bytes:
-    """Return the key of a repository's placeholders.
+def placeholder_key(disk: Disk, environment: Environment, store_id: str, place: str) -> bytes:
+    """Return the key of the placeholders of a repository at a place, which is as in `keys.store_key`.
 
     Where the user has no folder for keys, it lasts as long as the process does.
 
@@ -37,7 +37,7 @@ def placeholder_key(disk: Disk, environment: Environment, store_id: str) -> byte
     """
     if not environment.data_dir:
         return Randomness().take(KEY_BYTES)
-    return derived_key(store_key(environment, store_id, disk), PURPOSE)
+    return derived_key(store_key(environment, store_id, place, disk), PURPOSE)
 
 
 def allowed(disk: Disk, environment: Environment, store_id: str) -> list[str]:

@@ -145,8 +145,9 @@ def recorded(
     with opened_store(invocation, quiet=quiet) as store:
         salt = None
         if private:
-            environment = invocation.environment
-            key = secrets_.store_key(environment, store.config.store_id, store.disk)
+            key = secrets_.store_key(
+                invocation.environment, store.config.store_id, store.layout.root, store.disk
+            )
             salt = secrets_.content_salt(key)
         guard = secrets_.Guard.of(store, invocation.environment, secrets)
         draft = history.new_draft(store, salt=salt, guard=guard)
