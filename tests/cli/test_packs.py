@@ -178,7 +178,7 @@ class TestListing:
             named = store.objects.write(encode(["list", {"items": [absent]}]))
             edits = [RefEdit("refs/tags/x", named, ANY)]
             store.transact(lambda refs: Transaction([], edits, "test"))
-        tips = tmp_path / ".trace/refs/tags/y"  # as git leaves a ref that it brought without its objects
+        tips = tmp_path / ".trace/refs/tags/y"  # as git leaves a ref without its objects
         tips.mkdir(parents=True)
         (tips / str(absent)).touch()
         outcome = repository("ls-objects", "x")

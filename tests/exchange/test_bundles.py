@@ -335,7 +335,7 @@ class TestFiles:
             create_bundle(growing.store, str(path), everything=True)
         data = path.read_bytes()
         assert digest(data[:-32]) == data[-32:]
-        tips = tmp_path / "here/.trace/refs/tags/y"  # as git leaves a ref that it brought without its objects
+        tips = tmp_path / "here/.trace/refs/tags/y"  # as git leaves a ref without its objects
         tips.mkdir(parents=True)
         (tips / str(ObjectId(bytes(range(32))))).touch()
         with pytest.raises(ObjectNotFoundError):
