@@ -49,6 +49,7 @@ class OperationLock:
 
         Raises:
             LockedError: another process holds it for longer than `WAIT_SECONDS`, or at all when not asked to wait.
+            StorageError: the disk refuses.
         """
         from filelock import FileLock, Timeout
 
@@ -67,6 +68,10 @@ class OperationLock:
             except Timeout as error:
                 if not self._wait or waited.is_over():
                     raise maintenance.locked_error(self._store, self._path) from error
+            except OSError as error:
+                raise errors.StorageError(
+                    f"{error.strerror or error}: {self._path}", path=self._path, errno=error.errno
+                ) from error
         maintenance.note_holder(self._store, self._path, self._command)
 
     def __exit__(self, *_: object) -> None:

@@ -113,7 +113,7 @@ def finish(invocation: Invocation, store: Store, *, quiet: bool) -> None:
     if not quiet:
         try:
             maintenance.seal(store)
-        except errors.LockedError as error:
+        except (errors.LockedError, errors.StorageError) as error:
             # What was written is durable, and who fails here would be asked for it again.
             invocation.note(f"note: not sealed: {one_line(error.message, 200)}")
         return

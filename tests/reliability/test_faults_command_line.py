@@ -1,0 +1,133 @@
+"""A command meets a disk that fails: a documented exit code, one line that says why, and a store that goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trace_store
+from tests.support.command_line import Outcome, Trace
+from trace_store import system_calls
+from trace_store.maintenance.checking import ERROR, fsck
+from trace_store.store import Store
+
+STRIDE = 1 if os.environ.get("TRACE_TEST_FULL") else 9
+CODES = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+TOLERATED = 0
+"""What fails for derived files, which are made anew, is not worth a word."""
+REFUSED = 14
+TRANSCRIPT = str(Path(trace_store.__file__).with_name("samples") / "claude-code.jsonl")
+
+
+class Failing:
+    """The kernel refuses the n-th call of this process that changes the disk."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.count = 0
+        self.number = CODES[at // STRIDE % len(CODES)]
+
+    def begin(self, patch: pytest.MonkeyPatch) -> None:
+        for module, name in (
+            *((os, name) for name in ("write", "mkdir", "replace", "link", "unlink")),
+            *((system_calls, name) for name in ("sync", "sync_directory", "pwrite")),
+        ):
+            patch.setattr(module, name, self.refusing(getattr(module, name)))
+        patch.setattr(os, "open", self.opening(os.open))
+
+    def refusing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def refuse(*given: Any, **options: Any) -> Any:
+            self.fail(given[0])
+            return call(*given, **options)
+
+        return refuse
+
+    def opening(self, call: Callable[..., int]) -> Callable[..., int]:
+        def create(path: Any, flags: int, *given: Any, **options: Any) -> int:
+            if flags & os.O_CREAT:
+                self.fail(path)
+            return call(path, flags, *given, **options)
+
+        return create
+
+    def fail(self, target: Any) -> None:
+        self.count += 1
+        if self.count == self.at:
+            raise OSError(self.number, os.strerror(self.number), target)
+
+
+def tips(folder: Path) -> dict[str, Any]:
+    """Return the refs of the repository in a folder, and check every object of it."""
+    with Store.open(str(folder / ".trace")) as store:
+        assert not [each for each in fsck(store) if each.severity == ERROR]
+        return dict(store.refs.iterate_tips())
+
+
+@pytest.fixture
+def busy(ok: Callable[..., Outcome], tmp_path: Path) -> Path:
+    """A repository with something in a journal, in packs and loose."""
+    for number in range(2):
+        ok("commit", "-q", "--user", f"Question {number}, " + "at length " * 60)
+        ok("seal", "-q")
+    ok("hash-object", "-w", "--stdin", stdin=b"nothing leads here")
+    ok("commit", "-q", "--user", "not sealed yet")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("commit", "--user", "one more"),
+        ("import", TRANSCRIPT),
+        ("seal",),
+        ("pack",),
+        ("gc", "--grace", "0"),
+        ("prune", "--now"),
+        ("fsck", "--repair"),
+    ],
+    ids=lambda words: " ".join(words[:2]) if words[0] == "fsck" else words[0],
+)
+def test_a_command_whose_disk_fails_says_so_and_loses_nothing(
+    words: tuple[str, ...], busy: Path, trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if words[0] == "fsck":
+        next(busy.glob(".trace/objects/pack/*.idx")).unlink()
+    kept, here = busy / ".trace", busy.parent / "tried"
+    before = {} if words[0] == "fsck" else tips(busy)
+    refused = 0
+    for at in count(1, STRIDE):
+        shutil.rmtree(here, ignore_errors=True)
+        shutil.copytree(kept, here / ".trace")
+        failing = Failing(at)
+        with monkeypatch.context() as patch:
+            failing.begin(patch)
+            done = trace("-C", str(here), *words)
+        if failing.count < at:
+            assert done.code == 0, done.err
+            break
+        said = [line for line in done.err.splitlines() if line.startswith("trace: error: ")]
+        assert done.code in (TOLERATED, REFUSED), f"call {at}: {done}"
+        if done.code == REFUSED:
+            refused += 1
+            assert len(said) == 1, f"call {at}: {done}"
+            assert os.strerror(failing.number) in said[0], f"call {at}: {done}"
+        assert "Traceback" not in done.err
+        if words[0] == "fsck":  # begun again, it ends
+            assert trace("-C", str(here), *words).code in (0, 12)
+        after = tips(here)
+        if words[0] == "import":  # it goes in part by part
+            assert after.items() >= before.items()
+        elif words[0] == "commit":  # one that is there is not asked for again
+            assert (after == before) == (done.code == REFUSED), f"call {at}: {done}"
+        elif before:
+            assert after == before, f"call {at}"
+        again = trace("-C", str(here), "commit", "-q", "--user", "it goes on")
+        assert again.code == 0, f"call {at}: {again.err}"
+    assert refused
