@@ -280,7 +280,7 @@ def test_c37_discovery_can_be_turned_off(tmp_path: Path) -> None:
     with pytest.raises(RepositoryNotFoundError):
         Repo.open(below, create=False, environment=Environment(discovery=False))
     assert run("status", cwd=below, TRACE_DISCOVERY="off").returncode == 10
-    assert run("status", cwd=below).returncode == 0
+    assert run("status", cwd=below, HOME=str(tmp_path)).returncode == 0
 
 
 def test_c38_the_version_is_said_without_heavy_imports(tmp_path: Path) -> None:
