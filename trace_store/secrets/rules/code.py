@@ -47,7 +47,7 @@ CODE = (
         checks.is_key,
         trigger=r"_(?:authToken|auth|password)\s*=",
     ),
-    # Python's package index on its API tokens: a macaroon, which begins with the index that it is for, or with its test one
+    # Python's package index, on its API tokens: a macaroon, which begins with the index it is for
     token("pypi-token", "pypi-AgEIcHlwaS5vcmc", "[A-Za-z0-9_-]{50,}", end=""),
     token("testpypi-token", "pypi-AgENdGVzdC5weXBpLm9yZw", "[A-Za-z0-9_-]{50,}", end=""),
     # guides.rubygems.org/api-key-scopes, learn.microsoft.com/nuget, doc.rust-lang.org/cargo, clojars
