@@ -54,6 +54,7 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("usage show", ["usage", "show"], []),
         ("import", ["import", "session.jsonl"], []),
         ("export", ["export", "--format", "html"], []),
+        ("export --native", ["export", "--native"], []),
         ("bundle create", ["bundle", "create", "all.bundle", "--all"], []),
         ("seal", ["seal"], []),
         ("adopt", ["adopt"], []),

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.secrets.test_engine import OTHER, TOKEN
+from tests.support.command_line import Trace
 from trace_store.environment import Environment
 from trace_store.errors import SecretFoundError
 from trace_store.importers import import_paths
 from trace_store.objects.commit import read_commit
 from trace_store.secrets import VERSION, Guard
 from trace_store.secrets.guard import FACT
+from trace_store.secrets.placeholders import PlaceholderCount
 from trace_store.store import Store
 from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import restore
@@ -220,3 +222,31 @@ def test_rows_of_a_dump_lose_their_secrets(tmp_path: Path) -> None:
     assert TOKEN.encode() not in everything(store)
     for whole in kept(store):
         assert PLACEHOLDER.sub(b"*", whole) == masked(path.read_bytes(), TOKEN)
+
+
+def test_who_takes_a_file_back_is_told_of_placeholders(
+    repository: Trace, settings: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text(f"{record(0, f'{TOKEN} and {OTHER}')}\n{record(1, TOKEN)}\n")
+    assert repository("import", "session.jsonl", "-q").code == 0
+    note = "note: 3 placeholders stand where secrets were; their values are stored nowhere\n"
+    printed = repository("export", "--native")
+    assert printed.err == note
+    assert PLACEHOLDER.sub(b"*", printed.out) == masked(path.read_bytes(), TOKEN, OTHER)
+    assert repository("export", "--native", "-o", "back.jsonl").err == note
+    assert (tmp_path / "back.jsonl").read_bytes() == printed.out
+    assert repository("export", "--native", "--all", "-o", ".").err == note
+    assert json.loads(repository("export", "--native", "--json").out)["placeholders"] == 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 40, 63, 64, 65, 1000])
+def test_placeholders_count_once_wherever_a_text_is_cut(size: int) -> None:
+    whole = b"[[redacted:a:%b] [redacted:%b:%b][redacted:no] [redacted:b:%b" % (
+        *(b"2" * 12, b"n" * 40, b"z" * 12, b"a" * 12),
+    )
+    for text, expected in ((whole, 2), (whole + b"]", 3), (b"[" * 200, 0)):
+        count = PlaceholderCount()
+        for at in range(0, len(text), size):
+            count.add(text[at : at + size])
+        assert count.found == expected

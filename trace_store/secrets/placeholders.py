@@ -35,3 +35,27 @@ def is_within(data: bytes, start: int, end: int) -> bool:
     at = data.rfind(b"[redacted:", max(0, start - _MOST_BYTES), end)
     found = _FORM.match(data, at) if at >= 0 else None
     return found is not None and found.end() >= end
+
+
+class PlaceholderCount:
+    """Counts the placeholders in a text that comes in pieces.
+
+    Attributes:
+        found: how many there were so far.
+    """
+
+    __slots__ = ("_rest", "found")
+
+    def __init__(self) -> None:
+        self.found = 0
+        self._rest = b""
+
+    def add(self, piece: bytes) -> None:
+        """Look through the next piece; one that goes over its border counts when its end has come."""
+        data = self._rest + piece if self._rest else piece
+        end = 0
+        for found in _FORM.finditer(data):
+            self.found += 1
+            end = found.end()
+        start = data.rfind(b"[", max(end, len(data) - _MOST_BYTES))
+        self._rest = data[start:] if start >= 0 else b""

@@ -86,7 +86,8 @@ def export(
     format cannot hold is listed on standard error; with --strict nothing is written then, and the exit code is 7.
 
     With --native it is the file that the session was imported from, byte for byte and checked by hash, whatever was
-    committed since. Where its records were not kept, the session is written in the format of that file instead.
+    committed since; how many placeholders stand in it where secrets were is said on standard error. Where its records
+    were not kept, the session is written in the format of that file instead.
 
     Without -o the file goes to standard output. With --json a report is printed instead, and without -o nothing else is
     done. Further formats come from packages with entry points of the group `trace_store.exporters`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from trace_cli.failures import usage_error
@@ -24,7 +25,9 @@ from trace_store.exporters.saving import save_file
 from trace_store.exporters.session import find_branch, session_name
 from trace_store.files import Disk
 from trace_store.oid import Digester
+from trace_store.secrets.placeholders import PlaceholderCount
 from trace_store.store import Store
+from trace_store.values import replace
 
 
 def give_back_all(
@@ -48,10 +51,11 @@ def give_back_all(
 
     disk = Disk()
     taken: set[str] = set()
+    placeholders = PlaceholderCount()
     whole = count = 0
     for kept in kept_files(store, lost=lost):
         try:
-            exported = native_file(store, kept)
+            exported = _counted(native_file(store, kept), placeholders)
         except (ObjectNotFoundError, CorruptObjectError) as error:
             lost(kept.ref, error)
             continue
@@ -64,6 +68,7 @@ def give_back_all(
             write_record(invocation, _record(store, kept, path))
     if not as_json:
         invocation.line(f"{counted(count, 'file')}: {size(whole)}")
+    _tell_placeholders(invocation, placeholders)
     if errors:
         raise errors[0]
 
@@ -86,7 +91,8 @@ def give_back(
         AlreadyExistsError: the path is taken.
     """
     kept = find_file(store, text, file=file)
-    exported = native_file(store, kept)
+    placeholders = PlaceholderCount()
+    exported = _counted(native_file(store, kept), placeholders)
     path = None
     if output not in (None, "-"):
         path = os.path.abspath(os.path.join(invocation.folder, output or ""))
@@ -96,12 +102,12 @@ def give_back(
     elif not as_json:
         for chunk in exported.chunks():
             invocation.write(chunk)
-        return
     if as_json:
         write_record(invocation, _record(store, kept, path))
     elif path is not None:
         shown = path if os.path.isabs(output or "") else os.path.relpath(path)
         invocation.line(f"{safe(shown)}: {size(kept.size)}, as it was imported")
+    _tell_placeholders(invocation, placeholders)
 
 
 def kept_otherwise(store: Store, text: str, *, file: str) -> str:
@@ -120,6 +126,25 @@ def kept_otherwise(store: Store, text: str, *, file: str) -> str:
             raise RevisionNotFoundError(error.message, revision=text, hint=hint) from error
         return named[0]
     return ""
+
+
+def _counted(exported: Exported, placeholders: PlaceholderCount) -> Exported:
+    """Return a file whose placeholders are counted while it is written."""
+
+    def chunks() -> Iterator[bytes]:
+        for chunk in exported.chunks():
+            placeholders.add(chunk)
+            yield chunk
+
+    return replace(exported, data=chunks())
+
+
+def _tell_placeholders(invocation: Invocation, placeholders: PlaceholderCount) -> None:
+    """Say that what was given back is not what the program had written, where secrets were taken out of it."""
+    if placeholders.found:
+        what = counted(placeholders.found, "placeholder")
+        verb = "stands" if placeholders.found == 1 else "stand"
+        invocation.note(f"note: {what} {verb} where secrets were; their values are stored nowhere")
 
 
 def _free_name(kept: KeptFile, name: str, taken: set[str]) -> str:
@@ -144,8 +169,10 @@ def _save(disk: Disk, path: str, exported: Exported, *, force: bool) -> int:
 
 def _record(store: Store, kept: KeptFile, path: str | None) -> dict[str, Any]:
     hasher = Digester()
+    placeholders = PlaceholderCount()
     for chunk in native_file(store, kept).chunks():
         hasher.update(chunk)
+        placeholders.add(chunk)
     return {
         "session": kept.session,
         "format": kept.format,
@@ -154,4 +181,5 @@ def _record(store: Store, kept: KeptFile, path: str | None) -> dict[str, Any]:
         "file": path,
         "size": kept.size,
         "blake3": hasher.digest().hex(),
+        "placeholders": placeholders.found,
     }
