@@ -260,3 +260,35 @@ def test_two_people_get_the_same_commits(tmp_path: Path) -> None:
         home.mkdir(parents=True)
         stores.append(imported(lively(), home))
     assert branches(stores[0]) == branches(stores[1])
+
+
+def test_a_late_result_does_not_follow_one_that_was_taken_back(tmp_path: Path) -> None:
+    t = Transcript()
+    t.user("Read both.")
+    calling = t.assistant("msg_1", call("toolu_1"), call("toolu_2"))
+    t.result("toolu_2", "two")
+    t.assistant("msg_2", text("Half of it."))
+    t.user("Wait for the other one.", parent=calling)
+    t.result("toolu_1", "one, at last")
+    store = imported(t, tmp_path)
+    assert context(store, branches(store)[SESSION]) == [
+        "user: Read both.",
+        "assistant: toolu_1 | toolu_2",
+        "tool: toolu_1=one, at last",
+        "user: Wait for the other one.",
+    ]
+
+
+def test_a_late_result_does_not_follow_a_call_that_was_cleared(tmp_path: Path) -> None:
+    t = Transcript()
+    t.user("Read it.")
+    t.assistant("msg_1", call("toolu_1"))
+    t.assistant("msg_2", text("Meanwhile."))
+    start = t.add({"type": "progress", "data": {"type": "hook_progress"}}, parent=None)
+    t.user("Something else.", parent=start)
+    t.result("toolu_1", "one, at last")
+    store = imported(t, tmp_path)
+    assert context(store, branches(store)[SESSION]) == [
+        "user: Something else.",
+        "tool: toolu_1=one, at last",
+    ]

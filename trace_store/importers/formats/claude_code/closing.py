@@ -135,15 +135,19 @@ def _planned(session: Session, thread: Thread, group: Group) -> PlannedCommit:
     )
 
 
-def _neighbour(session: Session, thread: Thread, group: Group) -> Place:
-    """Return behind which message a result belongs that came when its call was long past."""
-    call = next(group.call_ids())
+def _neighbour(session: Session, thread: Thread, group: Group) -> Place | None:
+    """Return behind which message a result belongs that came when its call was long past.
+
+    None when the call has left the context meanwhile. An answer to another call of the same message may stand on a
+    branch that the talk went back from, where nothing here can be put behind it.
+    """
     table = session.table
-    holder = table.answers.get(call, table.calls[call])
-    for other, number in table.calls.items():
-        if number == table.calls[call] and other in table.answers:
-            holder = max(holder, table.answers[other])
-    return (holder, 0)
+    present = set(table.chain(thread.tip))
+    calling = table.calls[next(group.call_ids())]
+    if calling not in present:
+        return None
+    answers = (table.answers.get(call) for call, number in table.calls.items() if number == calling)
+    return (max([calling, *present.intersection(answers)]), 0)
 
 
 def _leave(session: Session, thread: Thread, groups: list[Group]) -> list[PlannedCommit]:
