@@ -74,6 +74,27 @@ def test_a_file_on_which_its_reader_fails_is_told_and_the_others_are_imported(
     assert repository("fsck").code == 0
 
 
+def test_a_file_that_cannot_be_imported_stops_no_other_that_was_named(
+    repository: Trace, session: Path
+) -> None:
+    (session.parent / "empty").write_bytes(b"")
+    outcome = repository("import", session.name, "empty")
+    assert outcome.code == 2
+    assert outcome.lines[0].startswith("session.jsonl: 16 commits, 16 messages")
+    assert outcome.lines[2] == "empty: empty"
+    assert outcome.err == "trace: error: the file is empty: empty\n"
+    assert repository("rev-list", "--count", "HEAD").text == "16\n"
+    outcome = repository("import", "absent", "empty", session.name, "--json")
+    assert outcome.code == 2
+    assert [file["skipped"] for file in json.loads(outcome.out)["files"]] == [
+        *("unreadable", "empty", "unchanged"),
+    ]
+    assert outcome.err == (
+        "note: 2 files could not be imported; of the first:\ntrace: error: no such file: absent\n"
+    )
+    assert repository("import", "absent", session.name, "-q").code == 2
+
+
 def test_import_shows_progress_on_a_terminal(repository: Trace, session: Path) -> None:
     outcome = repository("import", session.name, terminal=True)
     shown = [text for text in outcome.err.split("\r") if "%" in text]

@@ -52,9 +52,33 @@ def test_a_named_file_of_no_known_format_is_refused(tmp_path: Path, content: byt
     bad.write_bytes(content)
     store = Store.memory()
     with pytest.raises(UnreadableInputError) as caught:
-        import_paths(store, [good, str(bad)])
+        import_paths(store, [str(bad), str(bad)])
     assert caught.value.path == str(bad)
     assert not all_refs(store), "and nothing was written"
+    for paths in ([good, str(bad)], [str(bad), good]):
+        store = Store.memory()
+        report = import_paths(store, paths)
+        assert set(branches(store)) == {SESSION}, "the other one is imported"
+        (error,) = report.errors
+        assert isinstance(error, UnreadableInputError)
+        assert error.path == str(bad)
+        assert {file.path: file.skipped for file in report.files} == {
+            good: "",
+            str(bad): "unknown-format" if content else "empty",
+        }
+
+
+def test_what_was_named_in_vain_is_reported_beside_what_was_imported(tmp_path: Path) -> None:
+    good = short().write(tmp_path)
+    absent = str(tmp_path / "absent.jsonl")
+    store = Store.memory()
+    report = import_paths(store, [absent, good, "nul\0character"])
+    assert [file.skipped for file in report.files] == ["unreadable", "", "unreadable"]
+    assert [str(error) for error in report.errors] == [
+        f"no such file: {absent}",
+        "cannot be read: nul\0character",
+    ]
+    assert set(branches(store)) == {SESSION}
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

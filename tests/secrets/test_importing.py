@@ -152,6 +152,37 @@ def test_block_stores_nothing_and_names_rule_and_place(tmp_path: Path) -> None:
     assert not list(store.objects.iterate())
 
 
+def test_block_refuses_one_file_and_takes_the_others(
+    repository: Trace, settings: Path, tmp_path: Path
+) -> None:
+    ids = [SESSION.replace("5d5c", letter * 4) for letter in "abc"]
+    lines = ["Hello.", f"the token is {TOKEN}", "And goodbye."]
+    for number, (id_, line) in enumerate(zip(ids, lines, strict=True)):
+        data = f"{record(0, 'First.')}\n{record(1, 'Yes?')}\n{record(2, line)}\n"
+        (tmp_path / f"{number}.jsonl").write_text(data.replace(SESSION, id_))
+    for paths in (["0.jsonl", "1.jsonl", "2.jsonl"], ["."]):
+        run = repository("import", "--secrets", "block", *paths)
+        assert run.code == 3
+        assert "a secret (github-token) stands in " in run.err
+        assert "1.jsonl, line 3, column " in run.err
+        assert TOKEN not in run.err + run.text
+        found = repository("for-each-ref", "--format", "%(refname)").text.splitlines()
+        assert [name.rpartition("/")[2] for name in found if "refs/heads" in name] == ids[::2]
+        assert TOKEN.encode() not in b"".join(p.read_bytes() for p in trace_files(tmp_path))
+    assert repository("import", "--secrets", "block", "1.jsonl").code == 3
+    assert not [line for line in repository("for-each-ref").lines if ids[1] in line]
+    with (tmp_path / "0.jsonl").open("a") as file:
+        file.write(record(3, "More.").replace(SESSION, ids[0]) + "\n")
+        file.write(record(4, TOKEN).replace(SESSION, ids[0]) + "\n")
+    before = repository("for-each-ref").out
+    assert repository("import", "--secrets", "block", "0.jsonl").code == 3
+    assert repository("for-each-ref").out == before, "what was imported before stays as it is"
+
+
+def trace_files(folder: Path) -> list[Path]:
+    return [path for path in (folder / ".trace").rglob("*") if path.is_file()]
+
+
 def test_warn_stores_it_and_tells(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     path.write_text(record(0, f"the token is {TOKEN}") + "\n")

@@ -46,6 +46,7 @@ class Chosen:
         looks: what a file of no known format looks like.
         opened: returns it when it is no file of its own.
         named: whether it was asked for by its name, and not found in a folder or looked up.
+        error: of one that was asked for and cannot be imported, or None.
     """
 
     path: str
@@ -54,6 +55,7 @@ class Chosen:
     looks: str = ""
     opened: Callable[[], Input] | None = None
     named: bool = False
+    error: UnreadableInputError | None = None
 
 
 def choose(
@@ -73,16 +75,19 @@ def choose(
         found: files that were looked up; those that cannot be imported are left.
 
     Raises:
-        UnreadableInputError: a file that was named cannot be imported.
+        InvalidInputError: there is no standard input, or no such format.
     """
     choosing = _Choosing(disk, named)
     for path in paths:
-        if path == STDIN:
-            choosing.take_stdin(stdin)
-        elif is_folder(path):
-            choosing.take_folder(path)
-        else:
-            choosing.take(path)
+        try:
+            if path == STDIN:
+                choosing.take_stdin(stdin)
+            elif is_folder(path):
+                choosing.take_folder(path)
+            else:
+                choosing.take(path)
+        except UnreadableInputError as error:
+            choosing.refuse(path, error)
     for path in found:
         choosing.take_found(path)
     return sorted(choosing.chosen.values(), key=lambda item: is_of_agent(item.path))
@@ -124,6 +129,12 @@ class _Choosing:
     def take_found(self, path: str) -> None:
         """Take what was looked up; what cannot be imported is left."""
         self._take_or_leave(path)
+
+    def refuse(self, path: str, error: UnreadableInputError) -> None:
+        """Take note that what was named cannot be imported, and why."""
+        reason = error.data.get("reason")
+        reason = reason if isinstance(reason, str) else UNREADABLE
+        self._keep([Chosen(path, None, reason, named=True, error=error)])
 
     def _take_or_leave(self, path: str) -> None:
         try:

@@ -50,7 +50,9 @@ def import_paths(
     """Import transcripts; each session becomes a branch, `sessions/<format>/<id>`.
 
     Importing again adds what is new. A session that was imported before its subagents, or with them, is their branches'
-    beginning. A file that was not named and cannot be imported is left, and its report says why.
+    beginning. A file that cannot be imported stops no other, and its report says why: one that was named has an
+    `error`, and so has one of a folder that a reader failed on; what else lies in a folder is left. Only where one file
+    alone was named, its error is raised.
 
     Args:
         store: where to.
@@ -66,11 +68,12 @@ def import_paths(
 
     Raises:
         InvalidInputError: there is no such format, or nothing that `-` stands for.
-        UnreadableInputError: a named file is not there, is empty, or is of no known format; nothing was written. Or a
-            format of another package failed on it.
+        UnreadableInputError: the one file that was named is not there, is empty, or is of no known format; nothing was
+            written. Or a format of another package failed on it.
         InvalidRefNameError: `onto` cannot be a branch.
-        SecretFoundError: a named file holds a secret, and the guard lets none pass; nothing of the file was written.
-        RefChangedError: others keep moving a branch of the session.
+        SecretFoundError: the one file that was named holds a secret, and the guard lets none pass; nothing of it was
+            written.
+        RefChangedError: others keep moving a branch of its session.
         StorageError: the disk refused.
     """
     named = None if format is None else format_named(format)
@@ -87,7 +90,7 @@ def import_paths(
     try:
         for item in chosen:
             if item.reader is None:
-                reports.append(FileReport(item.path, skipped=item.reason))
+                reports.append(FileReport(item.path, skipped=item.reason, error=item.error))
                 continue
             try:
                 reports.append(_import(common, item, item.reader))
@@ -98,21 +101,21 @@ def import_paths(
     finally:
         common.memories.write()
         common.beginnings.save()
+    if len(chosen) == 1 and chosen[0].named and reports[0].error is not None:
+        raise reports[0].error
     return ImportReport(tuple(reports))
 
 
 def _left(item: Chosen, reader: Format, error: Exception) -> FileReport:
-    """Return the report of a file that could not be imported, or raise the error when the file was named."""
+    """Return the report of a file that could not be imported."""
     if not isinstance(error, TraceError) and not is_own(reader.NAME):
-        told: Exception = failed(reader.NAME, error, item.path)
-        told.__cause__ = error
-    elif isinstance(error, UnreadableInputError) and not item.named:
-        return FileReport(item.path, format=reader.NAME, skipped=UNREADABLE)
-    else:
-        told = error
-    if item.named:
-        raise told
-    return FileReport(item.path, format=reader.NAME, skipped=FAILED, error=told)
+        error_of_format = failed(reader.NAME, error, item.path)
+        error_of_format.__cause__ = error
+        error = error_of_format
+    elif isinstance(error, UnreadableInputError):
+        told = error if item.named else None
+        return FileReport(item.path, format=reader.NAME, skipped=UNREADABLE, error=told)
+    return FileReport(item.path, format=reader.NAME, skipped=FAILED, error=error)
 
 
 def _import(common: Common, item: Chosen, reader: Format) -> FileReport:

@@ -12,6 +12,7 @@ from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
 from trace_store.errors import NotFoundError, TraceError
 from trace_store.files import Disk
 from trace_store.importers import import_paths, project_histories
+from trace_store.importers.choosing import EMPTY
 from trace_store.importers.registry import OWN, format_named, formats
 from trace_store.secrets.guard import Guard
 
@@ -77,8 +78,8 @@ def import_(
 
     Each session becomes a branch `sessions/FORMAT/ID`; subagents and rewinds become branches beside it, from the
     message they left. When HEAD has no commit yet it goes to the first session. Importing again adds only what is new.
-    What is skipped is counted and named on standard error. A file of a folder that cannot be imported does not stop the
-    others; the command fails in the end.
+    What is skipped is counted and named on standard error. A file that cannot be imported does not stop the others: it
+    is named with the reason, and the command fails in the end with the exit code of the first such file.
 
     Secrets that are found are replaced by placeholders, in messages and in what is kept of the file, unless --secrets
     or the user's settings say otherwise.
@@ -114,6 +115,10 @@ def import_(
     if not quiet:
         tell_secrets(invocation, report.secrets, guard)
     if report.errors:
+        if len(report.errors) > 1:
+            invocation.note(
+                f"note: {len(report.errors)} files could not be imported; of the first:"
+            )
         raise report.errors[0]
 
 
@@ -172,7 +177,9 @@ def _formats_table(invocation: Invocation, report: ImportReport) -> list[str]:
 def _file_lines(invocation: Invocation, file: FileReport) -> Iterator[str]:
     name = one_line(file.path, 200)
     if file.skipped:
-        why = f": {one_line(str(file.error), 200)}" if file.error is not None else ""
+        # An empty file is just that; any other reason is said in full.
+        told = file.error is not None and file.skipped != EMPTY
+        why = f": {one_line(str(file.error), 200)}" if told else ""
         yield f"{name}: {file.skipped.replace('-', ' ')}{why}"
         return
     made = f"{counted(file.commits, 'commit')}, {counted(file.messages, 'message')}"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.context.mending import Fault
     from trace_store.history.repairing import RepairReport
-    from trace_store.importers import FileReport
+    from trace_store.importers import FileReport, ImportReport
 
     Found = tuple[RepairReport, FileReport | None]
     """What became of a branch, and the file that it was imported from by the same command."""
@@ -99,16 +99,17 @@ def repair(
     if form is not None and file is None:
         raise usage_error("--format goes with --file")
     found: list[Found]
+    taken: ImportReport | None = None
     if file is not None and dry_run:
         # A transcript can be looked at where there is no repository, and nothing of it is kept.
         with Store.memory() as store:
-            files = _imported(invocation, store, file, form, silent=as_json or quiet)
-            found = _each_branch(store, files, chosen, dry_run=True)
-        return _tell(invocation, found, as_json=as_json, quiet=quiet)
+            taken = _imported(invocation, store, file, form, silent=as_json or quiet)
+            found = _each_branch(store, taken.files, chosen, dry_run=True)
+        return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
     with opened_store(invocation, quiet=quiet) as store:
         if file is not None:
-            files = _imported(invocation, store, file, form, silent=as_json or quiet)
-            found = _each_branch(store, files, chosen, in_place=in_place)
+            taken = _imported(invocation, store, file, form, silent=as_json or quiet)
+            found = _each_branch(store, taken.files, chosen, in_place=in_place)
         else:
             report = repair_context(
                 ContextCompiler(store),
@@ -120,7 +121,7 @@ def repair(
             found = [(report, None)]
         if not dry_run:
             finish(invocation, store, quiet=quiet)
-    return _tell(invocation, found, as_json=as_json, quiet=quiet)
+    return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
 
 
 def _revision(store: Store, text: str) -> str:
@@ -132,7 +133,7 @@ def _revision(store: Store, text: str) -> str:
 
 def _imported(
     invocation: Invocation, store: Store, path: str, form: str | None, *, silent: bool
-) -> Sequence[FileReport]:
+) -> ImportReport:
     progress = Progress(invocation, shown=invocation.interactive and not silent)
     stdin = invocation.stdin if path == "-" else None
     try:
@@ -144,7 +145,7 @@ def _imported(
         progress.clear()
     if not silent:
         porcelain.show_report(invocation, report)
-    return report.files
+    return report
 
 
 def _each_branch(
@@ -169,13 +170,22 @@ def _each_branch(
     ]
 
 
-def _tell(invocation: Invocation, found: Sequence[Found], *, as_json: bool, quiet: bool) -> int:
-    """Say what was found and done; return the exit code."""
+def _tell(
+    invocation: Invocation,
+    found: Sequence[Found],
+    taken: ImportReport | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Say what was found and done; return the exit code, or raise the error of a file that could not be imported."""
     for report, file in found:
         if as_json and not quiet:
             write_record(invocation, _record(report, file))
         elif not quiet:
             _show(invocation, report)
+    if taken is not None and taken.errors:
+        raise taken.errors[0]
     return EXIT_INVALID if any(report.outcome == BROKEN for report, _ in found) else EXIT_OK
 
 
