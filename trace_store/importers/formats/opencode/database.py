@@ -121,10 +121,12 @@ def _stable(path: str, disk: Disk, read: Callable[[sqlite3.Connection], Read]) -
         try:
             with _opened(path, logged=any(before[1:])) as base:
                 found = read(base)
-        except (sqlite3.Error, ValueError, OverflowError, RecursionError) as error:
+        except (sqlite3.Error, ValueError, OverflowError, RecursionError, MemoryError) as error:
             if _state(path, disk) == before:
+                # A length in a damaged page may ask for more than there can be.
+                why = str(error) or "it asks for more memory than there is"
                 raise UnreadableInputError(
-                    f"not a database of opencode that can be read: {path}: {error}", path=path
+                    f"not a database of opencode that can be read: {path}: {why}", path=path
                 ) from error
             continue
         # Beside a log SQLite itself sees to it that all of a reading is of one moment.
