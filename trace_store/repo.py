@@ -28,7 +28,8 @@ from trace_store.history.status import Status, status
 from trace_store.history.writing import CommitResult
 from trace_store.ident import Clock, Randomness
 from trace_store.maintenance.schedule import SealSchedule
-from trace_store.maintenance.sealing import SealReport, seal
+from trace_store.maintenance.sealing import SealReport, seal, seal_or_sync
+from trace_store.maintenance.telling import LoggedPatience
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Part
 from trace_store.oid import ObjectId
@@ -71,6 +72,8 @@ class Repo:
         self._own_salt: Salt | None = None
         self.contexts = ContextCompiler(store, tokenizer=as_tokenizer(tokenizer))
         self._schedule = SealSchedule(store)
+        if store.local and store.journal.patience is None:
+            store.journal.patience = LoggedPatience()
         self._closed = False
 
     @classmethod
@@ -333,13 +336,21 @@ class Repo:
         return seal(self.store)
 
     def close(self) -> None:
-        """Seal what is unsealed and close; closing again does nothing."""
+        """Make durable what was committed, seal it, and close; closing again does nothing.
+
+        That it cannot be sealed now, since another process has been packing for a minute or the disk is full, is no
+        error: it is logged as a warning of the logger `trace_store`, and whoever seals next does it.
+
+        Raises:
+            StorageError: the disk refuses to make durable what `batch` and `fast` have only written so far.
+            CorruptJournalError: an object in the journal is damaged, with no other copy.
+        """
         if self._closed:
             return
         self._closed = True
         try:
             if self.store.local:
-                seal(self.store)
+                seal_or_sync(self.store)
         finally:
             self.store.close()
 

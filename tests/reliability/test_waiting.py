@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -20,10 +21,11 @@ from trace_cli.porcelain import placing
 from trace_cli.runtime import Invocation
 from trace_store import Repo
 from trace_store.environment import Environment
-from trace_store.errors import LockedError
+from trace_store.errors import LockedError, StorageError
 from trace_store.file_systems import SOUND, UNKNOWN, UNSOUND, kind_of
+from trace_store.files import Disk
 from trace_store.holders import holder_of
-from trace_store.maintenance import locking, waiting
+from trace_store.maintenance import locking, sealing, waiting
 from trace_store.maintenance.locking import OperationLock, brief_lock
 from trace_store.maintenance.sealing import seal
 from trace_store.store import Store
@@ -284,6 +286,85 @@ def test_a_commit_beside_a_long_pack_is_made_and_not_refused(
     done = held.trace("commit", "--user", "two")
     assert done.code == 0
     assert "note: not sealed: trace pack (pid " in done.err
+    assert [m.text for m in held.repo.compile().messages] == ["one", "two"]
+
+
+@posix
+@pytest.mark.parametrize("durability", ["durable", "batch", "fast"])
+def test_closing_beside_a_long_pack_is_no_error_and_all_is_durable(
+    held: Held,
+    durability: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    process = held.by(LONG)
+    monkeypatch.setattr(locking, "WAIT_SECONDS", 0.05)
+    synced: list[int] = []
+    plain = Disk.sync
+
+    def sync(disk: Disk, fd: int) -> None:
+        plain(disk, fd)
+        synced.append(fd)
+
+    monkeypatch.setattr(Disk, "sync", sync)
+    with Repo.open(held.folder, durability=durability) as repo:
+        repo.append("user", "two")
+        live = repo.store.journal.files[-1]
+        before = len(synced)
+    assert (len(synced) > before) == (durability != "durable")
+    assert live.durable == live.end or durability != "fast"
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("trace_store", "WARNING")
+    assert record.getMessage().startswith(f"not sealed: trace pack (pid {process.pid}")
+    assert [m.text for m in held.repo.compile().messages] == ["one", "two"]
+
+
+def test_closing_on_a_full_disk_is_no_error_when_all_is_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who fails here would be asked for the message again, and it would stand there twice."""
+
+    def refused(*_: object) -> None:
+        raise StorageError("no space left on device", path="pack", errno=errno.ENOSPC)
+
+    repo = Repo.init(tmp_path)
+    repo.append("user", "one")
+    monkeypatch.setattr(sealing, "seal", refused)
+    repo.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        "not sealed: no space left on device"
+    ]
+    monkeypatch.undo()
+    with Repo.open(tmp_path) as repo:
+        assert [m.text for m in repo.compile().messages] == ["one"]
+        assert repo.seal().transactions == 1
+    monkeypatch.setattr(sealing, "seal", refused)
+    monkeypatch.setattr(Disk, "sync", refused)
+    repo = Repo.open(tmp_path, durability="fast")
+    repo.append("user", "two")
+    with pytest.raises(StorageError):
+        repo.close()
+
+
+@posix
+@pytest.mark.parametrize("level", ["INFO", "WARNING"])
+def test_a_program_that_listens_is_told_for_whom_it_waits(
+    held: Held, level: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = held.by(WRITER)
+    monkeypatch.setattr(locking, "PATIENCE_SECONDS", 0.1)
+    with caplog.at_level(level, logger="trace_store"):
+        threading.Timer(0.5, process.kill).start()
+        held.repo.append("user", "two")
+        held.by(LONG)
+        threading.Timer(0.5, held.processes[-1].kill).start()
+        held.repo.seal()
+    told = [record.getMessage() for record in caplog.records if record.name == "trace_store"]
+    assert [text.partition("waiting for ")[0] for text in told] == [""] * len(told)
+    assert len(told) == (2 if level == "INFO" else 0)
+    assert level == "WARNING" or told[1].startswith(
+        f"waiting for trace pack (pid {held.processes[-1].pid}"
+    )
     assert [m.text for m in held.repo.compile().messages] == ["one", "two"]
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.packing import pack
     from trace_store.maintenance.schedule import seal_if_due_by_age
     from trace_store.maintenance.sealing import seal
+    from trace_store.maintenance.telling import warn_of_unsealed
     from trace_store.maintenance.waiting import (
         forget_holder,
         lock_patiently,
@@ -35,6 +36,7 @@ __all__ = [
     "seal",
     "seal_if_due_by_age",
     "tell_holder",
+    "warn_of_unsealed",
     "with_explanation",
 ]
 
@@ -53,6 +55,7 @@ __getattr__ = door(
         "seal": "sealing",
         "seal_if_due_by_age": "schedule",
         "tell_holder": "waiting",
+        "warn_of_unsealed": "telling",
         "with_explanation": "handling",
     },
 )

@@ -101,6 +101,21 @@ def seal(
         return _Sealing(store, level, fully).run()
 
 
+def seal_or_sync(store: Store) -> None:
+    """Seal, or where that cannot be done now make durable what was written, and log that it is not sealed.
+
+    Raises:
+        StorageError: the disk refuses to make it durable.
+        UnsupportedFormatError, CorruptJournalError: as `seal`.
+    """
+    try:
+        seal(store)
+    except (errors.LockedError, errors.StorageError) as error:
+        with store.mutex:
+            store.journal.sync()
+        maintenance.warn_of_unsealed(error)
+
+
 def _has_work(store: Store, fully: bool) -> bool:
     assert isinstance(store.refs, RefDatabase)
     with store.mutex:

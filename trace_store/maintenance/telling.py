@@ -1,0 +1,50 @@
+"""What a library tells programs that have no terminal, through `logging`: for whom it waits, and what it left undone.
+
+Rule: decides nothing. A program that never imported `logging` listens to nobody, so waiting does not load it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from trace_store import maintenance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.files import Disk
+
+LOGGER = "trace_store"
+
+
+class LoggedPatience:
+    """Logs for whom a program waits, once that takes longer than a second, where somebody listens to `INFO`."""
+
+    __slots__ = ()
+
+    def lock(self, disk: Disk, fd: int, path: str) -> None:
+        """Take the exclusive lock of an open file, however long that takes."""
+        if disk.lock(fd, blocking=False):
+            return
+        if _is_heard():
+            maintenance.lock_patiently(disk, fd, path, self)
+        else:
+            disk.lock(
+                fd
+            )  # the system wakes who waits in turn, which looking again and again does not
+
+    def tell(self, holder: object) -> None:
+        """Log who holds the lock, and for how long it has had it."""
+        if _is_heard():
+            sys.modules["logging"].getLogger(LOGGER).info("waiting for %s", holder)
+
+
+def warn_of_unsealed(error: Exception) -> None:
+    """Log that what was committed is not sealed yet: it is durable, and whoever seals next does that."""
+    import logging
+
+    logging.getLogger(LOGGER).warning("not sealed: %s", error)
+
+
+def _is_heard() -> bool:
+    logging = sys.modules.get("logging")
+    return logging is not None and logging.getLogger(LOGGER).isEnabledFor(logging.INFO)
