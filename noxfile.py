@@ -94,7 +94,8 @@ def collecting(session: nox.Session) -> None:
     """Writers that meet gc and prune at every call, and both killed at each; half an hour. The suite samples it."""
     install(session)
     session.run(
-        *("pytest", "-q", "-n", "0", "tests/reliability", "-k", "collecting"),
+        # One test is all meetings of one writer: on a busy machine longer than a test of the suite may take.
+        *("pytest", "-q", "-n", "0", "--timeout", "3600", "tests/reliability", "-k", "collecting"),
         *session.posargs,
         env={"TRACE_TEST_COLLECTING": "every"},
     )
