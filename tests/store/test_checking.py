@@ -12,12 +12,13 @@ from tests.store.support.histories import (
     errors,
     journal_path,
     line,
+    move,
     new_store,
     pack_paths,
     reopen,
 )
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.maintenance.checking import ERROR, Finding, fsck
+from trace_store.maintenance.checking import ERROR, WARNING, Finding, fsck
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit
@@ -54,6 +55,33 @@ def test_a_missing_object_is_an_error_where_a_ref_leads_there(tmp_path: Path) ->
         put(store, commit, MAIN)
         (found,) = fsck(store)
         assert (found.code, found.severity, found.what) == ("object-missing", ERROR, str(missing))
+
+
+def test_a_damaged_loose_file_is_an_error_where_something_leads_there(tmp_path: Path) -> None:
+    """One that was stored without a sync is nobody's loss until then."""
+
+    def found(code: str, severity: str) -> bool:
+        (finding,) = [f for f in fsck(store) if f.code.endswith("object-damaged")]
+        return (finding.code, finding.severity, finding.what) == (code, severity, str(content))
+
+    store = new_store(tmp_path)
+    append(store, "kept")
+    content = store.objects.write(encode_blob(b"loose, and named by a loose commit"))
+    commit = store.objects.write(Commit([], "me", 1, [], meta={"content": content}).encode())
+    assert fsck(store) == []
+    Path(store.layout.loose_file(content.hex())).write_bytes(b"\0")
+    assert found("unreachable-object-damaged", WARNING)
+    move(store, "refs/heads/other", commit)
+    assert found("object-damaged", ERROR)
+    seal(store)
+    move(store, "refs/heads/other", None)
+    seal(store)
+    assert found("object-damaged", ERROR), "its reflog leads there"
+    for log in (tmp_path / ".trace" / "logs").rglob("other.log"):
+        log.unlink()
+    assert found("unreachable-object-damaged", WARNING)
+    (tmp_path / ".trace" / "logs" / "stray").write_bytes(b"nobody knows what this leads to")
+    assert found("object-damaged", ERROR)
 
 
 def test_links_of_unknown_kinds_and_fields_are_followed(tmp_path: Path) -> None:

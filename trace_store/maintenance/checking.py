@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from trace_store import errors, maintenance
 from trace_store.files import read_file
-from trace_store.layout import ATTRIBUTES, IGNORED, MAXIMUM_OBJECT_BYTES
+from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
 from trace_store.maintenance.journal_checks import check_journals
+from trace_store.maintenance.loose_checks import LooseChecks
 from trace_store.maintenance.object_checks import ObjectChecks
 from trace_store.maintenance.pack_checks import check_packs
 from trace_store.maintenance.ref_checks import check_refs, roots
@@ -36,11 +37,13 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
     steps: list[Callable[[], Iterable[Finding]]] = []
     if isinstance(store.objects, ObjectDatabase):
         database = store.objects
+        loose = LooseChecks(store, database, objects)
         steps = [
             lambda: _check_root(store),
             lambda: check_journals(store, objects),
             lambda: check_packs(store, database, objects),
-            lambda: _check_loose(store, database, objects),
+            loose.check,
+            loose.damaged,
             lambda: _check_purged(store, database, objects),
         ]
     else:
@@ -73,33 +76,9 @@ def _check_root(store: Store) -> Iterator[Finding]:
             yield Finding("root-file-changed", INFO, name, detail)
 
 
-def _content(store: Store, path: str) -> bytes | None:
-    try:
-        return read_file(store.disk, path, limit=MAXIMUM_OBJECT_BYTES)
-    except errors.StorageError:
-        return None
-
-
 def _check_memory(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     for oid in store.objects.iterate():
         yield from objects.check(oid, store.objects.read(oid), "memory")
-
-
-def _check_loose(
-    store: Store, database: ObjectDatabase, objects: ObjectChecks
-) -> Iterator[Finding]:
-    for stray in database.loose.stray_names():
-        yield Finding("object-stray-file", WARNING, f"objects/{stray}", "not an object")
-    for oid in database.loose.iterate():
-        try:
-            data = database.loose.read(oid)
-        except errors.TraceError as error:
-            path = store.layout.loose_file(oid.hex())
-            detail = maintenance.with_explanation(f"loose file: {error}", _content(store, path))
-            yield Finding("object-damaged", ERROR, str(oid), detail)
-            continue
-        if data is not None:
-            yield from objects.check(oid, data, "a loose file")
 
 
 def _check_purged(

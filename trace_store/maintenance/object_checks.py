@@ -108,22 +108,28 @@ class ObjectChecks:
         except (errors.FormatError, errors.CorruptObjectError, errors.InvalidInputError) as error:
             yield Finding("object-unreadable", ERROR, str(oid), f"in {where}: {error}")
 
+    def reachable(self, roots: Iterable[bytes]) -> set[bytes]:
+        """Return what sound objects lead to from some, these included; what they name and is not here, too."""
+        again, self._again = self._again, []
+        for walk in again:
+            for namer, data in walk():
+                self.links.setdefault(namer, tuple(dict.fromkeys(links(data))))
+        found: set[bytes] = set()
+        stack: list[bytes] = [root for root in roots if root in self.present]
+        while stack:
+            oid = stack.pop()
+            if oid not in found:
+                found.add(oid)
+                stack.extend(self.links.get(oid, ()))
+        return found
+
     def missing(
         self, roots: Iterable[ObjectId], purged: frozenset[bytes] = frozenset()
     ) -> Iterator[Finding]:
         """Yield what sound objects name and is not here: an error where a ref leads there, and it was not purged."""
         if self._named.union(*self.links.values()) <= self.present:
             return
-        for again in self._again:
-            for namer, data in again():
-                self.links.setdefault(namer, tuple(dict.fromkeys(links(data))))
-        reachable: set[bytes] = set()
-        stack: list[bytes] = [root for root in roots if root in self.present]
-        while stack:
-            oid = stack.pop()
-            if oid not in reachable:
-                reachable.add(oid)
-                stack.extend(self.links.get(oid, ()))
+        reachable = self.reachable(roots)
         for namer, names in sorted(self.links.items()):
             for name in dict.fromkeys(names):
                 if name in self.present or name in purged:

@@ -182,10 +182,9 @@ class PowerCuts:
     def damaged(self, store: Store, wrong: list[str]) -> list[str]:
         """Check every object; return those that are damaged and were promised by nobody, for `fast` wrote them."""
         unpromised = set(self.logs.lines("loose"))
-        found = [each for each in fsck(store) if each.severity == ERROR]
-        allowed = [
-            each.what for each in found if each.code == "object-damaged" and each.what in unpromised
-        ]
+        code = "unreachable-object-damaged"
+        found = [each for each in fsck(store) if each.severity == ERROR or each.code == code]
+        allowed = [each.what for each in found if each.code == code and each.what in unpromised]
         wrong += [f"fsck: {each}" for each in found if each.what not in allowed]
         return allowed
 
