@@ -55,6 +55,11 @@ class Kernel:
         self.open: dict[int, int] = {}
         self.errors: set[int] = set()
 
+    def begin(self, inode: int) -> None:
+        """Forget the file, now gone, that had the same number before."""
+        self.images.pop(inode, None)
+        self.dirty.pop(inode, None)
+
     def write(self, inode: int, start: int, size: int) -> None:
         self.dirty.setdefault(inode, []).append((start, start + size))
 
@@ -94,7 +99,9 @@ class Cached(Disk):
             raise StorageError("no space", path=path, errno=28)
         fd = super().open(path, mode)
         if fd is not None:
-            self.kernel.open[fd] = os.fstat(fd).st_ino
+            inode = self.kernel.open[fd] = os.fstat(fd).st_ino
+            if mode == CREATE:
+                self.kernel.begin(inode)
         return fd
 
     def close(self, fd: int) -> None:

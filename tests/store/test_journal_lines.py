@@ -279,7 +279,7 @@ class TestHostileNames:
         oid = hash_object(blob)
         (tmp_path / "clone" / ".trace" / "journal").mkdir()
         (tmp_path / "clone" / ".trace" / "journal" / "1").write_bytes(
-            encode_begin([], bytes(16))
+            encode_begin(bytes(16))
             + encode_transaction(
                 Frame.of_transaction([Move(self.NAME, None, oid)], "a", 1, "", ""), {oid: blob}
             )

@@ -243,7 +243,7 @@ def test_who_waits_for_an_older_journal_holds_no_other(tmp_path: Path) -> None:
     store = new_store(tmp_path)
     append(store, "one")
     later = tmp_path / ".trace/journal/5"
-    later.write_bytes(encode_begin([], b"another line of j"[:16]))
+    later.write_bytes(encode_begin(b"another line of j"[:16]))
     older, live = os.open(journal_path(tmp_path, 1), os.O_RDWR), os.open(later, os.O_RDWR)
     fcntl.flock(older, fcntl.LOCK_EX)
     waiting = threading.Thread(target=append, args=(reopen(tmp_path), "two"))
@@ -259,6 +259,88 @@ def test_who_waits_for_an_older_journal_holds_no_other(tmp_path: Path) -> None:
     assert main_line(reopen(tmp_path)) == main_line(store) == ["one", "two", "three"]
     os.close(older)
     os.close(live)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there, locks are taken in another way")
+def test_who_waits_for_a_lost_journal_holds_no_other(tmp_path: Path) -> None:
+    store = new_store(tmp_path)
+    append(store, "one")
+    lost = os.open(journal_path(tmp_path, 1), os.O_RDWR)
+    os.unlink(journal_path(tmp_path, 1))
+    append(reopen(tmp_path), "two")
+    live = os.open(journal_path(tmp_path, 1), os.O_RDWR)
+    fcntl.flock(lost, fcntl.LOCK_EX)
+    waiting = threading.Thread(target=append, args=(store, "three"))
+    waiting.start()
+    time.sleep(0.3)
+    fcntl.flock(live, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(live, fcntl.LOCK_UN)
+    assert waiting.is_alive()
+    fcntl.flock(lost, fcntl.LOCK_UN)
+    waiting.join(10)
+    assert not waiting.is_alive()
+    assert {"one", "two", "three"} <= messages_of(reopen(tmp_path))
+    os.close(lost)
+    os.close(live)
+
+
+def test_a_removed_journal_that_is_closed_cuts_no_other_of_its_number(tmp_path: Path) -> None:
+    """Who closes a journal and begins its successor may not know yet that it was removed, and its number begun anew."""
+    one = new_store(tmp_path)
+    append(one, "one")
+    os.unlink(journal_path(tmp_path, 1))
+    two = reopen(tmp_path)
+    longer = [f"two {number}" for number in range(6)]
+    for text in longer:
+        append(two, text)
+    with one.mutex:
+        begin_successor(one)
+    assert journals(tmp_path) == [1, 2]
+    assert main_line(reopen(tmp_path)) == longer
+    append(one, "after")
+    again = reopen(tmp_path)
+    assert main_line(again) == [*longer, "after"]
+    assert "one" in messages_of(again)
+    assert errors(again) == []
+
+
+def test_a_removed_journal_is_not_sealed_with_its_successor(tmp_path: Path) -> None:
+    one = new_store(tmp_path)
+    append(one, "one")
+    killed = reopen(tmp_path)
+    killed.refs.read(MAIN)
+    os.unlink(journal_path(tmp_path, 1))
+    with killed.mutex:
+        begin_successor(killed)
+    three = reopen(tmp_path)
+    append(three, "three")
+    assert seal(three).transactions == 1
+    append(reopen(tmp_path), "four")
+    one.sync()
+    again = reopen(tmp_path)
+    assert main_line(again) == ["three", "four"]
+    assert "one" in messages_of(again)
+    assert errors(again) == []
+
+
+def begin_successor(store: Store) -> None:
+    """Close a journal, and begin its successor, without a look whether it is there still."""
+    journal = store.journal
+    journal.lock()
+    live = journal.files[-1]
+    journal.close_live()
+    journal.continue_line(live)
+    journal.unlock()
+
+
+def messages_of(store: Store) -> set[str]:
+    """Return what all refs lead to."""
+    return {
+        text
+        for _, tips in store.refs.iterate_tips("refs/")
+        for tip in tips
+        for text in line(store, tip)
+    }
 
 
 def test_numbers_go_on_after_a_loss(tmp_path: Path) -> None:

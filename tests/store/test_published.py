@@ -17,7 +17,7 @@ from trace_store.maintenance.sealing import seal
 from trace_store.oid import ObjectId, hash_object
 from trace_store.testing import RecordingDisk
 
-SEALED = {b"l" * 16: 3}
+SEALED = {b"l" * 16: (1, 3)}
 
 
 def oid(number: int) -> ObjectId:

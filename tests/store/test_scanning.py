@@ -25,7 +25,7 @@ from trace_store.journal.frames import (
 from trace_store.journal.scanning import UsualFrames
 from trace_store.oid import hash_object
 
-BEGIN = encode_begin([], b"l" * 16)
+BEGIN = encode_begin(b"l" * 16)
 OIDS = [hash_object(bytes([number])) for number in range(4)]
 values = st.none() | st.sampled_from(OIDS)
 moves = st.builds(Move, st.sampled_from(["refs/heads/main", "refs/heads/b"]), values, values)
@@ -59,7 +59,16 @@ def pieces(draw: st.DrawFn) -> list[bytes]:
 
 
 def told(frame: Frame) -> Any:
-    said = frame.author, frame.time, frame.message, frame.head, frame.line, list(frame.closes)
+    said = (
+        frame.author,
+        frame.time,
+        frame.message,
+        frame.head,
+        frame.line,
+        frame.closed_line,
+        frame.failed,
+        list(frame.closes),
+    )
     steps = [(move.name, move.old, move.new) for move in frame.moves]
     return frame.kind, frame.start, frame.end, said, steps, frame.objects
 

@@ -56,8 +56,8 @@ class JournalMaker(JournalView):
             line: the line it continues; only who has just closed the predecessor may pass one, because another
                 successor may have been made, and removed, else.
             sync: whether the predecessor's content is not durable yet.
-            moved: how many bytes of the predecessor count, when not all do, and frames that it begins with in the place
-                of those beyond.
+            moved: after a failed sync, how many bytes of the predecessor count, and frames that it begins with in the
+                place of those beyond.
         """
         try:
             return self._link_new(after, line or self._randomness.take(LINE_BYTES), sync, moved)
@@ -69,8 +69,8 @@ class JournalMaker(JournalView):
     def _link_new(
         self, after: JournalFile | None, line: bytes, sync: bool, moved: tuple[int, bytes] | None
     ) -> bool:
-        sealed = self.published.sealed.values()
-        number = 1 + (after.number if after else max([self._highest_seen, *sealed]))
+        newest = max(self._highest_seen, self.published.highest)
+        number = 1 + (newest if after is None else after.number)
         path = self._layout.journal_file(number)
         if number >= NUMBERS_END:
             raise errors.StorageError(
@@ -87,7 +87,8 @@ class JournalMaker(JournalView):
         self._disk.make_directory(self._layout.tmp_dir)
         temporary = os.path.join(self._layout.tmp_dir, f"journal-{number}-{os.urandom(6).hex()}")
         border, frames = moved or (0 if after is None else after.end, b"")
-        data = encode_begin([] if after is None else [(after.number, border)], line) + frames
+        closed = None if after is None else (after.line, after.number, border)
+        data = encode_begin(line, closed, failed=moved is not None) + frames
         create_file(self._disk, temporary, data)
         linked = self._disk.link(temporary, path)
         self._disk.remove(temporary)

@@ -248,6 +248,20 @@ class JournalFile:
         frames = scan(lambda at, count: disk.read_at(self.fd, at, count), 0, size)
         return next(frames, None)
 
+    def limit(self, predecessor: JournalFile, disk: Disk) -> None:
+        """Let only those bytes count of the journal before this one that this one says.
+
+        Numbers begin anew where a directory is removed, so another journal may have the number of the one that this was
+        begun for. It is told by its line, which journals of first versions did not name.
+        """
+        first = self.frames[0]
+        if first.closed_line and first.closed_line != predecessor.begin(disk):
+            return
+        for number, border in first.closes:
+            if number == predecessor.number:
+                predecessor.cut(border)
+                predecessor.failed = predecessor.failed or first.failed
+
     def _belongs_elsewhere(self, first: Frame) -> bool:
         return any(number != self.number - 1 for number, _ in first.closes)
 

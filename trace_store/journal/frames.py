@@ -85,6 +85,8 @@ class Frame:
         author, time, message: for the reflogs; `head` is the ref HEAD was attached to.
         entries: id and size of each object, as they stand in the journal.
         closes: of a begin frame: (journal number, how many of its bytes count).
+        closed_line: of a begin frame: the line of the journal that it closes; empty when it does not say.
+        failed: of a begin frame: a sync of that journal failed, and what still counts behind its end is here.
         line: of a begin frame: the random id of the line of journals it belongs to.
         voided: of a transaction: a void frame follows, so it has no effect and was never acknowledged.
     """
@@ -92,9 +94,11 @@ class Frame:
     __slots__ = (
         "_objects",
         "author",
+        "closed_line",
         "closes",
         "end",
         "entries",
+        "failed",
         "head",
         "kind",
         "line",
@@ -126,6 +130,8 @@ class Frame:
         self.message = message
         self.head = head
         self.closes: Sequence[tuple[int, int]] = ()
+        self.closed_line = b""
+        self.failed = False
         self.line = b""
         self.voided = False
         self.entries = entries
@@ -200,9 +206,25 @@ def encode_transaction(frame: Frame, objects: Mapping[ObjectId, bytes]) -> bytes
     return _frame(TRANSACTION, objects, section)
 
 
-def encode_begin(closes: Sequence[tuple[int, int]], line: bytes) -> bytes:
-    """Return the bytes of the frame that a journal of a line begins with."""
-    return _frame(BEGIN, {}, [encode_ordered({"closes": closes, "line": line})])
+def encode_begin(
+    line: bytes, closed: tuple[bytes, int, int] | None = None, *, failed: bool = False
+) -> bytes:
+    """Return the bytes of the frame that a journal of a line begins with.
+
+    Args:
+        line: whose.
+        closed: the line and the number of the journal that it closes, and how many of its bytes count. What has the
+            name of a journal and is none has no line.
+        failed: whether a sync of that journal failed.
+    """
+    section: dict[str, Any] = {}
+    if closed is not None and closed[0]:
+        section["closed"] = closed[0]
+    section["closes"] = [] if closed is None else [closed[1:]]
+    if failed:
+        section["failed"] = True
+    section["line"] = line
+    return _frame(BEGIN, {}, [encode_ordered(section)])
 
 
 def encode_end() -> bytes:
@@ -330,10 +352,15 @@ def _read_section(frame: Frame, section: dict[str, Any]) -> None:
         ]
     elif frame.kind == BEGIN:
         frame.closes = [(int(number), int(length)) for number, length in section["closes"]]
-        line = section["line"]
-        if not isinstance(line, bytes) or len(line) != LINE_BYTES:
-            raise TypeError("not the id of a line")
-        frame.line = line
+        frame.line = _line(section["line"])
+        frame.closed_line = _line(section["closed"]) if "closed" in section else b""
+        frame.failed = bool(section.get("failed"))
+
+
+def _line(line: Any) -> bytes:
+    if not isinstance(line, bytes) or len(line) != LINE_BYTES:
+        raise TypeError("not the id of a line")
+    return line
 
 
 def _name(name: Any) -> str:

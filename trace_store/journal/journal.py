@@ -37,11 +37,11 @@ class Journal(JournalMaker):
         Raises:
             StorageError: the disk refuses.
         """
-        busy: JournalFile | None = None
+        busy, self._busy = self._busy, None
         for _ in range(MAXIMUM_ATTEMPTS):
-            if busy is not None:
+            if busy is not None and self._process == os.getpid():
                 self._await(busy)
-                busy = None
+            busy = None
             if not self.files or self._process != os.getpid():
                 self.refresh()
             if not self.files:
@@ -178,13 +178,15 @@ class Journal(JournalMaker):
         Raises:
             StorageError: a sync of it failed; it goes on under another number.
         """
-        self.continue_line(self.close_live())
+        file = self.close_live()
+        if file is not None:
+            self.continue_line(file)
 
-    def close_live(self) -> JournalFile:
+    def close_live(self) -> JournalFile | None:
         """Close the live journal under its lock, and keep the lock: whoever waits for it looks at everything anew.
 
         Returns:
-            It, for `continue_line`.
+            It, for `continue_line`; None when it has been removed, and has to be brought back first.
 
         Raises:
             StorageError: the disk refuses.
@@ -194,20 +196,27 @@ class Journal(JournalMaker):
         end = Frame(END, file.end, file.end + len(data))
         self._put(file, data)
         file.take(end)
-        self._conclude(file, end, True)
-        return file
+        return file if self._conclude(file, end, True) else None
 
     def continue_line(self, file: JournalFile) -> None:
         """Begin the successor of the journal that this process has just closed, still under its lock."""
         self._create(file, line=file.line, sync=False)
 
-    def settle(self, file: JournalFile) -> None:
-        """Wait for a writer that is still at work on a journal that was removed, and read what it left."""
-        self._disk.lock(file.fd)
+    def settle(self, file: JournalFile) -> bool:
+        """Read, under the live journal's lock, what writers left on a journal that was removed.
+
+        Returns:
+            False when one is at work on it still, which the next `lock` waits for first: under another lock nobody
+            may, since that writer can have this journal for live and the live one for removed.
+        """
+        if not self._disk.lock(file.fd, blocking=False):
+            self._busy = file
+            return False
         try:
             file.scan(self._disk)
         finally:
             self._disk.unlock(file.fd)
+        return True
 
     def forget(self, file: JournalFile) -> None:
         """Drop a journal that was removed from the disk, once its frames stand in another one."""
@@ -287,21 +296,29 @@ class Journal(JournalMaker):
         self._distrust(file)
         file.refused = frame
         self.unlock()
-        try:
-            self.lock()
-            if any(frame.says_as(other) for file in self.files for other in file.transactions()):
-                return True
-            if file in self.lost:
-                self._void_if_last(file, frame)
-        finally:
-            self.unlock()
+        for _ in range(MAXIMUM_ATTEMPTS):
+            try:
+                self.lock()
+                if any(
+                    frame.says_as(other) for each in self.files for other in each.transactions()
+                ):
+                    return True
+                if file not in self.lost or self._void_if_last(file, frame, blocking=False):
+                    break
+            finally:
+                self.unlock()
         raise error
 
-    def _void_if_last(self, file: JournalFile, frame: Frame) -> None:
-        """Take all effect from a frame of a journal that was removed, when nobody has built on it."""
+    def _void_if_last(self, file: JournalFile, frame: Frame, *, blocking: bool = True) -> bool:
+        """Take all effect from a frame of a journal that was removed, when nobody has built on it.
+
+        Returns:
+            False when another is at work on it, and it must not be waited for.
+        """
         held = self._locked is file
-        if not held:
-            self._disk.lock(file.fd)
+        if not held and not self._disk.lock(file.fd, blocking=blocking):
+            self._busy = file
+            return False
         try:
             file.scan(self._disk)
             if file.frames[-1] is frame:
@@ -310,6 +327,7 @@ class Journal(JournalMaker):
             self._disk.unlock(file.fd)
             if held:
                 self._locked = None
+        return True
 
     def _settle_predecessors(self) -> JournalFile | None:
         """Close older journals that writers may still have for the live one; only a removed directory can lead to that.

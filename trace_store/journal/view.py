@@ -13,7 +13,7 @@ from trace_store import errors
 from trace_store.journal.file import JournalFile, open_journal
 from trace_store.journal.folding import Fold
 from trace_store.journal.frames import VOID
-from trace_store.journal.published import Published, load
+from trace_store.journal.published import Published, add_sealed, covers, load, stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,16 +39,20 @@ class JournalView:
         self._layout = layout
         self._process = os.getpid()
         self._highest_seen = 0
-        self._sealed: dict[bytes, int] = {}
+        self._sealed: dict[bytes, tuple[int, int]] = {}
         self._shut = False
         self._matched = False
         self._next = (0, "")
         self._locked: JournalFile | None = None
+        self._busy: JournalFile | None = None
         self.files: list[JournalFile] = []
         self.lost: list[JournalFile] = []
         """Journals that were removed from the disk before they were sealed; still readable here."""
-        self.covered: dict[int, tuple[tuple[int, int], bytes]] = {}
-        """Sealed journals still on the disk: by number, which file and of which line."""
+        self.covered: dict[int, tuple[object, bytes]] = {}
+        """Sealed journals still on the disk: by number, the file's stamp, and of which line.
+
+        They are not held open, so another file may get the identity of one that is gone; but no other is as long, and
+        as old."""
         self.published = Published()
         self.fold = Fold()
         """What the unsealed journals say of the refs."""
@@ -86,8 +90,8 @@ class JournalView:
             if published is not self.published:
                 self._matched = False
                 self.published = published
-                for line, number in published.sealed.items():
-                    self._sealed[line] = max(number, self._sealed.get(line, 0))
+                for line, (first, last) in published.sealed.items():
+                    add_sealed(self._sealed, line, first, last)
             if not self._is_settled() and not self._match_directory():
                 continue
             for file in reversed(self.files):  # what a newer one rests on stands in the older ones
@@ -154,7 +158,7 @@ class JournalView:
         self.files, self.lost = [], []
         self.covered = {}
         self.fold = Fold()
-        self._locked = None
+        self._locked = self._busy = None
         self._matched = False
         self.generation += 1
 
@@ -198,7 +202,7 @@ class JournalView:
     def _match_directory(self) -> bool:
         """Make `files` the unsealed journals on the disk; False when one vanished, or was sealed, meanwhile."""
         known = {file.number: file for file in self.files}
-        covered: dict[int, tuple[tuple[int, int], bytes]] = {}
+        covered: dict[int, tuple[object, bytes]] = {}
         kept: dict[int, JournalFile] = {}
         opened: list[JournalFile] = []
         for number in sorted(journal_numbers(self._disk, self._layout)):
@@ -209,14 +213,14 @@ class JournalView:
                 return False
             if file is not None and file.identity == identity:
                 if self.published.covers(*file.key):
-                    covered[number] = (identity, file.line)
+                    covered[number] = (stamp_of(self._disk, file.path), file.line)
                 else:
                     kept[number] = file
                 continue
             before = self.covered.get(number)
             if (
                 before is not None
-                and before[0] == identity
+                and before[0] == stamp_of(self._disk, self._layout.journal_file(number))
                 and self.published.covers(before[1], number)
             ):
                 covered[number] = before
@@ -237,16 +241,16 @@ class JournalView:
         self,
         number: int,
         opened: list[JournalFile],
-        covered: dict[int, tuple[tuple[int, int], bytes]],
+        covered: dict[int, tuple[object, bytes]],
     ) -> bool:
         """Open a journal, but leave one that is sealed alone; False when it is not there any more."""
         file = open_journal(self._disk, self._layout.journal_file(number), number)
         if file is None:
             return False
-        if number <= max(self.published.sealed.values(), default=0):
+        if number <= self.published.highest:
             line = file.begin(self._disk)
             if self.published.covers(line, number):
-                covered[number] = (file.identity, line)
+                covered[number] = (stamp_of(self._disk, file.path), line)
                 self._disk.close(file.fd)
                 return True
         opened.append(file)
@@ -261,7 +265,7 @@ class JournalView:
         return load(self._disk, self._layout, self.published) is not self.published
 
     def _is_sealed(self, file: JournalFile) -> bool:
-        return file.number <= self._sealed.get(file.line, 0)
+        return covers(self._sealed, file.line, file.number)
 
     def _replace_files(self, kept: dict[int, JournalFile], opened: list[JournalFile]) -> None:
         for file in self.files:
@@ -273,15 +277,14 @@ class JournalView:
                 else:
                     self._disk.close(file.fd)
         self.files = sorted((*kept.values(), *opened), key=lambda file: file.number)
-        limits: dict[int, int] = {}
-        for file in reversed(
-            self.files
-        ):  # newest first: a journal begins with saying where its predecessor ends
-            if file.number in limits:
-                file.cut(limits[file.number])
+        successors: dict[int, JournalFile] = {}
+        for file in reversed(self.files):  # newest first: it says where its predecessor ends
+            successor = successors.get(file.number)
+            if successor is not None:
+                successor.limit(file, self._disk)
             file.scan(self._disk)
             for frame in file.frames[:1]:
-                limits.update(frame.closes)
+                successors.update((number, file) for number, _ in frame.closes)
         self._highest_seen = max([self._highest_seen, *(file.number for file in self.files)])
         self._fold_again()
 

@@ -12,6 +12,7 @@ import sys
 
 from trace_store import errors
 from trace_store.files import read_file, replace_file
+from trace_store.journal.published import stamp_of
 from trace_store.maintenance.absence import files_below, search
 from trace_store.maintenance.folding import remove_if_possible
 from trace_store.maintenance.rewriting import packs_holding, rewrite_packs
@@ -86,9 +87,9 @@ class Erasing:
         with self._store.mutex:
             journal.refresh()
             covered = dict(journal.covered)
-        for number, (identity, _) in covered.items():
+        for number, (stamp, _) in covered.items():
             path = self._store.layout.journal_file(number)
-            if self._store.disk.identity(path) == identity:
+            if stamp_of(self._store.disk, path) == stamp:
                 self._remove(path)
         for file in journal.files:
             if file.objects.keys() & self._database.purged:

@@ -13,7 +13,7 @@ import errno
 from trace_store import errors, maintenance
 from trace_store.journal import Fold
 from trace_store.journal.frames import END
-from trace_store.journal.published import save, stamp_of
+from trace_store.journal.published import add_sealed, save, stamp_of
 from trace_store.maintenance.folding import (
     ALWAYS_FOLD_BYTES,
     choose_packs,
@@ -178,8 +178,7 @@ class _Sealing:
             raise errors.ConcurrencyError("another process has sealed at the same time")
         sealed = dict(before.sealed)
         for file in closed:
-            number = max(file.number, sealed.pop(file.line, 0))  # goes to the end, as the newest
-            sealed[file.line] = number
+            add_sealed(sealed, file.line, file.number, file.number)
         changes = {n: tips for n, tips in self._changes.items() if before.tips.get(n) != tips}
         if sealed != before.sealed or changes or before.stamp is None:
             first = before.stamp is None
@@ -197,7 +196,7 @@ class _Sealing:
             unlogged=tuple(unlogged),
         )
 
-    def _close_journals(self) -> tuple[list[JournalFile], Published, dict[int, tuple[int, int]]]:
+    def _close_journals(self) -> tuple[list[JournalFile], Published, dict[int, object]]:
         """Return the journals to seal, what was published before, and the journals that an earlier seal covered.
 
         Only journals that are there are sealed: one that is removed meanwhile is written anew into the next.
@@ -216,8 +215,10 @@ class _Sealing:
                 ):
                     live = journal.files[-1].number if journal.files else 0
                     spent = [f for f in journal.files if not f.line and f.number < live]
-                    gone = {number: identity for number, (identity, _) in journal.covered.items()}
-                    gone.update((file.number, file.identity) for file in spent)
+                    gone = {number: stamp for number, (stamp, _) in journal.covered.items()}
+                    for file in spent:
+                        if store.disk.identity(file.path) == file.identity:
+                            gone[file.number] = stamp_of(store.disk, file.path)
                     return closed, journal.published, gone
         raise errors.ConcurrencyError("the journal is removed again and again")
 
@@ -340,12 +341,12 @@ class _Sealing:
             accepted.append(name)
         return accepted
 
-    def _clean(self, covered: dict[int, tuple[int, int]], folded: list[str]) -> None:
+    def _clean(self, covered: dict[int, object], folded: list[str]) -> None:
         store = self._store
         remove_packs(store, folded)
-        for number, identity in covered.items():
+        for number, stamp in covered.items():
             path = store.layout.journal_file(number)
-            if store.disk.identity(path) == identity:  # not one that began anew under this number
+            if stamp_of(store.disk, path) == stamp:  # not one that began anew under this number
                 remove_if_possible(store.disk, path)
         sweep(store)
 

@@ -30,7 +30,8 @@ def recover(journal: Journal, refs: RefDatabase) -> bool:
     """Write the transactions of lost journals into the live one; called under its lock.
 
     Returns:
-        False when the live one is removed meanwhile, so that it has to be done once more.
+        False when the live one is removed meanwhile, or somebody is at work on a lost one still, so that it has to be
+        done once more.
 
     Raises:
         StorageError: the disk refuses.
@@ -39,7 +40,8 @@ def recover(journal: Journal, refs: RefDatabase) -> bool:
     pasts = Pasts(refs.lineage)
     while journal.lost:
         file = journal.lost[0]
-        journal.settle(file)
+        if not journal.settle(file):
+            return False
         for frame in list(file.transactions()):
             for move in frame.moves:
                 refs.known.pop(move.name, None)  # what becomes of it is said below

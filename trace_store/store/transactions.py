@@ -143,7 +143,7 @@ class Transactions:
                 if journal.lost and not stores.recover(journal, self._refs):
                     continue
                 file = journal.close_live()
-                if not journal.locked:
+                if file is None or not journal.locked:
                     continue  # it was removed meanwhile
                 try:
                     return do()

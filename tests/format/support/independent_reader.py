@@ -250,13 +250,13 @@ def read_frames(file: bytes) -> list[Frame]:
 class Published(NamedTuple):
     """The file `local/published`."""
 
-    sealed: dict[bytes, int]
+    sealed: dict[bytes, tuple[int, int]]
     tips: dict[str, list[bytes]]
 
 
 def read_published(text: str, folder: Path) -> Published:
     """Return what this working copy last published; a table stands in the same folder."""
-    sealed: dict[bytes, int] = {}
+    sealed: dict[bytes, tuple[int, int]] = {}
     tips: dict[str, list[bytes]] = {}
     table: dict[str, list[bytes]] = {}
     wanted = 0
@@ -264,7 +264,8 @@ def read_published(text: str, folder: Path) -> Published:
         first, _, rest = line.partition(" ")
         if first == "sealed":
             number, _, name = rest.partition(" ")
-            sealed[bytes.fromhex(name)] = int(number)
+            low, _, high = number.rpartition("-")
+            sealed[bytes.fromhex(name)] = int(low or 1), int(high)
         elif first == "table":
             data = (folder / f"published-{rest}").read_bytes()
             assert blake3(data).hexdigest()[:32] == rest
@@ -589,14 +590,18 @@ class Repository:
 
     def _unsealed(self) -> list[Frame]:
         """Return the transactions of unsealed journals, in order."""
-        limits: dict[int, int] = {}
+        limits: dict[tuple[int, bytes], int] = {}
         counting: list[Frame] = []
         for number in sorted(self.journals, reverse=True):
             frames = self.journals[number]
-            if number <= self.published.sealed.get(frames[0].fields["line"], 0):
+            begin = frames[0].fields
+            first, last = self.published.sealed.get(begin["line"], (1, 0))
+            if first <= number <= last:
                 continue
-            frames = [frame for frame in frames if frame.end <= limits.get(number, frame.end)]
-            limits.update(frames[0].fields["closes"])
+            limit = limits.get((number, begin["line"]), frames[-1].end)
+            frames = [frame for frame in frames if frame.end <= limit]
+            closes = begin["closes"]
+            limits.update({(closed, begin["closed"]): size for closed, size in closes})
             counting[:0] = [
                 frame
                 for i, frame in enumerate(frames)

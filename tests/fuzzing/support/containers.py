@@ -191,7 +191,16 @@ def journal(data: bytes) -> None:
 def _said(frame: Frame) -> object:
     moves = [(move.name, move.old, move.new) for move in frame.moves]
     said = (frame.kind, frame.start, frame.end, frame.author, frame.time, frame.message)
-    return (*said, frame.head, moves, frame.objects, frame.line, list(frame.closes))
+    return (
+        *said,
+        frame.head,
+        moves,
+        frame.objects,
+        frame.line,
+        frame.closed_line,
+        frame.failed,
+        list(frame.closes),
+    )
 
 
 def _with_checks(data: bytes) -> bytes:

@@ -69,8 +69,8 @@ class Storm:
         self.lock_deletions = 0
         Store.init(str(self.folder)).close()
 
-    def run(self, seconds: float) -> None:
-        """Let it rage for so long, and kill all."""
+    def run(self, seconds: float, *, until_bad: bool = False) -> None:
+        """Let it rage for so long, or until the first thing that is wrong, and kill all."""
         for each in walk_packages(trace_store.__path__, "trace_store."):
             if each.name.split(".")[1] in USED:
                 import_module(each.name)  # once, before the processes are made
@@ -84,9 +84,13 @@ class Storm:
             else:
                 self.delete_locks()
             self.notice_ends()
+            if until_bad and self.logs.lines("bad"):
+                break
             time.sleep(self.random.uniform(0, 0.05))
         for name in list(self.pids):
             self.kill(name, again=False)
+        if until_bad and self.logs.lines("bad"):
+            shutil.copytree(self.folder, self.folder.with_name("as-found"), symlinks=True)
 
     def start(self, name: str) -> None:
         """Begin the next incarnation of a process."""
@@ -119,7 +123,8 @@ class Storm:
                     return
                 if time.monotonic() > end:
                     self.logs.add("bad", f"{name} hangs: see the log of stacks")
-                    os.kill(self.pids[name], signal.SIGUSR1)
+                    for pid in self.pids.values():  # one of them may hold what it waits for
+                        os.kill(pid, signal.SIGUSR1)
                     time.sleep(1)
                     break
                 time.sleep(0.01)
@@ -222,12 +227,15 @@ def main() -> int:
         "--keep-journals", action="store_true", help="do not delete journals: then nothing diverges"
     )
     parser.add_argument("--folder", type=Path, help="kept; else a temporary one is made")
+    parser.add_argument(
+        "--until-bad", action="store_true", help="end with the first finding, kept as it was found"
+    )
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="trace-storm-"))
     storm = Storm(folder, given.seed, given.writers, journals=not given.keep_journals)
     begun = time.monotonic()
-    storm.run(given.seconds)
+    storm.run(given.seconds, until_bad=given.until_bad)
     raged = time.monotonic()
     found = {"seconds": round(raged - begun), "seed": given.seed, **storm.judge()}
     found["seconds to judge"] = round(time.monotonic() - raged, 1)

@@ -166,10 +166,15 @@ class Reader(Role):
         self.lines: dict[str, Line] = {}
         self.seen: dict[str, set[ObjectId]] = {}
         while True:
+            before = self.logs.lines("windows")
             try:
-                self.look()
+                self.look(before)
             except BadReadError as error:
                 self.logs.add("bad", f"{self.name}: {error}")
+            except errors.ObjectNotFoundError as error:
+                self.logs.add("refusals", f"{error.code} {self.name}: {error}")
+                if self.calm(before):  # else it may stand in a journal that is away
+                    self.logs.add("bad", f"{self.name}: {error}")
             except errors.TraceError as error:
                 self.refused(error)
                 if error.code in BUSY:
@@ -177,9 +182,8 @@ class Reader(Role):
             self.logs.add("events", "look")
             self.pause(0.05)
 
-    def look(self) -> None:
-        """Read all branches once."""
-        before = self.logs.lines("windows")
+    def look(self, before: list[str]) -> None:
+        """Read all branches once; `before` says which journals were away when that began."""
         promised = {
             path.name: self.logs.acknowledged(path.name)
             for path in (self.logs.folder / "acks").iterdir()
