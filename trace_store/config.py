@@ -32,10 +32,12 @@ MAXIMUM_NESTING = 100
 """Parts that a key may have: reading them takes as long as their number squared."""
 DEFAULT_BRANCH = "main"
 DEFAULT_TOKENIZER = "o200k_base"
+REPAIR = "`trace fsck --repair` writes it anew, with what can be read of it"
 _FIXED = ("store_id", "format", "requires")
 _BLANKS = " \t"
 """What TOML takes for white space; Python would take away more."""
 _LONGEST_NUMBER = 18
+_STORE_ID, _ID_LENGTH = frozenset("0123456789abcdef"), 32
 _MULTIPLIERS = {"k": 1_000, "m": 1_000_000}
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -75,7 +77,14 @@ class Config:
             # A conversion of line ends by git changes nothing in the values.
             return cls(disk, path, data.decode().replace("\r\n", "\n"))
         except UnicodeDecodeError as error:
-            raise errors.FormatError("the configuration is not UTF-8", path=path) from error
+            raise errors.FormatError(
+                "the configuration is not UTF-8", path=path, hint=REPAIR
+            ) from error
+        except errors.UnsupportedFormatError:
+            raise
+        except errors.FormatError as error:
+            error.data.setdefault("hint", REPAIR)
+            raise
 
     @property
     def store_id(self) -> str:
@@ -164,6 +173,46 @@ def new_config(store_id: str) -> str:
         f'store_id = "{store_id}"\nformat = {FORMAT_VERSION}\nrequires = []\n'
         f'default_branch = "{DEFAULT_BRANCH}"\ntokenizer = "{DEFAULT_TOKENIZER}"\n'
     )
+
+
+def recovered_config(data: bytes, store_id: str) -> tuple[str, list[str]]:
+    """Return the text of a configuration made of what can be read of a damaged one, and which settings were read.
+
+    Each line is read by itself. What is not there, or is none, is as in a new repository; of two values the first
+    counts.
+
+    Args:
+        data: the bytes of the damaged file; empty when it is gone.
+        store_id: the id to give the repository when its own cannot be read.
+    """
+    values: dict[str, Value] = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        try:
+            found = {} if "\ufffd" in line else parse(line.strip(_BLANKS), "")
+        except errors.FormatError:
+            continue
+        for key, value in found.items():
+            if _is_bare(key) and _is_possible(key, value):
+                values.setdefault(key, value)
+    fresh = parse(new_config(store_id), "")
+    text = "".join(f"{key} = {_format(value)}\n" for key, value in {**fresh, **values}.items())
+    return text, sorted(values)
+
+
+def _is_possible(key: str, value: Value) -> bool:
+    """Tell whether a setting can have a value, which may stand in a damaged line."""
+    if key == "store_id":
+        return isinstance(value, str) and _STORE_ID.issuperset(value) and len(value) == _ID_LENGTH
+    if key == "format":
+        return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if key == "requires":
+        return isinstance(value, list)
+    if key in KNOWN_KEYS:
+        try:
+            return KNOWN_KEYS[key](value) == value
+        except errors.InvalidInputError:
+            return False
+    return True
 
 
 def parse(text: str, path: str) -> dict[str, Value]:

@@ -21,6 +21,7 @@ from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.lost_found import files_in, is_kept, keep_bytes, keep_file
 from trace_store.maintenance.marking import Marking
 from trace_store.maintenance.salvage_report import Lost, Mended, SalvageReport
+from trace_store.maintenance.salvaging_config import Opened
 from trace_store.maintenance.salvaging_refs import RefSalvage
 from trace_store.maintenance.salvaging_rest import mend_derived, mend_files
 from trace_store.maintenance.sealing import seal
@@ -47,6 +48,7 @@ def salvage(
     source: Store | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
+    opened: Opened | None = None,
 ) -> SalvageReport:
     """Repair a repository and return what was done.
 
@@ -55,6 +57,7 @@ def salvage(
         source: another repository with copies, such as a clone.
         dry_run: write nothing, and return what would be done.
         progress: told what is done, how many steps are, and of how many.
+        opened: what was done to open it, for the report.
 
     Raises:
         InvalidInputError: the repository is in memory.
@@ -64,6 +67,9 @@ def salvage(
     if not isinstance(store.objects, ObjectDatabase):
         raise errors.InvalidInputError("a repository in memory has no files to repair")
     work = _Salvage(store, store.objects, source, dry_run, progress)
+    if opened is not None:
+        work.mended += opened.mended
+        work.kept += opened.kept
     if dry_run:
         work.contents()
         work.names()

@@ -12,12 +12,15 @@ import stat
 
 from trace_store import errors
 from trace_store import store as stores
+from trace_store.config import REPAIR
 from trace_store.files import Disk
 from trace_store.layout import CONFIG_NAME, DIRECTORY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.environment import Environment
+
+_BESIDE = (("objects", "pack"), (".gitignore",), (".gitattributes",))
 
 
 def find(
@@ -27,6 +30,7 @@ def find(
     explicit: str | None = None,
     disk: Disk | None = None,
     trusting: bool = False,
+    damaged: bool = False,
 ) -> str:
     """Return the path of the `.trace` directory to use.
 
@@ -36,8 +40,10 @@ def find(
         explicit: a `.trace` directory, or a folder that holds one, named by the caller.
         disk: how to look.
         trusting: whether it need not be trusted: for whoever asks only where it is.
+        damaged: whether one that has lost its configuration will do: for whoever repairs it.
 
     Raises:
+        FormatError: it has lost its configuration.
         RepositoryNotFoundError: there is none.
         NotFoundError: there is no such folder to look in.
         UntrustedRepositoryError: it belongs to another user, or was found above the home folder, and is not trusted.
@@ -46,15 +52,16 @@ def find(
     disk = disk or Disk()
     named = explicit or environment.trace_dir
     if named:
-        for path in (named, os.path.join(named, DIRECTORY_NAME)):
-            config = _config(disk, path)
-            if config is not None:
-                path = os.path.abspath(path)
-                # What a link leads to is meant, and whose that is.
-                folder = disk.stat(os.path.join(path, os.curdir))
-                if not trusting and _is_foreign(environment, folder, config):
-                    stores.check_trusted(disk, environment, path, "belongs to another user")
-                return path
+        for look in (_config, _remains):
+            for path in (named, os.path.join(named, DIRECTORY_NAME)):
+                witness = look(disk, path)
+                if witness is not None:
+                    path = os.path.abspath(path)
+                    # What a link leads to is meant, and whose that is.
+                    folder = disk.stat(os.path.join(path, os.curdir))
+                    if not trusting and _is_foreign(environment, folder, witness):
+                        stores.check_trusted(disk, environment, path, "belongs to another user")
+                    return _whole(path, damaged or look is _config)
         raise errors.RepositoryNotFoundError(f"there is no repository at {named}", path=named)
     folder_path = os.path.abspath(start)
     if disk.stat(folder_path) is None:
@@ -63,17 +70,18 @@ def find(
         path = os.path.join(folder_path, DIRECTORY_NAME)
         found = disk.stat(path)
         config = None if found is None else _config(disk, path)
-        if found is not None and config is not None:
+        witness = config if found is None or config is not None else _remains(disk, path)
+        if found is not None and witness is not None:
             if not stat.S_ISDIR(found.st_mode):
                 raise errors.StateError(
                     f"{path} is a link; name the directory it leads to", path=path
                 )
             if not trusting:
-                if _is_foreign(environment, found, config):
+                if _is_foreign(environment, found, witness):
                     stores.check_trusted(disk, environment, path, "belongs to another user")
                 elif _is_above(folder_path, environment.home):
                     stores.check_trusted(disk, environment, path, "is above your home folder")
-            return path
+            return _whole(path, damaged or config is not None)
         parent = os.path.dirname(folder_path)
         if parent == folder_path or not environment.discovery:
             break
@@ -84,6 +92,22 @@ def find(
 
 def _config(disk: Disk, path: str) -> os.stat_result | None:
     return disk.stat(os.path.join(path, CONFIG_NAME))
+
+
+def _remains(disk: Disk, path: str) -> os.stat_result | None:
+    """Return what git keeps of a repository beside its configuration; None where not all of that is."""
+    there = [disk.stat(os.path.join(path, *name)) for name in _BESIDE]
+    return None if None in there else there[0]
+
+
+def _whole(path: str, fits: bool) -> str:
+    if not fits:
+        raise errors.FormatError(
+            f"the configuration is missing: {os.path.join(path, CONFIG_NAME)}",
+            path=path,
+            hint=REPAIR,
+        )
+    return path
 
 
 def _is_foreign(environment: Environment, *found: os.stat_result | None) -> bool:

@@ -39,9 +39,10 @@ def fsck(
     compile-index --verify does that.
 
     With --repair, objects are recovered from second copies: loose files, other packs, journals, what was set aside
-    earlier, and the repository that --from names. Damaged packs are written anew, and refs, indexes and tables made
-    again. Nothing is deleted: what is damaged goes to .trace/lost-found, with a report of what was found nowhere, and
-    which commits and branches name it. The exit code is 12 when errors remain.
+    earlier, and the repository that --from names. Damaged packs, and a configuration that is damaged or gone, are
+    written anew, and refs, indexes and tables made again. Nothing is deleted: what is damaged goes to
+    .trace/lost-found, with a report of what was found nowhere, and which commits and branches name it. The exit code is
+    12 when errors remain.
     """
     if not repair and (source is not None or dry_run):
         raise usage_error("--from and --dry-run go with --repair")

@@ -48,9 +48,12 @@ def opened_store(invocation: Invocation, *, quiet: bool = False) -> Store:
     Raises:
         RepositoryNotFoundError: there is none here.
     """
-    store = Store.open(
-        find(invocation.folder, invocation.environment, explicit=invocation.directory)
-    )
+    where = find(invocation.folder, invocation.environment, explicit=invocation.directory)
+    return ready(invocation, Store.open(where), quiet=quiet)
+
+
+def ready(invocation: Invocation, store: Store, *, quiet: bool = False) -> Store:
+    """Return a repository that was opened for a command, and say what git did to it meanwhile."""
     if invocation.interactive:
         store.journal.patience = _Patience(invocation)
     if not quiet:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK
 from trace_cli.porcelain.checking import tell_findings
-from trace_cli.porcelain.opening import opened_store
+from trace_cli.porcelain.opening import ready
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
 from trace_store.maintenance.findings import ERROR
 from trace_store.maintenance.salvaging import salvage
+from trace_store.maintenance.salvaging_config import open_damaged
 from trace_store.store import Store, find
 
 TYPE_CHECKING = False
@@ -24,17 +25,21 @@ def repair_repository(
 ) -> int:
     """Repair the repository at hand, say what was done and what is left, and return the exit code."""
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    with opened_store(invocation, quiet=as_json) as store:
-        other = None
-        try:
-            if source is not None:
-                where = find(invocation.folder, invocation.environment, explicit=source)
-                other = Store.open(where)
-            report = salvage(store, source=other, dry_run=dry_run, progress=progress.tell)
-        finally:
-            progress.clear()
-            if other is not None:
-                other.close()
+    folder, environment = invocation.folder, invocation.environment
+    path = find(folder, environment, explicit=invocation.directory, damaged=True)
+    other = None
+    try:
+        if source is not None:
+            other = Store.open(find(folder, environment, explicit=source))
+        opened = open_damaged(path, source=other, dry_run=dry_run)
+        with ready(invocation, opened.store, quiet=as_json) as store:
+            report = salvage(
+                store, source=other, dry_run=dry_run, progress=progress.tell, opened=opened
+            )
+    finally:
+        progress.clear()
+        if other is not None:
+            other.close()
     if as_json:
         write_record(invocation, report.record())
         return _exit_code(report)
