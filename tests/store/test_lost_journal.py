@@ -27,6 +27,7 @@ from tests.store.support.histories import (
 from trace_store.errors import ClosedError, ConcurrencyError
 from trace_store.files import Disk
 from trace_store.journal.frames import encode_begin
+from trace_store.maintenance.collecting import gc, prune
 from trace_store.maintenance.sealing import seal
 from trace_store.store import Store
 
@@ -259,6 +260,40 @@ def test_who_waits_for_an_older_journal_holds_no_other(tmp_path: Path) -> None:
     assert main_line(reopen(tmp_path)) == main_line(store) == ["one", "two", "three"]
     os.close(older)
     os.close(live)
+
+
+def test_what_is_brought_back_and_sealed_is_not_written_again(tmp_path: Path) -> None:
+    """Else each process that held the file writes all of it once more, and many of them never come to an end."""
+    one, two = new_store(tmp_path), reopen(tmp_path)
+    for number in range(20):
+        append(one, f"{number} {'x' * 1000}")
+    two.refs.read(MAIN)
+    wipe(tmp_path)
+    append(one, "after")
+    seal(one)
+    append(two, "again")
+    assert journal_path(tmp_path).stat().st_size < 2000
+    assert len(main_line(reopen(tmp_path))) == 22
+
+
+def test_what_a_lost_transaction_named_comes_back_from_quarantine(tmp_path: Path) -> None:
+    """Who removes what nothing leads to does not see what a lost journal says."""
+    text = "large, so that it is not written twice " * 200
+    store = new_store(tmp_path)
+    append(store, text, OTHER)
+    seal(store)
+    append(store, text)
+    assert journal_path(tmp_path).stat().st_size < len(text)
+    wipe(tmp_path)
+    other = reopen(tmp_path)
+    move(other, OTHER, None)
+    seal(other)
+    wipe(tmp_path)
+    assert prune(reopen(tmp_path), grace_days=0).taken == 2
+    append(store, "after")
+    gc(reopen(tmp_path), grace_days=0)
+    assert len(main_line(reopen(tmp_path))) == 2
+    assert errors(reopen(tmp_path)) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there, locks are taken in another way")

@@ -12,12 +12,14 @@ from itertools import pairwise
 from trace_store import errors
 from trace_store.graph import ancestors
 from trace_store.journal import Frame, Move
+from trace_store.objects.codec import links
 from trace_store.oid import digest, hash_object
 from trace_store.refs import TRASH, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.journal import Journal, JournalFile
+    from trace_store.odb import ObjectDatabase
     from trace_store.oid import ObjectId
     from trace_store.refs import RefDatabase
     from trace_store.refs.resolving import Lineage
@@ -26,8 +28,11 @@ RECOVERED = TRASH + "recovered/"
 MAXIMUM_ATTEMPTS = 100
 
 
-def recover(journal: Journal, refs: RefDatabase) -> bool:
+def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> bool:
     """Write the transactions of lost journals into the live one; called under its lock.
+
+    What others have brought back, and perhaps sealed since, is not written again: each of many processes may hold the
+    same file.
 
     Returns:
         False when the live one is removed meanwhile, or somebody is at work on a lost one still, so that it has to be
@@ -37,6 +42,7 @@ def recover(journal: Journal, refs: RefDatabase) -> bool:
         StorageError: the disk refuses.
     """
     held = {oid for file in journal.files for oid in file.objects}
+    objects.packs.refresh()  # those that are gone count no more, though this process may have them open
     pasts = Pasts(refs.lineage)
     while journal.lost:
         file = journal.lost[0]
@@ -45,23 +51,25 @@ def recover(journal: Journal, refs: RefDatabase) -> bool:
         for frame in list(file.transactions()):
             for move in frame.moves:
                 refs.known.pop(move.name, None)  # what becomes of it is said below
-            objects = {oid: data for oid, data in _objects(journal, file, frame) if oid not in held}
+            found = _objects(journal, file, frame)
+            lacking = {o: d for o, d in found if o not in held and not objects.is_packed(o)}
             moves = [
                 kept
                 for name in dict.fromkeys(move.name for move in frame.moves)
                 for kept in _kept(journal, refs, pasts, [m for m in frame.moves if m.name == name])
             ]
-            if not objects and not moves:
+            if not lacking and not moves:
                 continue
+            _keep_named(objects, found, moves)
             again = Frame.of_transaction(moves, frame.author, frame.time, frame.message, frame.head)
-            if not journal.confirm(journal.append(again, objects, True), again):
+            if not journal.confirm(journal.append(again, lacking, True), again):
                 return False
-            held.update(objects)
+            held.update(lacking)
         journal.forget(file)
     return True
 
 
-def bring_back(journal: Journal, refs: RefDatabase) -> None:
+def bring_back(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> None:
     """Look whether journals were removed from under this view, and write them anew; takes the lock when it has to.
 
     Raises:
@@ -74,7 +82,7 @@ def bring_back(journal: Journal, refs: RefDatabase) -> None:
             return
         journal.lock()
         try:
-            recover(journal, refs)
+            recover(journal, refs, objects)
         finally:
             journal.unlock()
     raise errors.ConcurrencyError("the journal goes again and again")
@@ -83,6 +91,17 @@ def bring_back(journal: Journal, refs: RefDatabase) -> None:
 def _objects(journal: Journal, file: JournalFile, frame: Frame) -> list[tuple[ObjectId, bytes]]:
     found = [(oid, journal.read_from(file, offset, size)) for oid, offset, size in frame.objects]
     return [(oid, data) for oid, data in found if hash_object(data) == oid]
+
+
+def _keep_named(
+    objects: ObjectDatabase, found: list[tuple[ObjectId, bytes]], moves: list[Move]
+) -> None:
+    """Bring back what was removed because nobody saw that a lost transaction named it."""
+    named = {oid for _, data in found for oid in links(data)}
+    named.update(move.new for move in moves if move.new is not None)
+    if not all(map(objects.contains, named)):
+        objects.quarantine.bring_back()
+        objects.packs.refresh()
 
 
 def _kept(journal: Journal, refs: RefDatabase, pasts: Pasts, moves: list[Move]) -> list[Move]:

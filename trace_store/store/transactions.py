@@ -65,7 +65,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if journal.lost and not stores.recover(journal, self._refs):
+                if journal.lost and not stores.recover(journal, self._refs, self._objects):
                     continue
                 if built is not None and (
                     journal.has_effect(built[1]) or self._is_sealed(built[1])
@@ -124,7 +124,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if not journal.lost or stores.recover(journal, self._refs):
+                if not journal.lost or stores.recover(journal, self._refs, self._objects):
                     return journal.rotate()
             finally:
                 journal.unlock()
@@ -140,7 +140,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if journal.lost and not stores.recover(journal, self._refs):
+                if journal.lost and not stores.recover(journal, self._refs, self._objects):
                     continue
                 file = journal.close_live()
                 if file is None or not journal.locked:
@@ -157,7 +157,7 @@ class Transactions:
         """Make durable what was only written so far; with `there`, also write a lost journal anew."""
         journal = self._journal
         if self._wrote and there and not journal.locked:
-            stores.bring_back(journal, self._refs)
+            stores.bring_back(journal, self._refs, self._objects)
         if self._unsynced:
             self._unsynced = 0
             journal.sync()
