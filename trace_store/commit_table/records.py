@@ -11,7 +11,7 @@
     32   4  number of this row            56   4  messages that it creates
     36   4  1 + row of the first parent   60   1  operation
     40   4  1 + row of the second         61   1  flags
-    44   4  run                           62   2  zero
+    44   4  run                           62   2  further rows
                                           64  44  author, then zeros
                                          108   4  checksum
 
@@ -48,7 +48,7 @@ STORE_BYTES = 16
 GENERATION_BYTES = 16
 _HEADER = struct.Struct(f"<4sHH{STORE_BYTES}s{GENERATION_BYTES}s20s")
 AUTHOR_BYTES = 44
-_ROW = struct.Struct(f"<32sIIIIqIBB2x{AUTHOR_BYTES}s")
+_ROW = struct.Struct(f"<32sIIIIqIBBH{AUTHOR_BYTES}s")
 ROW = struct.Struct(f"<32sIIIIqIBB2x{AUTHOR_BYTES}s4x")
 TOLD = struct.Struct(f"<32s16xqI4x{AUTHOR_BYTES}s4x")
 """What a log tells of a row: id, time, messages, author."""
@@ -59,12 +59,15 @@ HEADER_BYTES = _HEADER.size + CHECK_BYTES
 ROW_BYTES = ROW.size
 NUMBER_AT = 32
 FLAGS_AT = 61
+FURTHER = struct.Struct("<H")
+FURTHER_AT = 62
+MAXIMUM_FURTHER = 2**16 - 1
 MAXIMUM_ROWS = 2**32 - 2
 
 MORE = 1
 """The row is no commit: it holds further parents of the commit before it."""
 MANY = 2
-"""The commit has more than two parents; rows with MORE follow."""
+"""The commit has more than two parents; so many rows with MORE follow as it says, unless they have been cut off."""
 ODD = 4
 """The time does not fit; the commit has it."""
 SAYS = 8
@@ -129,12 +132,14 @@ def encode_rows(oid: bytes, number: int, parents: Sequence[int], run: int, facts
     time, count, operation, flags, author = facts
     flags |= MANY if len(parents) > 2 else 0
     first, second = (*(parent + 1 for parent in parents[:2]), 0, 0)[:2]
-    row = _ROW.pack(oid, number, first, second, run, time, count, operation, flags, author)
+    rest = range(2, len(parents), 2)
+    further = min(len(rest), MAXIMUM_FURTHER)
+    row = _ROW.pack(oid, number, first, second, run, time, count, operation, flags, further, author)
     data = checked(row)
-    for at in range(2, len(parents), 2):
+    for at in rest:
         number += 1
         first, second = (*(parent + 1 for parent in parents[at : at + 2]), 0)[:2]
-        data += checked(_ROW.pack(bytes(32), number, first, second, number, 0, 0, 0, MORE, b""))
+        data += checked(_ROW.pack(bytes(32), number, first, second, number, 0, 0, 0, MORE, 0, b""))
     return data
 
 

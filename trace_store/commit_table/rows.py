@@ -9,6 +9,8 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.commit_table.records import (
     FLAGS_AT,
+    FURTHER,
+    FURTHER_AT,
     HEADER_BYTES,
     MANY,
     MORE,
@@ -144,7 +146,7 @@ class CommitRows:
         else:
             found = [first - 1, second - 1]
             if data[at + FLAGS_AT] & MANY:
-                found += self._further(number + 1)
+                found += self._further(number + 1, *FURTHER.unpack_from(data, at + FURTHER_AT))
         if found and max(found) >= number:
             raise errors.CorruptIndexError("a row of the commit table comes before its parent's")
         return found
@@ -199,12 +201,15 @@ class CommitRows:
         """How many of the rows are in the file."""
         return self._stored
 
-    def _further(self, number: int) -> list[int]:
+    def _further(self, number: int, rows: int) -> list[int]:
         found: list[int] = []
+        end = number + rows
         while number < self.count:
             row = self.row(number)
             if not row[8] & MORE:
                 break
             found += [parent - 1 for parent in row[2:4] if parent]
             number += 1
+        if not rows or number < end:
+            raise errors.CorruptIndexError("the commit table lacks further parents of a commit")
         return found
