@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5
 _MEMORY = 256
+_WALKED = 1 << 14
+"""So many commits' parents are remembered: who brings back refs walks through the same past for each."""
 _FEW = 16
 _NEAR = 64
 """How many commits are looked at to find out that a value continues a known line."""
@@ -58,6 +60,7 @@ class RefDatabase:
         self._default = check_ref_name(BRANCHES + default_branch)
         self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
         self._met_absent = False
+        self._walked: dict[ObjectId, Sequence[ObjectId]] = {}
         self.lineage = Lineage(self._maximal, self._is_ancestor, objects.contains, self._parents)
         self._looked_at = (0, 0)
         self._seen: dict[str, tuple[ObjectId, ...]] = {}
@@ -326,12 +329,19 @@ class RefDatabase:
                 break
         return found
 
-    def _parents(self, oid: ObjectId) -> list[ObjectId]:
+    def _parents(self, oid: ObjectId) -> Sequence[ObjectId]:
+        known = self._walked.get(oid)
+        if known is not None:
+            return known
         try:
-            return objects.parents_of(self._objects.read(oid))
+            found = objects.parents_of(self._objects.read(oid))
         except (errors.NotFoundError, errors.FormatError):
             self._met_absent = True
             return []  # an incomplete history ends here
+        if len(self._walked) >= _WALKED:
+            self._walked.clear()
+        self._walked[oid] = found
+        return found
 
     def _maximal(self, values: Sequence[ObjectId]) -> list[ObjectId]:
         key = frozenset(values)
