@@ -99,7 +99,6 @@ GIT_COMMANDS: dict[str, str] = {
     "add": "`trace commit` records messages at once; nothing is staged",
     "branch": "`trace for-each-ref refs/heads` lists branches, `trace update-ref refs/heads/NAME HEAD` makes one",
     "checkout": "`trace symbolic-ref HEAD refs/heads/NAME` goes to a branch, `trace compile REVISION` needs none",
-    "diff": "`trace log A..B` lists the commits between two revisions, `trace show COMMIT` what one did",
     "merge": "histories are not merged by a command; `trace commit --branch NAME` adds to a branch",
     "reflog": "`trace rev-parse 'main@{1}'` says where a branch was; `trace compile 'main@{1}'` shows it",
     "reset": "`trace update-ref HEAD REVISION` moves the branch; `trace remove ADDRESS` hides a message",

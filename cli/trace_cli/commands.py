@@ -69,6 +69,9 @@ COMMANDS = (
     ),
     _porcelain("status", "history:status", "repo.Repo.status", "Show where things stand"),
     _porcelain("log", "history:log", "repo.Repo.log", "List commits, newest first"),
+    _porcelain(
+        "diff", "comparing:diff", "comparing.diff", "Show what differs between two contexts"
+    ),
     _porcelain("show", "showing:show", "history.walk", "Show a commit, a message or a blob"),
     _porcelain("commit", "writing:commit", "repo.Repo.commit", "Record messages as one commit"),
     _porcelain(

@@ -47,6 +47,8 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("status", ["status"], []),
         ("log", ["log", "--tokens"], []),
         ("log", ["log"], ["tokens_added", "token_count", "token_source"]),
+        ("diff", ["diff"], []),
+        ("diff --compiled", ["diff", "--compiled"], []),
         ("compile", ["compile", "--table"], []),
         ("compile", ["compile"], ["messages"]),
         ("repair", ["repair"], []),
@@ -104,6 +106,8 @@ def test_keys_inside(filled: Callable[..., Outcome]) -> None:
     assert [set(listed)] == [set(keys) for keys in documented("bundle list")]
     verified = first(filled("bundle", "verify", "all.bundle", "--json"))
     assert [set(verified)] == [set(keys) for keys in documented("bundle create")]
+    change = first(filled("diff", "HEAD~2", "--json"))["changes"][0]
+    assert set(change) == row("diff", "changes") - {"words"}
     table = first(filled("compile", "--json", "--table"))
     assert set(table["messages"][0]) == row("compile", "messages")
     filled("commit", "--tool", "alone", "--call-id", "none", "-q")

@@ -19,12 +19,16 @@ from trace_store.context.index_records import (
     ordinal_at,
     role_at,
 )
-from trace_store.context.renderable import RenderableContext, source_of_sum
+from trace_store.context.renderable import (
+    RenderableContext,
+    source_of_sum,
+    without_reasoning,
+)
 from trace_store.context.tokens.counting import REPLY_TOKENS
 from trace_store.context.wording import find_message, find_wording, ghost_text
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message, load_parts
-from trace_store.objects.parts import Part, Reasoning, Text
+from trace_store.objects.parts import Part, Text
 from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
@@ -50,7 +54,9 @@ if TYPE_CHECKING:
 
         @property
         def purged(self) -> frozenset[bytes]: ...
-        def token_records(self, view: IndexView) -> list[TokenRecord]: ...
+        def token_records(
+            self, view: IndexView, start: int, stop: int | None
+        ) -> list[TokenRecord]: ...
         def token_total(self, view: IndexView) -> TokenRecord: ...
 
     MessageLike: TypeAlias = "CompiledMessage | Message"
@@ -258,6 +264,7 @@ class CompiledContext(RenderableContext):
         commit: the commit, or None on an unborn branch.
         messages: in order; read as they are looked at.
         model: the model that it was compiled for, or "".
+        view: the records of the index, for what compares contexts.
     """
 
     __slots__ = (
@@ -266,10 +273,10 @@ class CompiledContext(RenderableContext):
         "_source",
         "_tokenizer",
         "_tools",
-        "_view",
         "commit",
         "messages",
         "model",
+        "view",
     )
 
     def __init__(
@@ -284,7 +291,7 @@ class CompiledContext(RenderableContext):
         reasoning: bool = True,
     ) -> None:
         self._source = source
-        self._view = view
+        self.view = view
         self._tokenizer = tokenizer
         self._counting = counting
         self._tools = tools
@@ -306,11 +313,11 @@ class CompiledContext(RenderableContext):
     @property
     def prefix_hash(self) -> bytes:
         """32 bytes over what a model may see of all messages: equal contexts have equal hashes."""
-        return self._view.prefix_hash
+        return self.view.prefix_hash
 
     def prefix_hashes(self) -> list[bytes]:
         """Return the hash of the context up to and including each message."""
-        return [record.prefix for record in self._view.messages()]
+        return [record.prefix for record in self.view.messages()]
 
     @property
     def tools(self) -> tuple[Any, ...]:
@@ -332,7 +339,7 @@ class CompiledContext(RenderableContext):
         """
         if not len(self):
             return 0
-        return self._counting.scale(self._source.token_total(self._view).total + REPLY_TOKENS)
+        return self._counting.scale(self._source.token_total(self.view).total + REPLY_TOKENS)
 
     @property
     def token_source(self) -> str:
@@ -345,26 +352,31 @@ class CompiledContext(RenderableContext):
     @property
     def text_token_count(self) -> int:
         """Tokens of the text alone, without framing, images and what is opaque."""
-        return self._counting.scale(self._source.token_total(self._view).text_total)
+        return self._counting.scale(self._source.token_total(self.view).text_total)
 
     @property
     def text_token_source(self) -> str:
         """How far to trust `text_token_count`: `exact:…` under the encoding, `estimate:…`, or `custom:…`."""
         return self._counting.source
 
-    def message_tokens(self) -> list[tuple[int, int]]:
-        """Return (tokens, those of its text alone) of each message, scaled for the model."""
+    def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
+        """Return (tokens, those of its text alone) of each message, or of a range, scaled for the model."""
         scale = self._counting.scale
-        return [
-            (scale(record.tokens), scale(record.text))
-            for record in self._source.token_records(self._view)
-        ]
+        records = self._source.token_records(self.view, start, stop)
+        return [(scale(record.tokens), scale(record.text)) for record in records]
+
+    def tokens_before(self, position: int) -> int:
+        """Return the tokens of the messages before a position, without what a request costs once."""
+        if not position:
+            return 0
+        last = self._source.token_records(self.view, position - 1, position)[0]
+        return self._counting.scale(last.total)
 
     def shown_messages(self) -> list[MessageLike]:
         """Return the messages as they are rendered: without reasoning when that is hidden."""
         if self._reasoning:
             return list(self.messages)
-        return [shown for m in self.messages if (shown := _without_reasoning(m)) is not None]
+        return [shown for m in self.messages if (shown := without_reasoning(m)) is not None]
 
     def objects(self) -> Iterator[bytes]:
         """Yield the bytes of the objects that make up the context, in large pieces: `streaming` says which.
@@ -373,7 +385,7 @@ class CompiledContext(RenderableContext):
             ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
         """
         return context.object_stream(
-            self._view.blocks(), self._source.read_data, self._source.purged
+            self.view.blocks(), self._source.read_data, self._source.purged
         )
 
     def plain(self, messages: Sequence[Message]) -> PlainContext:
@@ -386,15 +398,3 @@ class CompiledContext(RenderableContext):
             commit=self.commit,
             model=self.model,
         )
-
-
-def _without_reasoning(message: CompiledMessage) -> MessageLike | None:
-    if message.ghost or not any(isinstance(part, Reasoning) for part in message.parts):
-        return message
-    plain = message.message()
-    parts = tuple(part for part in plain.parts if not isinstance(part, Reasoning))
-    if not parts:
-        return None
-    return Message(
-        plain.role, parts, kind=plain.kind, name=plain.name, model=plain.model, id=plain.id
-    )

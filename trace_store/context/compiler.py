@@ -342,8 +342,10 @@ class _Source:
     def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]:
         return self._compiler.fold(tip).entry(address).labels
 
-    def token_records(self, view: IndexView) -> list[TokenRecord]:
-        return self._column().tokens(view, self._count)
+    def token_records(
+        self, view: IndexView, start: int = 0, stop: int | None = None
+    ) -> list[TokenRecord]:
+        return self._column().tokens(view, self._count, start, stop)
 
     def token_total(self, view: IndexView) -> TokenRecord:
         return self._column().total(view, self._count)

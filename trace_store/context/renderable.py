@@ -6,14 +6,15 @@ Rule: rendering is `render`'s business; this module hands it the messages.
 from __future__ import annotations
 
 from trace_store.context import render
+from trace_store.objects.message import Message
+from trace_store.objects.parts import Reasoning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from trace_store.context.compiled import CompiledMessage
-    from trace_store.objects.message import Message
+    from trace_store.context.compiled import CompiledMessage, MessageLike
 
 
 class RenderableContext:
@@ -77,3 +78,16 @@ def source_of_sum(source: str, message_count: int) -> str:
     if message_count and source.startswith("exact:"):
         return "estimate:" + source.removeprefix("exact:")
     return source
+
+
+def without_reasoning(message: CompiledMessage) -> MessageLike | None:
+    """Return a message as a model sees it that is not shown its own reasoning; None when nothing is left of it."""
+    if message.ghost or not any(isinstance(part, Reasoning) for part in message.parts):
+        return message
+    plain = message.message()
+    parts = tuple(part for part in plain.parts if not isinstance(part, Reasoning))
+    if not parts:
+        return None
+    return Message(
+        plain.role, parts, kind=plain.kind, name=plain.name, model=plain.model, id=plain.id
+    )

@@ -45,19 +45,22 @@ class TokenColumn:
             return _read(opened, wanted - 1)
         return self._extend(opened, have, view, count)[1]
 
-    def tokens(self, view: IndexView, count: Count) -> list[TokenRecord]:
-        """Return the records of all messages of a context."""
+    def tokens(
+        self, view: IndexView, count: Count, start: int = 0, stop: int | None = None
+    ) -> list[TokenRecord]:
+        """Return the records of the messages of a context at positions from `start` to before `stop` (None: all)."""
         wanted = view.message_count
-        if not wanted:
+        end = wanted if stop is None else min(stop, wanted)
+        if start >= end:
             return []
         opened, have = self._load(view)
         if have < wanted:
             opened, _ = self._extend(opened, have, view, count)
         try:
-            return _read_all(opened, wanted)
+            return _read_range(opened, start, end)
         except errors.CorruptIndexError:
             opened, _ = self._extend(self._begin(view), 0, view, count)
-            return _read_all(opened, wanted)
+            return _read_range(opened, start, end)
 
     def _load(self, view: IndexView) -> tuple[OpenColumn | MemoryBytes, int]:
         opened = self._column.current()
@@ -117,7 +120,7 @@ def _read(opened: OpenColumn | MemoryBytes, number: int) -> TokenRecord:
     return TokenRecord.unpack(opened.read(offset, form.TOKENS_BYTES))
 
 
-def _read_all(opened: OpenColumn | MemoryBytes, number: int) -> list[TokenRecord]:
+def _read_range(opened: OpenColumn | MemoryBytes, start: int, end: int) -> list[TokenRecord]:
     size = form.TOKENS_BYTES
-    data = opened.read(form.HEADER_BYTES, number * size)
-    return [TokenRecord.unpack(data[at : at + size]) for at in range(0, number * size, size)]
+    data = opened.read(form.HEADER_BYTES + start * size, (end - start) * size)
+    return [TokenRecord.unpack(data[at : at + size]) for at in range(0, (end - start) * size, size)]

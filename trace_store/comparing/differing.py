@@ -1,0 +1,290 @@
+"""`diff`: what differs between the contexts of two revisions, message by message.
+
+Rule: the cost is that of what changed. Hashes over the beginning of each context tell by halving how much of it is the
+same; before that point only messages that an operation named since the histories parted are looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from trace_store.comparing import changes as kinds
+from trace_store.comparing.aligning import Alignment, Pair, same_message
+from trace_store.comparing.changes import ContextDiff, MessageChange
+from trace_store.comparing.ways import By, Way, ways
+from trace_store.context.compiled import CompiledContext, CompiledMessage, stored_message
+from trace_store.context.index_records import GHOST, LABELLED, START
+from trace_store.context.wording import seen_of, seen_of_ghost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from trace_store.context.compile_index import IndexView
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.folding import Address
+    from trace_store.context.index_records import MessageRecord
+    from trace_store.oid import ObjectId
+
+FEW = 16
+"""Up to so many messages are looked for one by one; of more, all before the point where the contexts part are read."""
+
+
+def diff(
+    contexts: ContextCompiler,
+    before: str | ObjectId,
+    after: str | ObjectId = "HEAD",
+    *,
+    model: str = "",
+) -> ContextDiff:
+    """Return what differs between the contexts of two revisions.
+
+    Args:
+        contexts: compiles them.
+        before: what names the commit to start from.
+        after: what names the commit to come to.
+        model: the model to count tokens for.
+
+    Raises:
+        RevisionNotFoundError: there is no such commit.
+        ObjectNotFoundError, CorruptObjectError: the history is not whole.
+    """
+    sides = (contexts.compile(before, model=model), contexts.compile(after, model=model))
+    # Where several answers are as good, both directions have to give the same one.
+    turned = _rank(sides[0]) > _rank(sides[1])
+    one, other = reversed(sides) if turned else sides
+    found = _Comparison(contexts, one, other)
+    return found.result(turned=turned)
+
+
+def parted(one: IndexView, other: IndexView) -> int:
+    """Return how many messages at the beginning of two contexts are the same to a model."""
+    low, high = 0, min(one.message_count, other.message_count)
+    middle = high
+    while low < high:
+        if _prefix(one, middle) == _prefix(other, middle):
+            low = middle
+        else:
+            high = middle - 1
+        middle = (low + high + 1) // 2
+    return low
+
+
+def _prefix(view: IndexView, count: int) -> bytes:
+    return next(view.messages(count - 1, count)).prefix if count else START
+
+
+def _rank(context: CompiledContext) -> tuple[int, bytes, bytes]:
+    return len(context), context.prefix_hash, context.commit or b""
+
+
+class _Row:
+    """One message on its way to a `MessageChange`."""
+
+    __slots__ = ("after", "before", "kinds", "labels")
+
+    def __init__(
+        self, said: tuple[str, ...], before: MessageRecord | None, after: MessageRecord | None
+    ) -> None:
+        self.kinds = said
+        self.before = before
+        self.after = after
+        self.labels: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
+
+    def turn(self) -> None:
+        """Look at it from the other side."""
+        swap = {kinds.ADDED: kinds.REMOVED, kinds.REMOVED: kinds.ADDED}
+        self.kinds = tuple([swap.get(kind, kind) for kind in self.kinds])
+        self.before, self.after = self.after, self.before
+        self.labels = self.labels[1], self.labels[0]
+
+    def by(self, way: Way) -> By | None:
+        """Return the last operation on a way that named it."""
+        for record in (self.after, self.before):
+            found = None if record is None else way.last.get((record.commit, record.number))
+            if found is not None:
+                return found
+        return None
+
+
+class _Comparison:
+    """Two contexts side by side."""
+
+    def __init__(
+        self, contexts: ContextCompiler, one: CompiledContext, other: CompiledContext
+    ) -> None:
+        self._contexts = contexts
+        self._sides = (one, other)
+        self._views = (one.view, other.view)
+        self._ways: tuple[Way, ...] = ()
+        if one.commit is not None and other.commit is not None:
+            self._ways = ways(one.commit, other.commit, contexts.read_commit)
+        self._touched: set[Address] = {address for way in self._ways for address in way.last}
+        self.common = parted(*self._views)
+        self._pairs = self._before_they_part()
+        tails = [list(view.messages(self.common)) for view in self._views]
+        self._tail = Alignment(tails[0], tails[1], self._seen)
+
+    def result(self, *, turned: bool) -> ContextDiff:
+        """Return what differs, from one to the other or, turned, from the other to the one."""
+        pairs = [*self._pairs, *self._tail.pairs]
+        rows = [_Row(self._kinds(pair), pair.before, pair.after) for pair in pairs]
+        rows += [_Row((kinds.REMOVED,), record, None) for record in self._tail.removed]
+        rows += [_Row((kinds.ADDED,), None, record) for record in self._tail.added]
+        self._add_labels(rows)
+        rows = [row for row in rows if row.kinds]
+        before, after = self._sides
+        ways_there = self._ways
+        if turned:
+            before, after = after, before
+            ways_there = tuple(reversed(ways_there))
+            for row in rows:
+                row.turn()
+        self._put_in_order(rows, turned=turned)
+        counts = zip(
+            _tokens(before, [row.before for row in rows]),
+            _tokens(after, [row.after for row in rows]),
+            strict=True,
+        )
+        return ContextDiff(
+            before,
+            after,
+            tuple(
+                MessageChange(
+                    row.kinds,
+                    _message(before, row.before),
+                    _message(after, row.after),
+                    row.by(ways_there[0]) if ways_there else None,
+                    row.by(ways_there[1]) if ways_there else None,
+                    *tokens,
+                    *row.labels,
+                )
+                for row, tokens in zip(rows, counts, strict=True)
+            ),
+            self.common,
+            after.tokens_before(self.common),
+            before.token_count,
+            after.token_count,
+            after.token_source,
+            *_tools(before, after),
+        )
+
+    def _before_they_part(self) -> list[Pair]:
+        """Return the pairs in the common beginning that may differ in what a model is not shown."""
+        places: set[int] = set()
+        if self.common and self._touched:
+            for view in self._views:
+                places.update(self._places(view))
+        pairs = []
+        for place in sorted(places):
+            one, other = (next(view.messages(place, place + 1)) for view in self._views)
+            pairs.append(Pair(one, other))
+        return pairs
+
+    def _places(self, view: IndexView) -> Iterable[int]:
+        """Return the places in the common beginning of messages that were named on the way."""
+        if len(self._touched) <= FEW:
+            found = [record for each in self._touched if (record := view.find(each)) is not None]
+            return [r.ordinal - 1 for r in found if r.ordinal <= self.common]
+        within = view.messages(0, self.common)
+        return [r.ordinal - 1 for r in within if (r.commit, r.number) in self._touched]
+
+    def _kinds(self, pair: Pair) -> tuple[str, ...]:
+        one, other = pair.before, pair.after
+        if not pair.moved and same_message(one, other):
+            return ()
+        said: list[str] = []
+        same_address = (one.commit, one.number) == (other.commit, other.number)
+        ghosts = (one.flags & GHOST, other.flags & GHOST)
+        if ghosts[0] != ghosts[1]:
+            said.append(kinds.GHOST)
+        elif not ghosts[0] and same_address and self._seen(one) != self._seen(other):
+            said.append(kinds.EDITED)
+        if pair.moved:
+            said.append(kinds.MOVED)
+        if one.priority != other.priority:
+            said.append(kinds.PRIORITY)
+        if not same_address:
+            said.append(kinds.COPIED)
+        return tuple(said)
+
+    def _add_labels(self, rows: Sequence[_Row]) -> None:
+        """Add the labels of messages that have others than before."""
+        asked: list[tuple[_Row, MessageRecord, MessageRecord]] = []
+        for row in rows:
+            one, other = row.before, row.after
+            if one is None or other is None or not (one.flags | other.flags) & LABELLED:
+                continue
+            addresses = (one.commit, one.number), (other.commit, other.number)
+            if not self._touched.isdisjoint(addresses):
+                asked.append((row, one, other))
+        # One fold after the other: a compiler remembers the last.
+        one_side, other_side = self._sides
+        before = [one_side.messages[one.ordinal - 1].labels for _, one, _ in asked]
+        after = [other_side.messages[other.ordinal - 1].labels for _, _, other in asked]
+        for (row, _, _), had, has in zip(asked, before, after, strict=True):
+            if had != has:
+                row.kinds += (kinds.LABELS,)
+                row.labels = (had, has)
+
+    def _put_in_order(self, rows: list[_Row], *, turned: bool) -> None:
+        """Sort rows as the context after has them; what is not in it stands behind what it stood behind."""
+        still = [pair for pair in self._tail.pairs if not pair.moved]
+        places = [(pair.before.ordinal, pair.after.ordinal) for pair in still]
+        if turned:
+            places = [(after, before) for before, after in places]
+        befores = [before for before, _ in places]
+
+        def place(row: _Row) -> tuple[int, int, int]:
+            if row.after is not None:
+                return row.after.ordinal, 0, 0
+            assert row.before is not None
+            at = bisect_left(befores, row.before.ordinal)
+            return places[at - 1][1] if at else self.common, 1, row.before.ordinal
+
+        rows.sort(key=place)
+
+    def _seen(self, record: MessageRecord) -> bytes:
+        if record.flags & GHOST:
+            return seen_of_ghost(record.role, (record.commit, record.number))
+        stored = stored_message(record, self._contexts.read_commit)
+        return seen_of(stored["role"], stored.get("name", ""), stored["parts"])
+
+
+def _message(context: CompiledContext, record: MessageRecord | None) -> CompiledMessage | None:
+    return None if record is None else context.messages[record.ordinal - 1]
+
+
+def _tokens(context: CompiledContext, records: Sequence[MessageRecord | None]) -> list[int]:
+    """Return the tokens of some messages, 0 for those that are not there."""
+    places = [record.ordinal - 1 for record in records if record is not None]
+    if not places:
+        return [0] * len(records)
+    first, end = min(places), max(places) + 1
+    if end - first <= 8 * len(places):
+        counts = context.message_tokens(first, end)
+        return [0 if r is None else counts[r.ordinal - 1 - first][0] for r in records]
+    return [
+        0 if r is None else context.message_tokens(r.ordinal - 1, r.ordinal)[0][0] for r in records
+    ]
+
+
+def _tools(
+    before: CompiledContext, after: CompiledContext
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of tools that only one side offers, or offers otherwise."""
+    if before.view.tools_commit() == after.view.tools_commit():
+        return (), ()
+    one, other = list(before.tools), list(after.tools)
+    return (
+        tuple(_tool_name(tool) for tool in one if tool not in other),
+        tuple(_tool_name(tool) for tool in other if tool not in one),
+    )
+
+
+def _tool_name(tool: Any) -> str:
+    """Return the name in a schema, whichever provider's form it has."""
+    inner = tool.get("function", tool) if isinstance(tool, dict) else {}
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return name if isinstance(name, str) else "?"

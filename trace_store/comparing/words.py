@@ -1,0 +1,184 @@
+"""What differs between two texts, word by word.
+
+Rule: pure functions of text. Lines are compared first, and words only within lines that differ; texts in which that
+would take too long are told apart by lines alone.
+"""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trace_store.objects.parts import Part
+
+SAME, GONE, NEW = "=", "-", "+"
+MOST_WORDS = 4000
+"""Of more words within lines that follow one another, the lines stand for themselves."""
+MOST_LINES = 20_000
+"""Of more lines between the first and the last that differ, all count as changed."""
+
+
+@value
+class Piece:
+    """A run of text that is on both sides, or on one.
+
+    Attributes:
+        sign: SAME, GONE or NEW.
+        text: the text.
+    """
+
+    sign: str
+    text: str
+
+
+def lines_of_parts(parts: Sequence[Part], indent: str = "") -> Iterator[str]:
+    """Yield what parts say as lines, not yet safe to show; other parts than text have a line that names them."""
+    for part in parts:
+        if isinstance(part, Text):
+            yield from _lines(part.text, indent)
+        elif isinstance(part, ToolCall):
+            yield f"{indent}[tool call {part.name} {part.id}]"
+            yield from _lines(part.arguments, indent)
+        elif isinstance(part, ToolResult):
+            yield f"{indent}[tool result {part.call_id}{', failed' if part.is_error else ''}]"
+            yield from lines_of_parts(part.content, indent + "  ")
+        elif isinstance(part, Reasoning):
+            yield f"{indent}[reasoning]"
+            yield from _lines(part.text, indent)
+        elif isinstance(part, Image):
+            what = part.url or f"{part.media_type}, {len(part.data or b''):,} bytes"
+            yield f"{indent}[image {what}]"
+        elif isinstance(part, Opaque):
+            yield f"{indent}[{part.provider} data, {len(part.data):,} bytes]"
+        else:
+            yield f"{indent}[{part.type}]"
+
+
+def word_diff(before: str, after: str) -> list[Piece]:
+    """Return the pieces of two texts: SAME and GONE ones together are the first, SAME and NEW ones the second."""
+    pieces: list[Piece] = []
+    for same, one, other in blocks(_whole_lines(before), _whole_lines(after)):
+        if same:
+            _add(pieces, SAME, "".join(one))
+            continue
+        words = _words("".join(one)), _words("".join(other))
+        if not all(words) or sum(map(len, words)) > MOST_WORDS:
+            _add(pieces, GONE, "".join(one))
+            _add(pieces, NEW, "".join(other))
+            continue
+        for equal, gone, new in blocks(*words):
+            if equal:
+                _add(pieces, SAME, "".join(gone))
+            else:
+                _add(pieces, GONE, "".join(gone))
+                _add(pieces, NEW, "".join(new))
+    return _joined(pieces)
+
+
+def paired_lines(
+    before: Sequence[str], after: Sequence[str], around: int
+) -> Iterator[tuple[str | None, str | None]]:
+    """Yield lines side by side, None where a side has none; (None, None) stands for lines that are left out."""
+    rows: list[tuple[str | None, str | None]] = []
+    differs: list[int] = []
+    for same, one, other in blocks(before, after):
+        if not same:
+            differs += range(len(rows), len(rows) + max(len(one), len(other)))
+        rows += zip_longest(one, other)
+    last, shown = -1, -1
+    for at in differs:
+        start, end = max(at - around, shown + 1), min(at + around + 1, len(rows))
+        if start > last + 1:
+            yield None, None
+        yield from rows[start:end]
+        last = shown = max(end - 1, shown)
+    if 0 <= last < len(rows) - 1:
+        yield None, None
+
+
+def blocks(
+    one: Sequence[str], other: Sequence[str]
+) -> Iterator[tuple[bool, Sequence[str], Sequence[str]]]:
+    """Yield runs of two sequences in order: whether they are equal, and both."""
+    head = 0
+    least = min(len(one), len(other))
+    while head < least and one[head] == other[head]:
+        head += 1
+    tail = 0
+    while tail < least - head and one[-1 - tail] == other[-1 - tail]:
+        tail += 1
+    if head:
+        yield True, one[:head], other[:head]
+    left, right = one[head : len(one) - tail], other[head : len(other) - tail]
+    if not left or not right or len(left) + len(right) > MOST_LINES:
+        if left or right:
+            yield False, left, right
+    else:
+        for tag, i1, i2, j1, j2 in SequenceMatcher(None, left, right).get_opcodes():
+            yield tag == "equal", left[i1:i2], right[j1:j2]
+    if tail:
+        yield True, one[len(one) - tail :], other[len(other) - tail :]
+
+
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """Return pieces in which words that differ are not parted by a space that does not."""
+    found: list[Piece] = []
+    at = 0
+    while at < len(pieces):
+        gone, new = "", ""
+        while at < len(pieces):
+            sign, text = pieces[at].sign, pieces[at].text
+            if sign == GONE:
+                gone += text
+            elif sign == NEW:
+                new += text
+            elif (gone or new) and text.isspace() and "\n" not in text and at + 1 < len(pieces):
+                gone, new = gone + text, new + text
+            else:
+                break
+            at += 1
+        _add(found, GONE, gone)
+        _add(found, NEW, new)
+        if at < len(pieces):
+            _add(found, SAME, pieces[at].text)
+            at += 1
+    return found
+
+
+def _add(pieces: list[Piece], sign: str, text: str) -> None:
+    if text:
+        pieces.append(Piece(sign, text))
+
+
+def _lines(text: str, indent: str) -> Iterator[str]:
+    for line in text.rstrip("\n").split("\n"):
+        yield indent + line
+
+
+def _whole_lines(text: str) -> list[str]:
+    """Return the lines of a text, each with its newline, so that together they are the text."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _words(text: str) -> list[str]:
+    """Return runs of letters and digits, runs of white space, and other characters one by one."""
+    words: list[str] = []
+    kind = ""
+    for character in text:
+        is_word = character.isalnum() or character == "_"
+        now = "w" if is_word else " " if character.isspace() else ""
+        if now and now == kind:
+            words[-1] += character
+        else:
+            words.append(character)
+        kind = now
+    return words
