@@ -67,7 +67,7 @@ COMMANDS = (
         "exporters.read_session",
         "Write a session to a file, to read or to go on from",
     ),
-    _porcelain("status", "history:status", "repo.Repo.status", "Show where things stand"),
+    _porcelain("status", "standing:status", "repo.Repo.status", "Show where things stand"),
     _porcelain("log", "history:log", "repo.Repo.log", "List commits, newest first"),
     _porcelain(
         "diff", "comparing:diff", "comparing.diff", "Show what differs between two contexts"

@@ -6,15 +6,15 @@ the same in both contexts, and no more of the history is read to know that.
 
 from __future__ import annotations
 
-from trace_store.objects import operations as ops
+from trace_store.history import named
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from trace_store.context.folding import Address, ReadCommit
-    from trace_store.objects.commit import Commit, Operation
+    from trace_store.objects.commit import Commit
     from trace_store.oid import ObjectId
 
 
@@ -75,16 +75,3 @@ def ways(one: ObjectId, other: ObjectId, read_commit: ReadCommit) -> tuple[Way, 
             lines[side].append((oid, commit))
             at[side] = commit.parents[0] if commit.parents else None
     return Way(lines[0], meets=False), Way(lines[1], meets=False)
-
-
-def named(oid: bytes, commit: Commit) -> Iterator[tuple[Address, Operation]]:
-    """Yield the messages that a commit creates, brings or changes, with the operation that does it."""
-    created = 0
-    for operation in commit.operations:
-        fields = operation.fields
-        targets = [fields["target"]] if operation.name == ops.EDIT else fields.get("targets", ())
-        for target, number in targets:
-            yield (bytes(target) or oid, number), operation
-        for _ in range(ops.message_count(operation)):
-            yield (oid, created), operation
-            created += 1

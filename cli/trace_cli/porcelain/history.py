@@ -1,38 +1,38 @@
-"""`trace status` and `trace log`: where things stand, and how they came to be."""
+"""`trace log`: how things came to be."""
 
 from __future__ import annotations
 
+from itertools import islice
+
+from trace_cli import render
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import (
     LEFT,
     RIGHT,
-    counted,
     fit,
     moment,
     number,
     paint,
-    share,
-    size,
     table,
-    weight,
+    terminal_width,
 )
 from trace_store import context, history
-from trace_store.history.status import status as standing
 from trace_store.ident import format_time
-from trace_store.objects.commit import read_commit
+from trace_store.revision import parse_moment, resolve_address, resolve_range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
+    from trace_cli.render import Graph
     from trace_cli.runtime import Invocation
     from trace_store.history.entries import LogEntry
     from trace_store.history.growth import TokenGrowth
-    from trace_store.history.status import Status
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
@@ -44,22 +44,28 @@ DEFAULT_LIMIT = 1000
 """How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
 
 
-@takes(Option("--model", "model", "Count tokens as for this model", "MODEL", default=""), JSON)
-def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
-    """Show where things stand: branch, size of the context, budget, and what needs attention."""
-    with opened_store(invocation) as store:
-        found = standing(context.ContextCompiler(store), model=model)
-        if as_json:
-            write_record(invocation, _status_record(found))
-            return
-        for line in _status_lines(invocation, store, found):
-            invocation.line(line)
-        count = found.branch_count
-        if found.oid is None and count == 1:
-            [(name, _)] = store.refs.iterate("refs/heads/")
-            invocation.line(f"1 branch; `trace symbolic-ref HEAD {safe(name)}` goes to it")
-        elif count > (found.oid is not None):
-            invocation.line(f"{number(count)} branches; `trace for-each-ref` lists them")
+FILTERS = (
+    Option("--text --grep", "text", "Only commits that say this, in any case", "TEXT", default=""),
+    Option("--kind", "kind", "Only with a message of this kind", "KIND", default=""),
+    Option("--role", "role", "Only with a message of this role", "ROLE", default=""),
+    Option("--tool", "tool", "Only with a call of this tool", "NAME", default=""),
+    Option("--path", "path", "Only with a message that mentions this file", "PATH", default=""),
+    Option(
+        "--priority", "priority", "Only what gives or has this priority", "PRIORITY", default=""
+    ),
+    Option("--operation", "operation", "Only with this operation", "OPERATION", default=""),
+    Option("--author", "author", "Only by whom this is a part of the name", "AUTHOR", default=""),
+    Option("--since --after", "since", "Only at this time or later", "TIME", default=""),
+    Option("--until --before", "until", "Only at this time or earlier", "TIME", default=""),
+    Option(
+        "--follow",
+        "follow",
+        "Only what made, brought or changed this message",
+        "ADDRESS",
+        default="",
+    ),
+)
+"""What leaves commits out; each parameter is a field of `history.LogFilter`."""
 
 
 @takes(
@@ -73,7 +79,11 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
     ),
     Option("-n --max-count", "limit", "At most so many commits", "N", number=True),
     Option("--full", "full", "Show author, message and operations of each commit"),
+    Option("--oneline", "oneline", "Show a line for each commit, as without options"),
+    Option("--graph", "graph", "Draw which commit follows which"),
+    Option("--first-parent", "first_parent", "Follow first parents alone, as a context does"),
     Option("--tokens", "tokens", "Show the tokens each commit added, and the total"),
+    *FILTERS,
     JSON,
 )
 def log(
@@ -82,56 +92,150 @@ def log(
     revision: str,
     limit: int | None,
     full: bool,
+    oneline: bool,
+    graph: bool,
+    first_parent: bool,
     tokens: bool,
     as_json: bool,
+    **filters: str,
 ) -> None:
     """List commits, newest first, one on a line.
 
     On a terminal lines are cut to its width; a program or a file gets up to 300 characters of the first message.
+
+    Of several filters all have to hold, and what is asked of a message has to hold of one message.
+
+        trace log --tool Bash --since yesterday
+        trace log --path src/app.py --role assistant main
+        trace log --follow HEAD~3.0
     """
+    asked = any(filters.values())
+    if graph and (asked or as_json):
+        raise usage_error(
+            "--graph draws all commits of a history",
+            "without filters; --json tells the parents of each",
+        )
     with opened_store(invocation) as store:
         few = limit is not None and limit < DEFAULT_LIMIT
         names = {} if few else names_by_commit(store)
         block: list[LogEntry] = []
-        for entry in history.log(store, revision, limit=limit):
+        drawn = render.Graph() if graph else None
+        entries = history.log(
+            store, revision, limit=None if asked else limit, first_parent=first_parent
+        )
+        if asked:
+            entries = islice(_filtered(store, entries, filters, revision), limit)
+        show = _Block(invocation, store, full and not oneline, tokens, as_json, drawn, first_parent)
+        for entry in entries:
             block.append(entry)
             if len(block) == DEFAULT_LIMIT:
-                _show_block(invocation, store, block, names, full, tokens, as_json)
+                show(block, names)
                 block = []
         if few:
             names = names_by_commit(store, [entry.oid for entry in block])
-        _show_block(invocation, store, block, names, full, tokens, as_json)
+        show(block, names)
 
 
-def _show_block(
-    invocation: Invocation,
-    store: Store,
-    entries: list[LogEntry],
-    names: dict[bytes, list[str]],
-    full: bool,
-    tokens: bool,
-    as_json: bool,
-) -> None:
-    growth = history.token_growth(context.ContextCompiler(store), entries) if tokens else {}
-    if as_json:
-        for entry in entries:
-            write_record(invocation, log_record(store, entry, names, growth.get(entry.oid)))
-    elif full:
-        for entry in entries:
-            for line in commit_lines(invocation, store, entry, names, growth.get(entry.oid)):
-                invocation.line(line)
-    else:
+def _filtered(
+    store: Store, entries: Iterable[LogEntry], filters: dict[str, str], revision: str
+) -> Iterator[LogEntry]:
+    """Return what filters let through, as they are typed."""
+    given: dict[str, Any] = {name: text for name, text in filters.items() if text}
+    for name in ("since", "until"):
+        if name in given:
+            moment_ = parse_moment(given[name], store)
+            if moment_ is None:
+                raise usage_error(f"not a time: {given[name][:80]!r}", "`2026-03-02`, `2 days ago`")
+            given[name] = moment_
+    if "follow" in given:
+        given["follow"] = resolve_address(store, given["follow"])
+    tip = resolve_range(store, revision).include[-1]
+    contexts = context.ContextCompiler(store)
+    return history.matching(contexts, entries, history.LogFilter(**given), tip)
+
+
+class _Block:
+    """Shows entries, some at a time."""
+
+    __slots__ = ("_as_json", "_drawn", "_first_parent", "_full", "_invocation", "_store", "_tokens")
+
+    def __init__(
+        self,
+        invocation: Invocation,
+        store: Store,
+        full: bool,
+        tokens: bool,
+        as_json: bool,
+        drawn: Graph | None,
+        first_parent: bool,
+    ) -> None:
+        self._invocation = invocation
+        self._store = store
+        self._full = full
+        self._tokens = tokens
+        self._as_json = as_json
+        self._drawn = drawn
+        self._first_parent = first_parent
+
+    def __call__(self, entries: list[LogEntry], names: dict[bytes, list[str]]) -> None:
+        invocation, store = self._invocation, self._store
+        growth: dict[bytes, TokenGrowth] = {}
+        if self._tokens:
+            growth = history.token_growth(context.ContextCompiler(store), entries)
+        if self._as_json:
+            for entry in entries:
+                write_record(invocation, log_record(store, entry, names, growth.get(entry.oid)))
+        elif self._drawn is not None:
+            self._draw(self._drawn, entries, names, growth)
+        elif self._full:
+            for entry in entries:
+                for line in commit_lines(invocation, store, entry, names, growth.get(entry.oid)):
+                    invocation.line(line)
+        else:
+            self._list(entries, names, growth)
+
+    def _list(
+        self,
+        entries: list[LogEntry],
+        names: dict[bytes, list[str]],
+        growth: dict[bytes, TokenGrowth],
+    ) -> None:
         # What a program reads is whole, so that a search finds it.
-        cut = invocation.terminal
+        cut = self._invocation.terminal
         minutes = _Minutes()
         rows = [
             _log_row(entry, minutes, names.get(entry.oid), growth.get(entry.oid), cut)
             for entry in entries
         ]
-        align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if tokens else "") + LEFT
-        style = ["yellow", "dim", "", *(["", ""] if tokens else []), ""]
-        for line in table(invocation, (), rows, align, [style] * len(rows)):
-            invocation.line(line)
+        align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if self._tokens else "") + LEFT
+        style = ["yellow", "dim", "", *(["", ""] if self._tokens else []), ""]
+        for line in table(self._invocation, (), rows, align, [style] * len(rows)):
+            self._invocation.line(line)
+
+    def _draw(
+        self,
+        graph: Graph,
+        entries: list[LogEntry],
+        names: dict[bytes, list[str]],
+        growth: dict[bytes, TokenGrowth],
+    ) -> None:
+        invocation, minutes = self._invocation, _Minutes()
+        width = terminal_width(invocation)
+        for entry in entries:
+            parents = entry.parents[:1] if self._first_parent else entry.parents
+            grown = growth.get(entry.oid)
+            for row in graph.commit(entry.oid, parents):
+                if "*" not in row:
+                    invocation.line(row)
+                elif self._full:
+                    lines = commit_lines(invocation, self._store, entry, names, grown)
+                    invocation.line(f"{row} {lines[0]}")
+                    for line in lines[1:]:
+                        invocation.line(f"{row.replace('*', '|')} {line}".rstrip())
+                else:
+                    cells = _log_row(entry, minutes, names.get(entry.oid), grown, bool(width))
+                    line = f"{row} {'  '.join(cells)}"
+                    invocation.line(fit(line, width) if width else line)
 
 
 def names_by_commit(
@@ -246,75 +350,3 @@ def log_record(
         record["token_count"] = growth.total
         record["token_source"] = growth.source
     return record
-
-
-def _status_record(found: Status) -> dict[str, Any]:
-    return {
-        "branch": found.branch,
-        "ref": found.ref,
-        "detached": found.ref is None,
-        "commit": str(found.oid) if found.oid else None,
-        "message_count": found.message_count,
-        "token_count": found.token_count,
-        "token_source": found.token_source,
-        "text_token_count": found.text_token_count,
-        "text_token_source": found.text_token_source,
-        "budget": found.budget,
-        "share": found.share,
-        "diverged": {name: [str(tip) for tip in tips] for name, tips in found.diverged.items()},
-        "incomplete": list(found.incomplete),
-        "unsealed_transactions": found.unsealed_transactions,
-        "unsealed_bytes": found.unsealed_bytes,
-        "branch_count": found.branch_count,
-        "returned": list(map(str, found.returned)),
-    }
-
-
-def _status_lines(invocation: Invocation, store: Store, found: Status) -> list[str]:
-    if found.branch is not None:
-        head = f"on branch {paint(invocation, safe(found.branch), 'green')}"
-    else:
-        head = paint(invocation, "HEAD detached", "red")
-    if found.oid is None:
-        return [f"{head}, which has no commit yet", *_attention(invocation, found)]
-    commit = read_commit(found.oid, store.objects.read)
-    when = moment(format_time(commit.time))
-    latest = one_line(history.summary(store, commit), 72)
-    lines = [
-        f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when} UTC",
-        f"    {latest}",
-        f"context: {counted(found.message_count, 'message')}, {_tokens(found)}",
-    ]
-    if found.budget is not None:
-        part = share(found.token_count or 0, found.budget)
-        over = (found.token_count or 0) > found.budget
-        text = f"budget:  {part} of {counted(found.budget, 'token')}"
-        lines.append(paint(invocation, text, "red") if over else text)
-    return lines + _attention(invocation, found)
-
-
-def _tokens(found: Status) -> str:
-    if found.token_count is None:
-        return "tokens not counted"
-    return weight(found)
-
-
-def _attention(invocation: Invocation, found: Status) -> list[str]:
-    """Return lines about what a person may want to do something about."""
-    lines: list[str] = []
-    for name, tips in found.diverged.items():
-        ends = ", ".join(tip.short() for tip in tips)
-        lines.append(
-            paint(invocation, f"diverged: {safe(name)} has {len(tips)} tips: {ends}", "red")
-        )
-    lines += [
-        paint(invocation, f"incomplete: the commit of {safe(name)} is not here", "red")
-        for name in found.incomplete
-    ]
-    if found.returned:
-        what = f"{counted(len(found.returned), 'purged object')}: the bytes are here again"
-        lines.append(paint(invocation, f"{what}; `trace purge --again` removes them", "red"))
-    if found.unsealed_transactions:
-        what = f"{counted(found.unsealed_transactions, 'change')}, {size(found.unsealed_bytes)}"
-        lines.append(f"unsealed: {what}, which git does not see yet; `trace seal` makes it visible")
-    return lines

@@ -7,8 +7,9 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_cli.render.graph import Graph
     from trace_cli.render.structure import json_value, to_json
 
-__all__ = ["json_value", "to_json"]
+__all__ = ["Graph", "json_value", "to_json"]
 
-__getattr__ = door(__name__, {"json_value": "structure", "to_json": "structure"})
+__getattr__ = door(__name__, {"Graph": "graph", "json_value": "structure", "to_json": "structure"})

@@ -1,0 +1,111 @@
+"""`trace status`: where things stand."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import Option, takes
+from trace_cli.porcelain.opening import JSON, opened_store
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted, moment, number, paint, share, size, weight
+from trace_store import context, history
+from trace_store.history.status import status as standing
+from trace_store.ident import format_time
+from trace_store.objects.commit import read_commit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.history.status import Status
+    from trace_store.store import Store
+
+
+@takes(Option("--model", "model", "Count tokens as for this model", "MODEL", default=""), JSON)
+def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
+    """Show where things stand: branch, size of the context, budget, and what needs attention."""
+    with opened_store(invocation) as store:
+        found = standing(context.ContextCompiler(store), model=model)
+        if as_json:
+            write_record(invocation, _status_record(found))
+            return
+        for line in _status_lines(invocation, store, found):
+            invocation.line(line)
+        count = found.branch_count
+        if found.oid is None and count == 1:
+            [(name, _)] = store.refs.iterate("refs/heads/")
+            invocation.line(f"1 branch; `trace symbolic-ref HEAD {safe(name)}` goes to it")
+        elif count > (found.oid is not None):
+            invocation.line(f"{number(count)} branches; `trace for-each-ref` lists them")
+
+
+def _status_record(found: Status) -> dict[str, Any]:
+    return {
+        "branch": found.branch,
+        "ref": found.ref,
+        "detached": found.ref is None,
+        "commit": str(found.oid) if found.oid else None,
+        "message_count": found.message_count,
+        "token_count": found.token_count,
+        "token_source": found.token_source,
+        "text_token_count": found.text_token_count,
+        "text_token_source": found.text_token_source,
+        "budget": found.budget,
+        "share": found.share,
+        "diverged": {name: [str(tip) for tip in tips] for name, tips in found.diverged.items()},
+        "incomplete": list(found.incomplete),
+        "unsealed_transactions": found.unsealed_transactions,
+        "unsealed_bytes": found.unsealed_bytes,
+        "branch_count": found.branch_count,
+        "returned": list(map(str, found.returned)),
+    }
+
+
+def _status_lines(invocation: Invocation, store: Store, found: Status) -> list[str]:
+    if found.branch is not None:
+        head = f"on branch {paint(invocation, safe(found.branch), 'green')}"
+    else:
+        head = paint(invocation, "HEAD detached", "red")
+    if found.oid is None:
+        return [f"{head}, which has no commit yet", *_attention(invocation, found)]
+    commit = read_commit(found.oid, store.objects.read)
+    when = moment(format_time(commit.time))
+    latest = one_line(history.summary(store, commit), 72)
+    lines = [
+        f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when} UTC",
+        f"    {latest}",
+        f"context: {counted(found.message_count, 'message')}, {_tokens(found)}",
+    ]
+    if found.budget is not None:
+        part = share(found.token_count or 0, found.budget)
+        over = (found.token_count or 0) > found.budget
+        text = f"budget:  {part} of {counted(found.budget, 'token')}"
+        lines.append(paint(invocation, text, "red") if over else text)
+    return lines + _attention(invocation, found)
+
+
+def _tokens(found: Status) -> str:
+    if found.token_count is None:
+        return "tokens not counted"
+    return weight(found)
+
+
+def _attention(invocation: Invocation, found: Status) -> list[str]:
+    """Return lines about what a person may want to do something about."""
+    lines: list[str] = []
+    for name, tips in found.diverged.items():
+        ends = ", ".join(tip.short() for tip in tips)
+        lines.append(
+            paint(invocation, f"diverged: {safe(name)} has {len(tips)} tips: {ends}", "red")
+        )
+    lines += [
+        paint(invocation, f"incomplete: the commit of {safe(name)} is not here", "red")
+        for name in found.incomplete
+    ]
+    if found.returned:
+        what = f"{counted(len(found.returned), 'purged object')}: the bytes are here again"
+        lines.append(paint(invocation, f"{what}; `trace purge --again` removes them", "red"))
+    if found.unsealed_transactions:
+        what = f"{counted(found.unsealed_transactions, 'change')}, {size(found.unsealed_bytes)}"
+        lines.append(f"unsealed: {what}, which git does not see yet; `trace seal` makes it visible")
+    return lines

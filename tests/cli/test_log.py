@@ -1,0 +1,101 @@
+"""`trace log`: its filters, and the lines that it draws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import refused
+from tests.cli.test_startup import loaded_by
+from tests.support.command_line import Outcome, Trace
+from trace_cli.render.graph import Graph
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def talk(ok: Run) -> Run:
+    ok("commit", "--user", "Look at src/app.py", "-q")
+    ok("commit", "--assistant", "I looked.", "-q")
+    ok("edit", "HEAD~1.0", "Look at src/main.py", "-q")
+    return ok
+
+
+def said(outcome: Outcome) -> list[str]:
+    return [line.split(") ")[-1].split("  ")[-1] for line in outcome.lines]
+
+
+def test_filters(talk: Run) -> None:
+    assert len(talk("log", "--role", "user").lines) == 2
+    assert said(talk("log", "--text", "LOOKED")) == ["assistant: I looked."]
+    assert said(talk("log", "--grep", "looked", "--oneline")) == ["assistant: I looked."]
+    assert len(talk("log", "--path", "app.py").lines) == 1
+    assert len(talk("log", "--path", "src/", "-n", "1").lines) == 1
+    assert len(talk("log", "--follow", "HEAD~2.0").lines) == 2
+    assert len(talk("log", "--since", "1 day ago", "--author", "ada").lines) == 3
+    assert talk("log", "--until", "2001-01-01").lines == []
+    assert len(talk("log", "--role", "assistant", "HEAD~2..HEAD").lines) == 1
+    (record,) = map(json.loads, talk("log", "--operation", "edit", "--json").lines)
+    assert record["operations"] == ["edit"]
+    assert "Author:" in talk("log", "--operation", "edit", "--full").text
+
+
+def test_mistakes(repository: Trace, talk: Run) -> None:
+    refused(repository("log", "--since", "some day"), 2, "not a time")
+    refused(repository("log", "--operation", "nothing"), 2, "one of append")
+    refused(repository("log", "--follow", "HEAD"), 2, "not the address")
+    refused(repository("log", "--graph", "--role", "user"), 2, "--graph draws all")
+
+
+def test_a_line_and_a_merge(talk: Run) -> None:
+    talk("update-ref", "refs/heads/side", "HEAD~1")
+    talk("commit", "--branch", "side", "--user", "Beside", "-q")
+    ids = [talk("rev-parse", name).text.strip() for name in ("HEAD", "side")]
+    merge = json.dumps({"parents": ids, "ops": []}).encode()
+    tip = talk("write-commit", stdin=merge).text.strip()
+    rows = [line.split("  ")[0] for line in talk("log", "--graph", tip).lines]
+    shapes = ["".join(c for c in row if c in "*|\\/_ ").rstrip() for row in rows]
+    assert shapes == ["*", "|\\", "| *", "* |", "|/", "*", "*"]
+    straight = talk("log", "--graph", "--first-parent", tip).lines
+    assert all(line.startswith("* ") for line in straight)
+    full = talk("log", "--graph", "--full", tip).lines
+    assert any(line.startswith("| | Author:") for line in full)
+    for width in (20, 40):
+        cut = talk("log", "--graph", tip, terminal=True).lines
+        assert len(cut) == len(rows), width
+
+
+def drawn(*commits: tuple[str, str]) -> list[str]:
+    graph = Graph()
+    rows: list[str] = []
+    for oid, parents in commits:
+        rows += graph.commit(oid.encode(), [parent.encode() for parent in parents])
+    return rows
+
+
+def test_what_is_drawn() -> None:
+    assert drawn(("c", "b"), ("b", "a"), ("a", "")) == ["*", "*", "*"]
+    assert drawn(("m", "abc"), ("c", "r"), ("b", "r"), ("a", "r"), ("r", "")) == [
+        "*",
+        "|\\",
+        "| |\\",
+        "| | *",
+        "| * |",
+        "* | |",
+        "|/ /",
+        "|/",
+        "*",
+    ]
+    # Two histories of their own, of which the first ends before the second.
+    assert drawn(("m", "ab"), ("b", ""), ("a", "")) == ["*", "|\\", "| *", "*"]
+
+
+def test_a_log_without_filters_loads_nothing_of_them(ok: Run, tmp_path: Path) -> None:
+    ok("commit", "--user", "x", "-q")
+    loaded = loaded_by(["log"], tmp_path)
+    assert not {name for name in loaded if name.endswith((".filters", ".graph", ".naming"))} - {
+        "trace_store.graph"
+    }
