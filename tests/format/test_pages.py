@@ -22,7 +22,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.exchange import bundle_format, create_bundle
 from trace_store.files import Disk
 from trace_store.history import lines
-from trace_store.journal import frames, published
+from trace_store.journal import frames, sealed
 from trace_store.objects import codec, message, operations
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
@@ -202,7 +202,7 @@ def test_overview_names_every_file() -> None:
         ("journal.md", f"Kinds below {frames.FIRST_PASSING} are *lasting*"),
         ("journal.md", f"`line`: {frames.LINE_BYTES} bytes"),
         ("journal.md", f"more than {codec.MAXIMUM_ELEMENTS:,} elements"),
-        ("journal.md", f"at most {published.MAXIMUM_LINES}, `sealed N ID`"),
+        ("journal.md", f"at most {sealed.MAXIMUM_LINES}, `sealed N ID`"),
         ("refs.md", f"at most {head.MAXIMUM_BYTES:,} bytes"),
         ("commit-table.md", f"`0x{records.SEED:08x}`"),
         ("commit-table.md", f"A row of the table, {records.ROW_BYTES} bytes"),

@@ -358,6 +358,23 @@ def test_a_removed_journal_is_not_sealed_with_its_successor(tmp_path: Path) -> N
     assert errors(again) == []
 
 
+def test_those_before_a_missing_journal_stay_sealed(tmp_path: Path) -> None:
+    """They count once more else, and what was written since does not follow on them."""
+    holder = new_store(tmp_path)
+    for text in ("one", "two", "three"):
+        append(holder, text)
+        holder.renew()
+    os.unlink(journal_path(tmp_path, 2))
+    seal(reopen(tmp_path))
+    append(reopen(tmp_path), "four")
+    seal(reopen(tmp_path))
+    append(holder, "five")
+    again = reopen(tmp_path)
+    assert messages_of(again) == {"one", "two", "three", "four", "five"}
+    assert main_line(again)[-2:] == ["four", "five"]
+    assert errors(again) == []
+
+
 def begin_successor(store: Store) -> None:
     """Close a journal, and begin its successor, without a look whether it is there still."""
     journal = store.journal

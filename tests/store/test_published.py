@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from tests.store.support.histories import MAIN, append, codes, new_store, reopen
 from trace_store.files import Disk
 from trace_store.journal.published import MAXIMUM_CHANGED, Published, load, save
+from trace_store.journal.sealed import Sealed
 from trace_store.journal.tip_table import TipTable, write_table
 from trace_store.layout import Layout
 from trace_store.maintenance.sealing import seal
 from trace_store.oid import ObjectId, hash_object
 from trace_store.testing import RecordingDisk
 
-SEALED = {b"l" * 16: (1, 3)}
+SEALED = Sealed({b"l" * 16: ((1, 3),)})
 
 
 def oid(number: int) -> ObjectId:
@@ -176,3 +177,21 @@ def test_a_lost_table_only_forgets(tmp_path: Path) -> None:
         seal(again)
         assert list(again.refs.iterate()) == expected
         assert codes(again) == set()
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([b"a" * 16, b"b" * 16]), st.integers(1, 30)), max_size=40)
+)
+def test_what_is_sealed_is_exactly_what_was_said(added: list[tuple[bytes, int]]) -> None:
+    """One that went missing between others stays unsealed, for whoever holds it open."""
+    sealed = Sealed()
+    for line, number in added:
+        sealed.add(line, number, number)
+    again = Sealed()
+    for text in sealed.lines():
+        assert again.parse(text.rstrip("\n"))
+    assert again == sealed
+    for line in (b"a" * 16, b"b" * 16):
+        for number in range(32):
+            assert again.covers(line, number) == ((line, number) in added)
+    assert again.highest == max((number for _, number in added), default=0)

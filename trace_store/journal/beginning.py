@@ -69,7 +69,7 @@ class JournalMaker(JournalView):
     def _link_new(
         self, after: JournalFile | None, line: bytes, sync: bool, moved: tuple[int, bytes] | None
     ) -> bool:
-        newest = max(self._highest_seen, self.published.highest)
+        newest = max(self._highest_seen, self.published.sealed.highest)
         number = 1 + (newest if after is None else after.number)
         path = self._layout.journal_file(number)
         if number >= NUMBERS_END:

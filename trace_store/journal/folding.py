@@ -36,13 +36,15 @@ class Fold:
     Attributes:
         refs: the state of each ref that was moved.
         frames: the frames that had effect, in order.
+        refused: those whose moves had none, in order: they expect what a journal said that is not here.
     """
 
-    __slots__ = ("frames", "refs")
+    __slots__ = ("frames", "refs", "refused")
 
     def __init__(self) -> None:
         self.refs: dict[str, RefFold] = {}
         self.frames: list[Frame] = []
+        self.refused: list[Frame] = []
 
     def apply(self, frame: Frame) -> bool:
         """Apply a frame's moves and tell whether they had effect."""
@@ -56,6 +58,7 @@ class Fold:
             if move.name in reached or known is not None:
                 value = reached[move.name] if move.name in reached or known is None else known.value
                 if value != move.old:
+                    self.refused.append(frame)
                     return False
             reached[move.name] = move.new
         for move in frame.moves:
@@ -73,6 +76,7 @@ class Fold:
         if fold is None:
             fold = self.refs[move.name] = RefFold(move.old)
         elif fold.value != move.old:
+            self.refused.append(frame)
             return False
         fold.passed.add(move.old)
         fold.value = move.new
@@ -93,3 +97,5 @@ class Fold:
                 fold.passed.add(fold.value)
                 fold.value = moves[0].new
                 effective.append(frame)
+            else:
+                self.refused.append(frame)

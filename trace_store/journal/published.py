@@ -1,7 +1,6 @@
 """What this working copy has published: the file `local/published`.
 
     sealed 7 9c0e…32 hex digits…
-    sealed 9-12 e1d3…32 hex digits…
     table 51b2…32 hex digits…
     refs 2
     3f2a…64 hex digits… refs/heads/main
@@ -9,13 +8,12 @@
     …
     check 1c8e02f7
 
-Rule: the file says up to which number the journals of each line are sealed, the newest line last, and from which on,
-where one of them was removed before; and which tips this working copy last wrote to, or accepted from, the files of
-each ref. The first line of a ref is this working copy's own tip. Where there are many refs most stand in a table beside
-it, and the file says which have changed since that was written, so that neither reading it nor replacing it takes
-longer for their number. It is replaced as a whole, last of all when sealing; an absent or unreadable one says nothing.
-The last line is the CRC-32 of all before it, since a digit that has changed would pass a journal off as sealed; a file
-without it, as first versions wrote it, is taken as it is.
+Rule: the file says which journals are sealed (`sealed.py`), and which tips this working copy last wrote to, or accepted
+from, the files of each ref. The first line of a ref is this working copy's own tip. Where there are many refs most
+stand in a table beside it, and the file says which have changed since that was written, so that neither reading it nor
+replacing it takes longer for their number. It is replaced as a whole, last of all when sealing; an absent or unreadable
+one says nothing. The last line is the CRC-32 of all before it, since a digit that has changed would pass a journal off
+as sealed; a file without it, as first versions wrote it, is taken as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from zlib import crc32
 
 from trace_store import errors
 from trace_store.files import read_file, replace_file
-from trace_store.journal.frames import LINE_BYTES
+from trace_store.journal.sealed import Sealed
 from trace_store.journal.tip_table import (
     NAME_CHARACTERS,
     TipTable,
@@ -44,10 +42,6 @@ if TYPE_CHECKING:
     from trace_store.layout import Layout
     from trace_store.oid import ObjectId
 
-    Sealed = Mapping[bytes, tuple[int, int]]
-
-MAXIMUM_LINES = 64
-"""A line of journals ends only when one goes missing or is damaged, so there are few."""
 MAXIMUM_CHANGED = 256
 """How many refs the file itself names at most; with more, a table is written."""
 _GONE = "- "
@@ -112,7 +106,7 @@ class Published:
     """One state of the file.
 
     Attributes:
-        sealed: per line of journals the numbers, first and last, between which all are sealed, the newest line last.
+        sealed: which journals are sealed.
         tips: per ref the tips last written or accepted, own tip first.
         damaged: the file is there but cannot be read.
         stamp: changes whenever the file does.
@@ -128,38 +122,14 @@ class Published:
         stamp: object = None,
         damaged: bool = False,
     ) -> None:
-        self.sealed = dict(sealed) if sealed else {}
+        self.sealed = sealed or Sealed()
         self.tips = tips or PublishedTips()
         self.stamp = stamp
         self.damaged = damaged
 
     def covers(self, line: bytes, number: int) -> bool:
         """Tell whether this journal is sealed."""
-        return covers(self.sealed, line, number)
-
-    @property
-    def highest(self) -> int:
-        """The highest number of a sealed journal; 0 when there is none."""
-        return max((last for _, last in self.sealed.values()), default=0)
-
-
-def covers(sealed: Sealed, line: bytes, number: int) -> bool:
-    """Tell whether a journal is among those sealed."""
-    first, last = sealed.get(line, (1, 0))
-    return first <= number <= last
-
-
-def add_sealed(sealed: dict[bytes, tuple[int, int]], line: bytes, first: int, last: int) -> None:
-    """Note that some journals of a line, which becomes the newest, are sealed.
-
-    A line goes on in the next number. When one is missing between these and those known, it was removed before it was
-    sealed, and whoever holds it open must not take it for sealed. So what was known is forgotten: whoever holds one of
-    those brings it back, and finds nothing left to do.
-    """
-    known = sealed.pop(line, None)
-    if known is not None and first <= known[1] + 1 and known[0] <= last + 1:
-        first, last = min(first, known[0]), max(last, known[1])
-    sealed[line] = first, last
+        return self.sealed.covers(line, number)
 
 
 def stamp_of(disk: Disk, path: str) -> object:
@@ -198,7 +168,7 @@ def save(
     Args:
         disk: where.
         layout: where there.
-        sealed: per line of journals the numbers, first and last, between which all are sealed.
+        sealed: which journals are sealed.
         before: what the file says of refs.
         changes: the tips of the refs of which it shall say something else; none of a ref that is gone.
         first: whether there is no file yet, and the name of its directory may not be durable either.
@@ -214,7 +184,7 @@ def save(
         changed = {}
     elif table is None:
         changed = {name: tips for name, tips in changed.items() if tips}
-    lines = [_sealed_line(line, *sealed[line]) for line in list(sealed)[-MAXIMUM_LINES:]]
+    lines = list(sealed.lines())
     if table is not None:
         lines.append(f"table {table.name}\n")
     lines.append(f"refs {len(changed)}\n")
@@ -225,11 +195,6 @@ def save(
     replace_file(disk, layout.published_file, data, scratch=layout.tmp_dir)
     if table is not before.table:
         _remove_tables(disk, layout, {t.name for t in (table, before.table) if t is not None})
-
-
-def _sealed_line(line: bytes, first: int, last: int) -> str:
-    numbers = f"{last}" if first == 1 else f"{first}-{last}"
-    return f"sealed {numbers} {line.hex()}\n"
 
 
 def _remove_tables(disk: Disk, layout: Layout, kept: set[str]) -> None:
@@ -245,15 +210,10 @@ def _parse(data: bytes) -> tuple[Sealed, str, dict[str, Tips]]:
     if check and given != b"%08x\n" % crc32(body):
         raise ValueError("its checksum is wrong")
     lines = (body if check else data).decode("ascii").splitlines()
-    sealed: dict[bytes, tuple[int, int]] = {}
+    sealed = Sealed()
     place = 0
-    while place < len(lines) and lines[place].startswith("sealed "):
-        numbers, _, line = lines[place][7:].partition(" ")
-        first, _, last = numbers.rpartition("-")
-        sealed[bytes.fromhex(line)] = int(first or 1), int(last)
+    while place < len(lines) and sealed.parse(lines[place]):
         place += 1
-    if any(len(line) != LINE_BYTES for line in sealed):
-        raise ValueError("not the id of a line of journals")
     table = ""
     if lines[place : place + 1] and lines[place].startswith("table "):
         table = lines[place][6:]

@@ -13,7 +13,8 @@ from trace_store import errors
 from trace_store.journal.file import JournalFile, open_journal
 from trace_store.journal.folding import Fold
 from trace_store.journal.frames import VOID
-from trace_store.journal.published import Published, add_sealed, covers, load, stamp_of
+from trace_store.journal.published import Published, load, stamp_of
+from trace_store.journal.sealed import Sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class JournalView:
         self._layout = layout
         self._process = os.getpid()
         self._highest_seen = 0
-        self._sealed: dict[bytes, tuple[int, int]] = {}
+        self._sealed = Sealed()
         self._shut = False
         self._matched = False
         self._next = (0, "")
@@ -56,6 +57,8 @@ class JournalView:
         self.published = Published()
         self.fold = Fold()
         """What the unsealed journals say of the refs."""
+        self.settled: set[Frame] = set()
+        """Frames without effect of which this process has seen to it that what they moved refs to is kept."""
         self.generation = 0
         """Counts the changes of the set of journals."""
         self.patience: Patience | None = None
@@ -67,6 +70,16 @@ class JournalView:
     def folder(self) -> str:
         """The directory of the journals."""
         return self._layout.journal_dir
+
+    @property
+    def unsettled(self) -> list[Frame]:
+        """Frames that rest on a journal that is not here, so that their moves have no effect."""
+        return [frame for frame in self.fold.refused if frame not in self.settled]
+
+    @property
+    def lacks(self) -> bool:
+        """Whether something was removed, so that what it said, or what rests on it, has to be brought back."""
+        return bool(self.lost or (self.fold.refused and self.unsettled))
 
     @property
     def locked(self) -> bool:
@@ -90,8 +103,7 @@ class JournalView:
             if published is not self.published:
                 self._matched = False
                 self.published = published
-                for line, (first, last) in published.sealed.items():
-                    add_sealed(self._sealed, line, first, last)
+                self._sealed.add_all(published.sealed)
             if not self._is_settled() and not self._match_directory():
                 continue
             for file in reversed(self.files):  # what a newer one rests on stands in the older ones
@@ -247,7 +259,7 @@ class JournalView:
         file = open_journal(self._disk, self._layout.journal_file(number), number)
         if file is None:
             return False
-        if number <= self.published.highest:
+        if number <= self.published.sealed.highest:
             line = file.begin(self._disk)
             if self.published.covers(line, number):
                 covered[number] = (stamp_of(self._disk, file.path), line)
@@ -265,7 +277,7 @@ class JournalView:
         return load(self._disk, self._layout, self.published) is not self.published
 
     def _is_sealed(self, file: JournalFile) -> bool:
-        return covers(self._sealed, file.line, file.number)
+        return self._sealed.covers(file.line, file.number)
 
     def _replace_files(self, kept: dict[int, JournalFile], opened: list[JournalFile]) -> None:
         for file in self.files:
@@ -285,6 +297,7 @@ class JournalView:
             file.scan(self._disk)
             for frame in file.frames[:1]:
                 successors.update((number, file) for number, _ in frame.closes)
+        self.settled.intersection_update(self.fold.refused)
         self._highest_seen = max([self._highest_seen, *(file.number for file in self.files)])
         self._fold_again()
 

@@ -136,7 +136,7 @@ def _check_places(store: Store, journal: Journal, files: list[JournalFile]) -> I
         disk.close(file.fd)
     if published.stamp is None or published.damaged:
         return  # whether one that is not here was sealed is not known
-    sealed = published.highest
+    sealed = published.sealed.highest
     for file in files:
         for number, _ in file.frames[0].closes if file.frames else ():
             if number not in present and sealed < number < file.number:

@@ -13,7 +13,7 @@ import errno
 from trace_store import errors, maintenance
 from trace_store.journal import Fold
 from trace_store.journal.frames import END
-from trace_store.journal.published import add_sealed, save, stamp_of
+from trace_store.journal.published import save, stamp_of
 from trace_store.maintenance.folding import (
     ALWAYS_FOLD_BYTES,
     choose_packs,
@@ -176,9 +176,9 @@ class _Sealing:
                 unlogged.append(name)  # something stands in its place: it is worth less than a seal
         if stamp_of(store.disk, store.layout.published_file) != before.stamp:
             raise errors.ConcurrencyError("another process has sealed at the same time")
-        sealed = dict(before.sealed)
+        sealed = before.sealed.copy()
         for file in closed:
-            add_sealed(sealed, file.line, file.number, file.number)
+            sealed.add(file.line, file.number, file.number)
         changes = {n: tips for n, tips in self._changes.items() if before.tips.get(n) != tips}
         if sealed != before.sealed or changes or before.stamp is None:
             first = before.stamp is None

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from trace_store.refs.database import RefDatabase
     from trace_store.refs.head import Head
     from trace_store.refs.memory import MemoryRefs
-    from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, TRASH, check_ref_name
+    from trace_store.refs.names import BRANCHES, CHECKPOINTS, RECOVERED, TAGS, TRASH, check_ref_name
     from trace_store.refs.overview import Overview, Standing
     from trace_store.refs.reflog import (
         ReflogEntry,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BRANCHES",
     "CHECKPOINTS",
+    "RECOVERED",
     "TAGS",
     "TRASH",
     "Head",
@@ -52,6 +53,7 @@ __getattr__ = door(
         "ReflogEntry": "reflog",
         "Standing": "overview",
         "TAGS": "names",
+        "RECOVERED": "names",
         "TRASH": "names",
         "Witness": "rewinding",
         "append_log": "reflog",

@@ -9,6 +9,8 @@ BRANCHES = "refs/heads/"
 TAGS = "refs/tags/"
 CHECKPOINTS = "refs/checkpoints/"
 TRASH = "refs/trash/"
+RECOVERED = TRASH + "recovered/"
+"""What refs would have lost when a journal was removed under the processes that held it."""
 
 
 def check_ref_name(name: str) -> str:

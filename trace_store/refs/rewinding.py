@@ -66,6 +66,8 @@ class Witness:
             return True
         if now is not None and self._refs.lineage.is_ancestor(had, now):
             return True
+        if self._is_recovered(had):
+            return True
         logged = refs.read_log(self._disk, self._layout.log_file(name))
         recent = refs.entries_of(self._journal.fold.frames).get(name, [])
         for entry in reversed(refs.join_logs(logged, recent)):
@@ -74,6 +76,12 @@ class Witness:
             if entry.old == had:
                 return True
         return False
+
+    def _is_recovered(self, had: ObjectId) -> bool:
+        """Tell whether a value was kept aside because a journal was removed that it rests on."""
+        is_ancestor = self._refs.lineage.is_ancestor
+        kept = self._refs.iterate_tips(refs.RECOVERED)
+        return any(is_ancestor(had, tip) for _, tips in kept for tip in tips)
 
     def _is_adopted(self, name: str, now: ObjectId | None) -> bool:
         """Tell whether this value, or one that it continues, was accepted since this process began."""

@@ -14,7 +14,7 @@ from trace_store.graph import ancestors
 from trace_store.journal import Frame, Move
 from trace_store.objects.codec import links
 from trace_store.oid import digest, hash_object
-from trace_store.refs import TRASH, is_ref_name
+from trace_store.refs import RECOVERED, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from trace_store.refs import RefDatabase
     from trace_store.refs.resolving import Lineage
 
-RECOVERED = TRASH + "recovered/"
 MAXIMUM_ATTEMPTS = 100
 
 
@@ -32,7 +31,8 @@ def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> boo
     """Write the transactions of lost journals into the live one; called under its lock.
 
     What others have brought back, and perhaps sealed since, is not written again: each of many processes may hold the
-    same file.
+    same file. A journal that is here may rest on one that is not: its moves expect values that nobody knows of, and have
+    no effect. They are made again once what they rest on is back; else what they moved refs to is kept aside.
 
     Returns:
         False when the live one is removed meanwhile, or somebody is at work on a lost one still, so that it has to be
@@ -49,23 +49,21 @@ def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> boo
         if not journal.settle(file):
             return False
         for frame in list(file.transactions()):
-            for move in frame.moves:
-                refs.known.pop(move.name, None)  # what becomes of it is said below
             found = _objects(journal, file, frame)
             lacking = {o: d for o, d in found if o not in held and not objects.is_packed(o)}
-            moves = [
-                kept
-                for name in dict.fromkeys(move.name for move in frame.moves)
-                for kept in _kept(journal, refs, pasts, [m for m in frame.moves if m.name == name])
-            ]
+            moves = _judged(journal, refs, pasts, frame)
             if not lacking and not moves:
                 continue
             _keep_named(objects, found, moves)
-            again = Frame.of_transaction(moves, frame.author, frame.time, frame.message, frame.head)
-            if not journal.confirm(journal.append(again, lacking, True), again):
+            if not _write_again(journal, frame, moves, lacking):
                 return False
             held.update(lacking)
         journal.forget(file)
+    for frame in journal.unsettled:
+        moves = _judged(journal, refs, pasts, frame)
+        if moves and not _write_again(journal, frame, moves, {}):
+            return False
+        journal.settled.add(frame)
     return True
 
 
@@ -86,6 +84,24 @@ def bring_back(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> 
         finally:
             journal.unlock()
     raise errors.ConcurrencyError("the journal goes again and again")
+
+
+def _write_again(
+    journal: Journal, frame: Frame, moves: list[Move], objects: dict[ObjectId, bytes]
+) -> bool:
+    again = Frame.of_transaction(moves, frame.author, frame.time, frame.message, frame.head)
+    return journal.confirm(journal.append(again, objects, True), again)
+
+
+def _judged(journal: Journal, refs: RefDatabase, pasts: Pasts, frame: Frame) -> list[Move]:
+    """Return what becomes of the moves of a frame that have no effect so far."""
+    for move in frame.moves:
+        refs.known.pop(move.name, None)  # where it stands now is said here
+    return [
+        kept
+        for name in dict.fromkeys(move.name for move in frame.moves)
+        for kept in _kept(journal, refs, pasts, [m for m in frame.moves if m.name == name])
+    ]
 
 
 def _objects(journal: Journal, file: JournalFile, frame: Frame) -> list[tuple[ObjectId, bytes]]:

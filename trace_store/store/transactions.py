@@ -65,7 +65,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if journal.lost and not stores.recover(journal, self._refs, self._objects):
+                if journal.lacks and not stores.recover(journal, self._refs, self._objects):
                     continue
                 if built is not None and (
                     journal.has_effect(built[1]) or self._is_sealed(built[1])
@@ -101,7 +101,7 @@ class Transactions:
         built = None
         journal.lock()
         try:
-            tip = None if journal.lost else self._refs.settled_tip(ref)
+            tip = None if journal.lacks else self._refs.settled_tip(ref)
             if tip is not None:
                 oid, objects = make(tip)
                 if oid != tip:
@@ -124,7 +124,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if not journal.lost or stores.recover(journal, self._refs, self._objects):
+                if not journal.lacks or stores.recover(journal, self._refs, self._objects):
                     return journal.rotate()
             finally:
                 journal.unlock()
@@ -140,7 +140,7 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if journal.lost and not stores.recover(journal, self._refs, self._objects):
+                if journal.lacks and not stores.recover(journal, self._refs, self._objects):
                     continue
                 file = journal.close_live()
                 if file is None or not journal.locked:

@@ -250,13 +250,13 @@ def read_frames(file: bytes) -> list[Frame]:
 class Published(NamedTuple):
     """The file `local/published`."""
 
-    sealed: dict[bytes, tuple[int, int]]
+    sealed: dict[bytes, list[tuple[int, int]]]
     tips: dict[str, list[bytes]]
 
 
 def read_published(text: str, folder: Path) -> Published:
     """Return what this working copy last published; a table stands in the same folder."""
-    sealed: dict[bytes, tuple[int, int]] = {}
+    sealed: dict[bytes, list[tuple[int, int]]] = {}
     tips: dict[str, list[bytes]] = {}
     table: dict[str, list[bytes]] = {}
     wanted = 0
@@ -264,8 +264,8 @@ def read_published(text: str, folder: Path) -> Published:
         first, _, rest = line.partition(" ")
         if first == "sealed":
             number, _, name = rest.partition(" ")
-            low, _, high = number.rpartition("-")
-            sealed[bytes.fromhex(name)] = int(low or 1), int(high)
+            spans = [span.rpartition("-") for span in number.split(",")]
+            sealed[bytes.fromhex(name)] = [(int(low or 1), int(high)) for low, _, high in spans]
         elif first == "table":
             data = (folder / f"published-{rest}").read_bytes()
             assert blake3(data).hexdigest()[:32] == rest
@@ -595,8 +595,8 @@ class Repository:
         for number in sorted(self.journals, reverse=True):
             frames = self.journals[number]
             begin = frames[0].fields
-            first, last = self.published.sealed.get(begin["line"], (1, 0))
-            if first <= number <= last:
+            spans = self.published.sealed.get(begin["line"], [])
+            if any(first <= number <= last for first, last in spans):
                 continue
             limit = limits.get((number, begin["line"]), frames[-1].end)
             frames = [frame for frame in frames if frame.end <= limit]
