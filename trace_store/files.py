@@ -13,6 +13,7 @@ import stat
 
 from trace_store import errors, system_calls
 from trace_store.ident import SystemClock
+from trace_store.refusals import OPENED, failure
 from trace_store.system_calls import COMMON_FLAGS
 
 READ, APPEND, WRITE, CREATE, PRIVATE = "read", "append", "write", "create", "create for its owner"
@@ -59,10 +60,12 @@ class Disk:
                 return None
             if error.errno == errno.EEXIST and mode in _CREATES:
                 return None
-            raise _failure(error, path) from error
+            what = "create" if mode in _CREATES else "open"
+            raise failure(error, what, path) from error
         if mode not in _CREATES and not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise errors.StorageError("not a regular file", path=path, errno=errno.EINVAL)
+        OPENED[fd] = path
         return fd
 
     def close(self, fd: int) -> None:
@@ -71,10 +74,11 @@ class Disk:
         Raises:
             StorageError: the disk reports a late write error.
         """
+        path = OPENED.pop(fd, "")
         try:
             os.close(fd)
         except OSError as error:
-            raise _failure(error, "") from error
+            raise failure(error, "close", path) from error
 
     def read_at(self, fd: int, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from an offset; fewer only at the end of the file."""
@@ -85,14 +89,14 @@ class Disk:
                 data += piece
             return data
         except OSError as error:
-            raise _failure(error, "") from error
+            raise failure(error, "read", fd) from error
 
     def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         """Append with one call, or write at an offset of what is open for WRITE; return how many bytes were taken."""
         try:
             return os.write(fd, data) if at is None else system_calls.pwrite(fd, data, at)
         except OSError as error:
-            raise _failure(error, "") from error
+            raise failure(error, "write", fd) from error
 
     def sync(self, fd: int) -> None:
         """Return when the file's content is on stable storage.
@@ -104,7 +108,7 @@ class Disk:
         try:
             system_calls.sync(fd)
         except OSError as error:
-            raise _failure(error, "") from error
+            raise failure(error, "sync", fd) from error
 
     def sync_directory(self, path: str) -> None:
         """Return when the names in a directory are on stable storage."""
@@ -112,7 +116,7 @@ class Disk:
             system_calls.sync_directory(path)
         except OSError as error:
             if error.errno not in _NO_DIRECTORY_SYNC:
-                raise _failure(error, path) from error
+                raise failure(error, "sync the names in", path) from error
 
     def size(self, fd: int) -> int:
         """Return the length of an open file in bytes."""
@@ -130,14 +134,14 @@ class Disk:
         except OSError as error:
             if error.errno in _ABSENT:
                 return None
-            raise _failure(error, path) from error
+            raise failure(error, "look at", path) from error
 
     def protect(self, fd: int) -> None:
         """Take the right to write away from an open file, for all to see."""
         try:
             system_calls.protect(fd)
         except OSError as error:
-            raise _failure(error, "") from error
+            raise failure(error, "protect", fd) from error
 
     def exists(self, path: str) -> bool:
         """Tell whether there is anything at a path; cheaper than `stat` where mostly nothing is."""
@@ -160,7 +164,7 @@ class Disk:
         except OSError as error:
             if error.errno in _ABSENT and not os.path.islink(path):
                 return []
-            raise _failure(error, path) from error
+            raise failure(error, "list", path) from error
 
     def scan(self, path: str) -> tuple[list[str], list[str]]:
         """Return the sorted names of (directories, everything else) in a directory; links count as else."""
@@ -170,7 +174,7 @@ class Disk:
         except OSError as error:
             if error.errno in _ABSENT:
                 return [], []
-            raise _failure(error, path) from error
+            raise failure(error, "list", path) from error
         found.sort()
         return [n for n, is_dir in found if is_dir], [n for n, is_dir in found if not is_dir]
 
@@ -190,7 +194,7 @@ class Disk:
             except FileExistsError:
                 pass
             except OSError as error:
-                raise _failure(error, path) from error
+                raise failure(error, "create", path) from error
         elif not stat.S_ISDIR(found.st_mode):
             raise errors.StorageError("not a directory", path=path, errno=errno.ENOTDIR)
 
@@ -199,7 +203,7 @@ class Disk:
         try:
             os.replace(source, target)
         except OSError as error:
-            raise _failure(error, target) from error
+            raise failure(error, "rename a file to", target) from error
 
     def link(self, source: str, target: str) -> bool:
         """Give a file a second name; False when that name is taken, or the file system knows no links."""
@@ -210,7 +214,7 @@ class Disk:
         except OSError as error:
             if error.errno in _NO_LINK:
                 return False
-            raise _failure(error, target) from error
+            raise failure(error, "link", target) from error
         return True
 
     def remove(self, path: str) -> bool:
@@ -220,7 +224,7 @@ class Disk:
         except OSError as error:
             if error.errno in _ABSENT:
                 return False
-            raise _failure(error, path) from error
+            raise failure(error, "remove", path) from error
         return True
 
     def remove_directory(self, path: str) -> bool:
@@ -236,14 +240,14 @@ class Disk:
         try:
             return system_calls.lock(fd, blocking)
         except OSError as error:
-            raise _failure(error, "") from error
+            raise failure(error, "lock", fd) from error
 
     def unlock(self, fd: int) -> None:
         """Release the lock of an open file."""
         try:
             system_calls.unlock(fd)
         except OSError as error:
-            raise _failure(error, "") from error
+            raise failure(error, "unlock", fd) from error
 
 
 def read_file(disk: Disk, path: str, *, limit: int = MAXIMUM_READ_BYTES) -> bytes | None:
@@ -388,9 +392,3 @@ def write_all(disk: Disk, fd: int, data: bytes) -> None:
 
 def _traits(found: os.stat_result) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev
-
-
-def _failure(error: OSError, path: str) -> errors.StorageError:
-    return errors.StorageError(
-        f"{error.strerror or error}{f': {path}' if path else ''}", path=path, errno=error.errno
-    )

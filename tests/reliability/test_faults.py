@@ -1,4 +1,4 @@
-"""The n-th call that changes the disk fails, for every n: what was acknowledged is there, and work goes on."""
+"""The n-th call to the disk fails, for every n: what was acknowledged is there, and work goes on."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import errno
 import os
 from contextlib import suppress
 from itertools import count
+from pathlib import Path
 
 import pytest
 
-from tests.reliability.support.recordings import (
-    Recording,
-    Workload,
-    holding_of,
-    judge,
-    prepared,
-    record,
-)
-from tests.reliability.support.workloads import appends, batch, packs, received, refs, settings
+from tests.reliability.support.all_workloads import named
+from tests.reliability.support.enumerations import judge
+from tests.reliability.support.holdings import holding_of
+from tests.reliability.support.locks import no_lock_on_the_real_disk
+from tests.reliability.support.recordings import Killed, Recording, Workload
+from tests.store.support.histories import append, errors, main_line, new_store, reopen
 from trace_store.errors import StorageError, TraceError
+from trace_store.maintenance.sealing import seal
 from trace_store.testing import FailingDisk, Image, PowerCutDisk
 from trace_store.testing.power_cuts import image_of, kill
+
+__all__ = ["no_lock_on_the_real_disk"]
 
 FULL = bool(os.environ.get("TRACE_TEST_FULL"))
 CODES = (
@@ -31,19 +32,37 @@ CODES = (
     errno.EACCES,
     errno.EMFILE,
 )
+READ_CODES = (errno.EIO, errno.EACCES, errno.EMFILE)
 STRIDE = 1 if FULL else 5
+READ_STRIDE = 1 if FULL else 7
+NAMES = ("appends", "batch", "refs", "settings", "received", "packs")
+UPKEEP = ("purges", "repairs", "adopts_mine")
+NOTHING, HALF, SHORT = "nothing written", "half written", "a short write"
+workloads = pytest.mark.parametrize("workload", list(map(named, NAMES)), ids=lambda each: each.name)
+all_workloads = pytest.mark.parametrize(
+    "workload", list(map(named, NAMES + UPKEEP)), ids=lambda each: each.name
+)
 
 
 class FaultyDisk(FailingDisk, PowerCutDisk):
     """Fails once, and watches that nobody syncs again what could not be synced."""
 
-    def __init__(self, image: Image, at: int, number: int, *, partly: bool) -> None:
-        def fail(call: str) -> None:
-            raise StorageError(f"{os.strerror(number)} in {call}", errno=number)
+    def __init__(self, image: Image, at: int, number: int, how: str = NOTHING) -> None:
+        self.short = how == SHORT
+        self.reason = os.strerror(number)
 
-        FailingDisk.__init__(self, at, fail, partly=partly)
+        def fail(call: str) -> None:
+            if not (self.short and call == "write"):
+                raise StorageError(f"{self.reason} in {call}", errno=number)
+
+        FailingDisk.__init__(self, at, fail, partly=how == HALF)
         PowerCutDisk.__init__(self, image)
         self.refused: set[int] = set()
+
+    def write(self, fd: int, data: bytes, at: int | None = None) -> int:
+        if self.short and self.count + 1 == self._at:
+            data = data[: len(data) // 2]
+        return super().write(fd, data, at)
 
     def sync(self, fd: int) -> None:
         assert fd not in self.refused, "a sync is tried again after it failed"
@@ -58,29 +77,136 @@ class FaultyDisk(FailingDisk, PowerCutDisk):
         super().close(fd)
 
 
-@pytest.mark.parametrize("partly", [False, True], ids=["nothing written", "half written"])
-@pytest.mark.parametrize(
-    "workload",
-    [appends, batch, refs, settings, received, packs],
-    ids=lambda workload: workload.__name__,
-)
-def test_a_call_that_fails_loses_nothing(workload: Workload, partly: bool) -> None:
-    image = prepared()
-    clean = record(workload, image).steps
+class UnreadableDisk(PowerCutDisk):
+    """Refuses the n-th call that reads: a file, its size or state, or the names in a directory."""
+
+    def __init__(self, image: Image, at: int, number: int) -> None:
+        super().__init__(image)
+        self.count = 0
+        self.armed = False
+        self._at = at
+        self._number = number
+
+    def open(self, path: str, mode: str = "read") -> int | None:
+        if mode == "read":
+            self._read()
+        return super().open(path, mode)
+
+    def read_at(self, fd: int, offset: int, size: int) -> bytes:
+        self._read()
+        return super().read_at(fd, offset, size)
+
+    def stat(self, path: str) -> os.stat_result | None:
+        self._read()
+        return super().stat(path)
+
+    def names(self, path: str) -> list[str]:
+        self._read()
+        return super().names(path)
+
+    def scan(self, path: str) -> tuple[list[str], list[str]]:
+        self._read()
+        return super().scan(path)
+
+    def _read(self) -> None:
+        self.count += self.armed
+        if self.armed and self.count == self._at:
+            raise StorageError(os.strerror(self._number), errno=self._number)
+
+
+def faults_of(recording: Recording, clean: Recording) -> list[str]:
+    """Return what is wrong with what a failed run left, beside one that went well."""
+    kill(recording.disk)
+    done = recording.steps
+    steps = [*done, *clean.steps[len(done) : len(done) + 1]]
+    found = holding_of(image_of(recording.disk), recording.look, goes_on=True)
+    return list(judge(found, steps, len(done) - 1, killed=True))
+
+
+@pytest.mark.parametrize("how", [NOTHING, HALF, SHORT])
+@workloads
+def test_a_call_that_fails_loses_nothing(workload: Workload, how: str) -> None:
+    clean = workload.record()
     runs = 0
     for at in count(1, STRIDE):
         number = CODES[runs % len(CODES)]
-        disk = FaultyDisk(image, at, number, partly=partly)
-        recording = Recording(image, disk=disk)
+        disk = FaultyDisk(workload.start(), at, number, how)
+        recording = Recording(workload.start(), workload.look, disk=disk)
         with suppress(TraceError):  # anything else is no documented error
-            workload(recording)
+            workload.run(recording)
         if disk.count < at:
             break
         runs += 1
-        kill(disk)
-        done = recording.steps
-        steps = [*done, *clean[len(done) : len(done) + 1]]
-        found = holding_of(image_of(disk), goes_on=True)
-        faults = list(judge(found, steps, len(done) - 1, killed=True))
-        assert not faults, f"{faults[0]} [call {at}: {os.strerror(number)}]"
+        faults = faults_of(recording, clean)
+        assert not faults, f"{faults[0]} [call {at}: {disk.reason}]"
     assert runs > 1
+
+
+@all_workloads
+def test_a_read_that_fails_loses_nothing(workload: Workload) -> None:
+    """A file that cannot be read is not taken for one that is not there."""
+    clean = workload.record()
+    runs = 0
+    for at in count(1, READ_STRIDE):
+        number = READ_CODES[runs % len(READ_CODES)]
+        disk = UnreadableDisk(workload.start(), at, number)
+        recording = Recording(workload.start(), workload.look, disk=disk)
+        disk.armed = True
+        with suppress(TraceError):
+            workload.run(recording)
+        if disk.count < at:
+            break
+        runs += 1
+        disk.armed = False
+        faults = faults_of(recording, clean)
+        assert not faults, f"{faults[0]} [read {at}: {os.strerror(number)}]"
+    assert runs > 1
+
+
+@all_workloads
+def test_a_process_that_ends_at_a_call_loses_nothing(workload: Workload) -> None:
+    clean = workload.record()
+    for at in range(0, len(clean.log()), STRIDE):
+        recording = Recording(workload.start(), workload.look, dies_at=at)
+        with suppress(Killed):
+            workload.run(recording)
+        faults = faults_of(recording, clean)
+        assert not faults, f"{faults[0]} [call {at}]"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="ends a process of its own")
+def test_a_real_process_that_ends_at_a_call_loses_nothing(tmp_path: Path) -> None:
+    for at in count(1, STRIDE):
+        folder = tmp_path / str(at)
+        told, tell = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(told)
+            end_at(folder, at, tell)
+        os.close(tell)
+        with os.fdopen(told, "rb") as said:
+            promised = said.read().decode().split("\n")[:-1]
+        _, status = os.waitpid(child, 0)
+        if (folder / ".trace").exists():
+            with reopen(folder, durability="durable") as store:
+                assert not errors(store)
+                assert main_line(store)[: len(promised)] == promised
+                append(store, "it goes on")
+        else:
+            assert not promised
+        if os.waitstatus_to_exitcode(status) == 0:
+            assert promised == ["first", "second", "third"]
+            return
+
+
+def end_at(folder: Path, at: int, tell: int) -> None:
+    """Write a history and tell what was acknowledged, until the n-th call that changes the disk."""
+    try:
+        store = new_store(folder, disk=FailingDisk(at, lambda call: os._exit(9)))
+        for text in ("first", "second", "third"):
+            append(store, text, durability="durable")
+            os.write(tell, f"{text}\n".encode())
+            seal(store)
+        store.close()
+    finally:
+        os._exit(0)

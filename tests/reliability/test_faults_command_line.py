@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable
 from itertools import count
@@ -33,6 +34,8 @@ class Failing:
         self.at = at
         self.count = 0
         self.number = CODES[at // STRIDE % len(CODES)]
+        self.opened: dict[int, str] = {}
+        self.target = self.other = ""
 
     def begin(self, patch: pytest.MonkeyPatch) -> None:
         for module, name in (
@@ -44,7 +47,7 @@ class Failing:
 
     def refusing(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def refuse(*given: Any, **options: Any) -> Any:
-            self.fail(given[0])
+            self.fail(*given[: 1 + isinstance(given[-1], str)])
             return call(*given, **options)
 
         return refuse
@@ -53,13 +56,21 @@ class Failing:
         def create(path: Any, flags: int, *given: Any, **options: Any) -> int:
             if flags & os.O_CREAT:
                 self.fail(path)
-            return call(path, flags, *given, **options)
+            fd = call(path, flags, *given, **options)
+            self.opened[fd] = os.fspath(path)
+            return fd
 
         return create
 
-    def fail(self, target: Any) -> None:
+    def names(self, folder: Path) -> set[str]:
+        """Return what the file that was refused may be called: what it is, or is to be."""
+        return {os.path.relpath(path, folder) for path in (self.target, self.other) if path}
+
+    def fail(self, target: Any, other: str = "") -> None:
         self.count += 1
         if self.count == self.at:
+            self.other = other
+            self.target = self.opened[target] if isinstance(target, int) else os.fspath(target)
             raise OSError(self.number, os.strerror(self.number), target)
 
 
@@ -117,7 +128,10 @@ def test_a_command_whose_disk_fails_says_so_and_loses_nothing(
         if done.code == REFUSED:
             refused += 1
             assert len(said) == 1, f"call {at}: {done}"
-            assert os.strerror(failing.number) in said[0], f"call {at}: {done}"
+            told = re.fullmatch(r"trace: error: cannot ([a-z ]+) (\S+): (.*)", said[0])
+            assert told, f"call {at}: {done}"
+            assert told[3] == os.strerror(failing.number), f"call {at}: {done}"
+            assert told[2] in failing.names(here), f"call {at}: {done}, not {failing.target}"
         assert "Traceback" not in done.err
         if words[0] == "fsck":  # begun again, it ends
             assert trace("-C", str(here), *words).code in (0, 12)

@@ -26,7 +26,7 @@ from tests.store.support.histories import (
 )
 from trace_store.errors import RefChangedError, StorageError, UnsupportedFormatError
 from trace_store.files import APPEND, Disk
-from trace_store.journal import Fold, Frame, Move
+from trace_store.journal import Fold, Frame, Move, is_cut_off
 from trace_store.journal.file import MAXIMUM_ROOM_BYTES
 from trace_store.journal.frames import FIRST_PASSING, TRANSACTION, _frame, encode_transaction, scan
 from trace_store.journal.journal import ROOM_BYTES
@@ -502,6 +502,33 @@ class TestLock:
         store = new_store(tmp_path)
         append(store, "one")
         assert not (tmp_path / ".trace" / "locks").exists()
+
+
+@pytest.mark.parametrize("content", [b"", bytes(100), b"half a beg"])
+def test_what_is_committed_behind_a_journal_that_does_not_begin_is_kept(
+    tmp_path: Path, content: bytes
+) -> None:
+    """So it stands where a file system has no links, and its maker was killed."""
+    with new_store(tmp_path) as store:
+        append(store, "one")
+    journal_path(tmp_path, 2).write_bytes(content)
+    for text in ("two", "three"):
+        with reopen(tmp_path) as store:
+            append(store, text)
+    with reopen(tmp_path) as store:
+        assert main_line(store) == ["one", "two", "three"]
+        seal(store)
+        append(store, "four")
+        assert main_line(store) == ["one", "two", "three", "four"]
+        assert not errors(store)
+
+
+def test_a_frame_without_its_first_sector_was_cut_off() -> None:
+    """A head may stand on both sides of the border of two sectors."""
+    data = transaction(Move(MAIN, None, A))
+    rest = bytes(11) + data[11:]
+    assert is_cut_off(rest, 512 - 11)
+    assert not is_cut_off(rest, 512 - 12), "a byte of that sector is there"
 
 
 def test_other_files_among_the_journals_are_passed_over(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ TraceError                                      .code .message
 │   ├── CorruptObjectError     CorruptPackError    CorruptJournalError  CorruptIndexError
 │   ├── CorruptBundleError
 │   └── UnsupportedFormatError .required        a newer Trace wrote this; it is not damage
-├── StorageError .path                          the disk failed
+├── StorageError .path .operation               the disk failed
 ├── RenderError .address                        the context is not valid for the provider
 └── BudgetError .needed .allowed                compress, or raise the budget
 

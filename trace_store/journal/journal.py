@@ -64,8 +64,10 @@ class Journal(JournalMaker):
                     if live.failed:
                         self._replace(live)
                         continue
-                    if live.closed or not live.is_free_behind(self._disk):
-                        self._create(live)  # after an end frame or a damaged tail
+                    if live.closed or not live.frames or not live.is_free_behind(self._disk):
+                        # After an end frame or a damaged tail, or where none begins: what has no begin frame counts for
+                        # nothing, as it is left where a file system has no links, and its maker was killed.
+                        self._create(live)
                         continue
                 busy = self._settle_predecessors()
                 if busy is not None:
@@ -229,7 +231,9 @@ class Journal(JournalMaker):
         What is sealed or removed meanwhile without a change here is met at the next look, or after the append.
         """
         disk = self._disk
-        if not self._matched or live.closed or live.failed or disk.exists(self._successor(live)):
+        if not self._matched or not live.frames or live.closed or live.failed:
+            return False
+        if disk.exists(self._successor(live)):
             return False
         if not live.ends_here(disk):
             self._scan(live)

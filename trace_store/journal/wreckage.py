@@ -107,13 +107,19 @@ def objects_at(data: bytes, start: int) -> Iterator[tuple[ObjectId, bytes]]:
         offset += size
 
 
-def is_cut_off(rest: bytes) -> bool:
+def is_cut_off(rest: bytes, start: int = 0) -> bool:
     """Tell whether bytes behind the last valid frame look as a write leaves them that did not come to its end.
+
+    Args:
+        rest: the bytes.
+        start: where in the journal they stand, as far as is known.
 
     Such a frame is longer than what is there, begins or ends in zeros, or has a sector of them. One that is there
     from its first byte to its last, and says otherwise than its checksum, has changed since.
     """
     rest = rest.rstrip(b"\0")
+    if not rest[: _SECTOR_BYTES - start % _SECTOR_BYTES].strip(b"\0"):
+        return True  # the sector that it begins in, with what of its head is in there
     if len(rest) < HEADER_BYTES or not rest[:HEADER_BYTES].strip(b"\0"):
         return True
     length, kind, _ = HEADER.unpack_from(rest)

@@ -64,6 +64,7 @@ class Erasing:
         for oid in purged:
             if self._database.loose.contains(oid):
                 self._database.loose.remove(oid)
+                self._folders.add(os.path.dirname(store.layout.loose_file(oid.hex())))
                 self.files += 1
         for taking in self._database.quarantine.takings():
             self._clean_taking(taking, purged)
@@ -78,8 +79,11 @@ class Erasing:
         for path in files_below(store.disk, layout.logs_dir):
             self._clean_log(path)
         self._clean_aside()
+        # The seal before it, and packs that were written anew, have removed files as well.
+        self._folders |= {layout.pack_dir, layout.objects_dir, layout.journal_dir}
         for folder in sorted(self._folders):
-            store.disk.sync_directory(folder)
+            if store.disk.exists(folder):  # one that went has gone from the one above it
+                store.disk.sync_directory(folder)
 
     def _remove_journals(self) -> None:
         """Remove the journals that are sealed; the next seal would."""
@@ -124,6 +128,8 @@ class Erasing:
         for oid in purged:
             if taking.loose.contains(oid):
                 taking.loose.remove(oid)
+                folder = os.path.dirname(taking.layout.loose_file(oid.hex()))
+                self._folders |= {folder, os.path.dirname(folder)}
                 self.files += 1
         taking.packs.refresh()
 

@@ -95,7 +95,7 @@ def _check_tail(store: Store, file: JournalFile, files: list[JournalFile]) -> It
             f"{len(behind)} whole transactions stand behind bytes that have changed, at {file.end}"
         )
         yield Finding("journal-damaged", ERROR, name, f"{detail}, and have no effect")
-    elif distrusted or journals.is_cut_off(rest):
+    elif distrusted or journals.is_cut_off(rest, file.end):
         detail = f"{len(rest)} bytes after the last whole frame have no effect"
         yield Finding("journal-tail", INFO, name, detail)
     else:

@@ -25,5 +25,7 @@ def keep_rests(store: Store, files: list[JournalFile]) -> None:
     """
     for file in files:
         rest = b"" if is_distrusted(store, file) else rest_of(store, file)
-        if rest.strip(b"\0") and (journal.transactions_in(rest) or not journal.is_cut_off(rest)):
+        if rest.strip(b"\0") and (
+            journal.transactions_in(rest) or not journal.is_cut_off(rest, file.end)
+        ):
             keep_bytes(store, f"journal/{file.number}", rest)

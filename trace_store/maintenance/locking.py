@@ -18,6 +18,7 @@ from time import monotonic, sleep
 
 from trace_store import errors, maintenance
 from trace_store.files import APPEND, CREATE
+from trace_store.refusals import failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,9 +70,7 @@ class OperationLock:
                 if not self._wait or waited.is_over():
                     raise maintenance.locked_error(self._store, self._path) from error
             except OSError as error:
-                raise errors.StorageError(
-                    f"{error.strerror or error}: {self._path}", path=self._path, errno=error.errno
-                ) from error
+                raise failure(error, "lock", self._path) from error
         maintenance.note_holder(self._store, self._path, self._command)
 
     def __exit__(self, *_: object) -> None:

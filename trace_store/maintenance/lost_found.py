@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from trace_store.files import create_file, read_file
+from trace_store import errors
+from trace_store.files import WRITE, create_file, read_file
 from trace_store.oid import digest
 
 TYPE_CHECKING = False
@@ -27,7 +28,7 @@ def keep_bytes(store: Store, name: str, data: bytes) -> str:
     """
     target = _target(store, name, data)
     store.disk.make_directory(os.path.dirname(target))
-    create_file(store.disk, target, data)
+    _write(store, target, data)
     _sync(store, target)
     return _relative(store, target)
 
@@ -48,10 +49,8 @@ def keep_file(store: Store, path: str, *, remove: bool = True) -> str | None:
         return None
     target = _target(store, _relative(store, path), data)
     store.disk.make_directory(os.path.dirname(target))
-    if not store.disk.link(path, target):
-        create_file(
-            store.disk, target, data
-        )  # no links here, or an earlier repair has put it there
+    if not _is_durable(store, path) or not store.disk.link(path, target):
+        _write(store, target, data)
     _sync(store, target)
     if remove:
         store.disk.remove(path)
@@ -74,6 +73,37 @@ def files_in(store: Store, folder: str) -> list[str]:
 def _target(store: Store, name: str, data: bytes) -> str:
     told = f"{name}-{digest(data).hex()[:_HASH_CHARACTERS]}"
     return os.path.join(store.layout.lost_found_dir, *told.split("/"))
+
+
+def _write(store: Store, target: str, data: bytes) -> None:
+    """Write a file that is there whole or not at all, unless an earlier repair has."""
+    disk, scratch = store.disk, store.layout.tmp_dir
+    if disk.exists(target):
+        return
+    disk.make_directory(scratch)
+    name = f"{os.path.basename(target)}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
+    temporary = os.path.join(scratch, name)
+    create_file(disk, temporary, data)
+    disk.rename(temporary, target)
+
+
+def _is_durable(store: Store, path: str) -> bool:
+    """Make the content of a file durable, which nobody may have done before; False where it cannot be opened for that.
+
+    Raises:
+        StorageError: the disk refuses the sync.
+    """
+    try:
+        fd = store.disk.open(path, WRITE)
+    except errors.StorageError:
+        return False
+    if fd is None:
+        return False
+    try:
+        store.disk.sync(fd)
+    finally:
+        store.disk.close(fd)
+    return True
 
 
 def _sync(store: Store, target: str) -> None:

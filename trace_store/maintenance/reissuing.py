@@ -11,7 +11,7 @@ import os
 
 from trace_store import errors
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.files import read_file, replace_file
+from trace_store.files import make_durable_directory, read_file, replace_file
 from trace_store.objects.codec import BLOB, decode, encode, encode_blob, kind_of
 from trace_store.odb.reachable import reachable
 from trace_store.oid import OID_BYTES, ObjectId, hash_object
@@ -85,8 +85,8 @@ def reissue(
         raise errors.StateError("HEAD is detached at a commit that has to be issued anew")
     if edits:
         made = Transaction(list(work.new.items()), edits, MESSAGE)
+        _note(store, work.issued)  # first: once the refs are moved, nobody can tell what led where
         store.transact(lambda _: made, author=author)
-        _note(store, work.issued)
     return Reissued(dict(work.issued), tuple(sorted(edit.name for edit in edits)))
 
 
@@ -159,7 +159,11 @@ def _as_json(said: str) -> bytes:
 
 
 def _note(store: Store, issued: dict[ObjectId, ObjectId]) -> None:
+    """Add to the file what becomes of which id; what was refused before the refs were moved may be in it already."""
     path = os.path.join(store.layout.local_dir, FILE)
+    make_durable_directory(store.disk, store.layout.local_dir)
     before = read_file(store.disk, path) or b""
-    lines = "".join(f"{old} {new}\n" for old, new in issued.items()).encode()
-    replace_file(store.disk, path, before + lines, scratch=store.layout.tmp_dir)
+    known = set(before.splitlines(keepends=True))
+    lines = [f"{old} {new}\n".encode() for old, new in issued.items()]
+    data = before + b"".join(line for line in lines if line not in known)
+    replace_file(store.disk, path, data, scratch=store.layout.tmp_dir)

@@ -73,6 +73,8 @@ def rewrite_packs(
 ) -> Rewritten:
     """Write packs anew without some objects, and remove the old ones; returns what was done.
 
+    The new ones are durable; that the old ones are gone is only when whoever calls syncs their folder.
+
     Args:
         store: where.
         names: of the packs; `packs_holding` returns those that hold any.
@@ -85,8 +87,6 @@ def rewrite_packs(
     """
     done = write_without(store, names, drop, level=level, progress=progress)
     remove_packs(store, list(done.replaced))
-    if done.replaced:
-        store.disk.sync_directory(store.layout.pack_dir)
     return done
 
 

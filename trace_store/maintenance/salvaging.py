@@ -135,7 +135,7 @@ class _Salvage:
                 self.database.packs.repair_indexes()
 
     def _pack(self, name: str) -> None:
-        layout, disk = self.store.layout, self.store.disk
+        layout = self.store.layout
         path, what = layout.pack_file(name), f"objects/pack/{name}{PACK_SUFFIX}"
         data = _read(self.store, path)
         if data is None or digest(data).hex() == name:
@@ -155,7 +155,6 @@ class _Salvage:
         if not self.dry_run:
             self.keep(path)
             self.keep(layout.pack_index_file(name))
-            disk.sync_directory(layout.pack_dir)
             with self.store.mutex:
                 self.database.packs.refresh()
         lost = len(wanted - recovered.keys())
@@ -185,12 +184,12 @@ class _Salvage:
             self.store.journal.refresh()
             files = list(self.store.journal.files)
         known = [file for file in files if not is_distrusted(self.store, file)]
-        rests = [(f"journal/{file.number}", rest_of(self.store, file)) for file in known]
+        rests = [(f"journal/{file.number}", rest_of(self.store, file), file.end) for file in known]
         aside = os.path.join(self.store.layout.lost_found_dir, "journal")
-        rests += [("", _read(self.store, path) or b"") for path in files_in(self.store, aside)]
-        for name, rest in rests:
+        rests += [("", _read(self.store, path) or b"", 0) for path in files_in(self.store, aside)]
+        for name, rest, start in rests:
             behind = without_effect(rest, files)
-            if not behind and journal.is_cut_off(rest):
+            if not behind and journal.is_cut_off(rest, start):
                 continue  # a write that did not come to its end, and was never acknowledged
             self.behind += behind
             self.told_before.update(() if name else behind)

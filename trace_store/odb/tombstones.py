@@ -131,24 +131,19 @@ class Tombstones:
         return min(known or found, key=lambda each: (each.time, each.by, each.why))
 
     def add(self, tombstones: Iterable[Tombstone]) -> int:
-        """Make tombstones durable, of objects that have none, and return how many those were.
+        """Make tombstones of objects that have none, and return how many those were; all asked for are durable then.
 
         Raises:
             StorageError: the disk refuses; some may have been made.
         """
         self.refresh()
-        made = 0
-        for each in tombstones:
-            if each.oid not in self._names:
-                self._write(file_name(each.oid, data := each.encode()), data)
-                self._names.setdefault(each.oid, [])
-                made += 1
-        if made:
-            self._disk.sync_directory(self._folder)
-            self._disk.sync_directory(os.path.dirname(self._folder))
-            self._names = {}
-            self.refresh()
-        return made
+        wanted = list(tombstones)
+        lacking = {each.oid: each for each in reversed(wanted) if each.oid not in self._names}
+        for each in lacking.values():
+            self._write(file_name(each.oid, data := each.encode()), data)
+        if wanted:
+            self._settle()
+        return len(lacking)
 
     def remove(self, oids: Iterable[bytes]) -> None:
         """Remove the tombstones of objects that nothing names any more, so that their ids are gone too.
@@ -187,11 +182,8 @@ class Tombstones:
         new = [(name, data) for name, data in files if name not in known]
         for name, data in new:
             self._write(name, data)
-        if new:
-            self._disk.sync_directory(self._folder)
-            self._disk.sync_directory(os.path.dirname(self._folder))
-            self._names = {}
-            self.refresh()
+        if files:
+            self._settle()
         return len(new)
 
     def faults(self) -> list[str]:
@@ -213,6 +205,13 @@ class Tombstones:
             return read_file(self._disk, os.path.join(self._folder, name), limit=MAXIMUM_BYTES)
         except errors.StorageError:
             return None
+
+    def _settle(self) -> None:
+        """Make the names of all tombstones durable: whoever made one may have been killed before it did."""
+        self._disk.sync_directory(self._folder)
+        self._disk.sync_directory(os.path.dirname(self._folder))
+        self._names = {}
+        self.refresh()
 
     def _write(self, name: str, data: bytes) -> None:
         self._disk.make_directory(self._folder)

@@ -101,7 +101,8 @@ def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry])
     check_folders(disk, root, path)
     found = disk.stat(path)
     if found is not None and found.st_nlink > 1:
-        # Any text may be a reflog, so what has another name elsewhere may be anything: it is left as it is.
+        # Any text may be a reflog, so what has another name elsewhere may be anything: it is left as it is. The copy is
+        # synced, since without that a power cut would leave less of it than there was.
         replace_file(disk, path, read_file(disk, path) or b"")
     lines = [encode_entry(entry) for entry in entries]
     disk.make_directory(os.path.dirname(path))

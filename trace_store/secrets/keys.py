@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import create_file, read_file
+from trace_store.files import create_file, make_durable_directory, read_file
 from trace_store.ident import Randomness
 from trace_store.objects.codec import SALT_BYTES
 from trace_store.oid import derived_key, keyed_digest
@@ -52,7 +52,7 @@ def store_key(environment: Environment, store_id: str, place: str, disk: Disk) -
     found = read_file(disk, path, limit=1024)
     if found is None:
         folder = os.path.dirname(path)
-        disk.make_directory(folder)
+        make_durable_directory(disk, folder)
         scratch = f"{path}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
         create_file(disk, scratch, Randomness().take(KEY_BYTES), private=True)
         try:

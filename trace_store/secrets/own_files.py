@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store.files import Disk, create_file, read_file
+from trace_store.files import Disk, make_durable_directory, read_file, replace_file
 from trace_store.ident import Randomness
 from trace_store.oid import derived_key
 from trace_store.secrets.keys import KEY_BYTES, store_key
@@ -56,13 +56,8 @@ def write_allowed(disk: Disk, environment: Environment, store_id: str, ids: Iter
         StorageError: they cannot be written.
     """
     path = store_file(environment, store_id, ALLOWED)
-    disk.make_directory(os.path.dirname(path))
-    scratch = f"{path}.{os.getpid()}-{os.urandom(6).hex()}.tmp"
-    create_file(disk, scratch, "".join(f"{each}\n" for each in ids).encode(), private=True)
-    try:
-        disk.rename(scratch, path)
-    finally:
-        disk.remove(scratch)
+    make_durable_directory(disk, os.path.dirname(path))
+    replace_file(disk, path, "".join(f"{each}\n" for each in ids).encode(), private=True)
 
 
 def is_finding_id(text: str) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from trace_store import errors, user_files
-from trace_store.files import read_file, replace_file
+from trace_store.files import make_durable_directory, read_file, replace_file
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -147,4 +147,6 @@ def _write(disk: Disk, environment: Environment, all_: list[Trusted]) -> None:
         for each in all_
     ]
     data = "".join(lines).encode("utf-8", "surrogateescape")
-    replace_file(disk, user_files.settings_file(environment, NAME), data, private=True)
+    path = user_files.settings_file(environment, NAME)
+    make_durable_directory(disk, os.path.dirname(path))
+    replace_file(disk, path, data, private=True)

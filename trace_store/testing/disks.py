@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trace_store.errors import StorageError
-from trace_store.files import CREATE, READ, Disk
+from trace_store.files import CREATE, PRIVATE, READ, Disk
 
 if TYPE_CHECKING:
     import os
@@ -141,7 +141,7 @@ class FailingDisk(Disk):
         self.count = 0
 
     def open(self, path: str, mode: str = READ) -> int | None:
-        if mode == CREATE:
+        if mode in (CREATE, PRIVATE):
             self._count("open")
         return super().open(path, mode)
 

@@ -3,7 +3,9 @@
 Rule: nothing is on the disk for certain but what a sync covered. Of the rest, each change of names is there or not,
 whatever the others are (a rename is there as a whole), and each file has what was synced, or all, or a part: some of
 the writes in order, the last one torn between sectors; zeros in the place of what was added; or a hole. A sync of a
-file makes nothing of its name certain, a sync of a directory nothing of what is in its files.
+file makes nothing of its name certain, a sync of a directory nothing of what is in its files. Where the sync of a file
+failed, another one that succeeds makes nothing certain of what was written before: kernels forget what they could not
+write.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from trace_store.testing.images import (
+    DOUBTED,
     GONE,
     MODE,
     NAMES,
@@ -50,6 +53,7 @@ class Kernel:
         self._modes = dict(image.modes)
         self._limit = limit
         self._writes: dict[int, list[Event]] = {}
+        self._doubted: set[int] = set()
         self._changes: list[tuple[Naming, ...]] = []
         self._scratch: set[int] = {
             n for path, n in image.paths() if path.rpartition("/")[2] in SCRATCH
@@ -69,7 +73,9 @@ class Kernel:
                 self._begin(event)
         elif event.kind == WRITTEN:
             self._writes.setdefault(number, []).append(event)
-        elif event.kind == SYNCED:
+        elif event.kind == DOUBTED:
+            self._doubted.add(number)
+        elif event.kind == SYNCED and number not in self._doubted:
             self._files[number] = _written(self._files[number], self._writes.pop(number, []))
         elif event.kind == NAMES_SYNCED:
             self._sync_names(number)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAMES, WRITTEN, SYNCED, NAMES_SYNCED, MODE = "names", "written", "synced", "names synced", "mode"
+DOUBTED = "doubted"
 ROOT = 1
 GONE = 0
 
@@ -19,7 +20,7 @@ class Event:
     """One thing the kernel was told.
 
     Attributes:
-        kind: `NAMES`, `WRITTEN`, `SYNCED`, `NAMES_SYNCED` or `MODE`.
+        kind: `NAMES`, `WRITTEN`, `SYNCED`, `NAMES_SYNCED`, `MODE`, or `DOUBTED` when the sync of a file failed.
         inode: of which file or directory; of `NAMES` the one it is about.
         namings: what `NAMES` changes, all together or not at all.
         is_folder: whether that is a directory.

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from trace_store.errors import StorageError
-from trace_store.files import APPEND, CREATE, READ, WRITABLE, WRITE, Disk
+from trace_store.files import APPEND, CREATE, PRIVATE, READ, WRITABLE, WRITE, Disk
 from trace_store.testing.images import (
     GONE,
     MODE,
@@ -39,7 +39,7 @@ _SEAM = "trace_store.files"
 class Node:
     """A file or a directory."""
 
-    __slots__ = ("changed", "data", "locked_by", "mode", "names", "number")
+    __slots__ = ("changed", "count", "data", "locked_by", "mode", "names", "number")
 
     def __init__(self, number: int, names: dict[str, Node] | None, changed: int) -> None:
         self.number = number
@@ -47,6 +47,8 @@ class Node:
         self.data = b""
         self.mode = stat.S_IFREG | 0o644 if names is None else stat.S_IFDIR | 0o755
         self.changed = changed
+        self.count = 0
+        """How many names it has."""
         self.locked_by = 0
 
 
@@ -58,21 +60,24 @@ class PowerCutDisk(Disk):
         without: the syncs of this site are not done, though whoever asks is told so.
         root: the directory of all.
         descriptors: what is open, and how.
+        links: whether a file can have two names.
+        now: what time it is, in nanoseconds; each change is a little later.
     """
 
     def __init__(self, image: Image | None = None, *, without: str = "") -> None:
         self.log: list[Event] = []
         self.without = without
         self.descriptors: dict[int, tuple[Node, str]] = {}
+        self.links = True
+        self.now = _START_NS
         self._next_fd = _FIRST_FD
-        self._now = _START_NS
         self._nodes: dict[int, Node] = {}
         self.root = self._take(image or Image(), ROOT)
         self._last = max(image.folders | image.files) if image else ROOT
 
     def open(self, path: str, mode: str = READ) -> int | None:
         folder, name, node = self._find(path)
-        if mode == CREATE:
+        if mode in (CREATE, PRIVATE):
             if node is not None:
                 return None
             node = self._put(self._parent(folder, path), name, None)
@@ -127,7 +132,7 @@ class PowerCutDisk(Disk):
             return None
         owner = os.geteuid() if hasattr(os, "geteuid") else 0
         seconds = node.changed // 1_000_000_000
-        whole = (node.mode, node.number, 1, 1, owner, 0, len(node.data), *(seconds,) * 3)
+        whole = (node.mode, node.number, 1, node.count, owner, 0, len(node.data), *(seconds,) * 3)
         exact = dict.fromkeys(("st_atime_ns", "st_mtime_ns", "st_ctime_ns"), node.changed)
         return os.stat_result(whole, exact)
 
@@ -179,7 +184,7 @@ class PowerCutDisk(Disk):
         folder, name, taken = self._find(target)
         if node is None or folder is None:
             raise _refusal(errno.ENOENT, target)
-        if taken is not None:
+        if taken is not None or not self.links:
             return False
         self._change(node, (folder.number, name, node.number))
         return True
@@ -223,13 +228,15 @@ class PowerCutDisk(Disk):
         if node is not None:
             return node
         names = image.folders.get(number)
-        node = self._nodes[number] = Node(number, None if names is None else {}, self._now)
-        self._now += _TICK_NS
+        node = self._nodes[number] = Node(number, None if names is None else {}, self.now)
+        self.now += _TICK_NS
         if names is None:
             node.data = image.files[number]
             node.mode = image.modes.get(number, node.mode)
         else:
             node.names = {name: self._take(image, each) for name, each in names.items()}
+            for each in node.names.values():
+                each.count += 1
         return node
 
     def _find(self, path: str) -> tuple[Node | None, str, Node | None]:
@@ -259,7 +266,7 @@ class PowerCutDisk(Disk):
 
     def _put(self, folder: Node, name: str, names: dict[str, Node] | None) -> Node:
         self._last += 1
-        node = Node(self._last, names, self._now)
+        node = Node(self._last, names, self.now)
         self._nodes[node.number] = node
         self._change(node, (folder.number, name, node.number))
         return node
@@ -271,16 +278,19 @@ class PowerCutDisk(Disk):
         for number, name, inode in namings:
             names = self._nodes[number].names
             assert names is not None
+            if name in names:
+                names[name].count -= 1
             if inode == GONE:
                 del names[name]
             else:
                 names[name] = node
+                node.count += 1
             self._touch(self._nodes[number])
         self._touch(node)
 
     def _touch(self, node: Node) -> None:
-        self._now += _TICK_NS
-        node.changed = self._now
+        self.now += _TICK_NS
+        node.changed = self.now
 
     def _note_sync(self, kind: str, node: Node) -> None:
         site = calling_site()
@@ -316,7 +326,7 @@ def calling_site() -> str:
     Where it asked for a file to be made or replaced, that is the line, and which of the syncs of that it is follows.
     """
     frame = sys._getframe(1)
-    while frame.f_globals["__name__"].startswith(__package__ or "trace_store.testing"):
+    while isinstance(frame.f_locals.get("self"), Disk):
         assert frame.f_back is not None
         frame = frame.f_back
     within = ""

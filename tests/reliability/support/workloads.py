@@ -5,7 +5,8 @@ from __future__ import annotations
 from io import BytesIO
 
 from tests.importers.support.transcripts import Transcript, text
-from tests.reliability.support.recordings import ELSEWHERE, FOLDER, Recording, prepared
+from tests.reliability.support.holdings import ELSEWHERE, FOLDER
+from tests.reliability.support.recordings import Recording, fresh
 from tests.store.support.histories import MAIN, OTHER, append, move
 from trace_store import Repo
 from trace_store.contracts import Transaction
@@ -53,8 +54,9 @@ def seals(recording: Recording) -> None:
     store = recording.open()
     for number in range(3):
         append(store, f"message {number}", durability="durable")
+        recording.done(f"append {number}")
         append(store, f"message {number} aside", OTHER, durability="durable")
-        recording.done(f"append {number}", gradual=True)
+        recording.done(f"append {number} aside")
         seal(store)
         recording.done(f"seal {number}")
     store.close()
@@ -133,13 +135,16 @@ def diverged(recording: Recording) -> None:
     """Go on with a branch to which git has brought the tip of somebody else."""
     store = recording.open()
     first = append(store, "first", durability="durable")
+    recording.done("first")
     ours = append(store, "ours", durability="durable")
+    recording.done("ours")
     number, theirs = 0, ours
     while theirs >= ours:  # only what is published says then which of the two is whose
         number += 1
         theirs = append(store, f"theirs {number}", OTHER, parent=first, durability="durable")
+        recording.done(f"theirs {number}")
     seal(store)
-    recording.done("begin", gradual=True)
+    recording.done("begin")
     assert isinstance(store.refs, RefDatabase)
     store.refs.files.add(MAIN, theirs)
     recording.done("git brings a tip")
@@ -201,7 +206,7 @@ def objects_alone(recording: Recording) -> None:
 
 def received(recording: Recording) -> None:
     """Take a pack from elsewhere."""
-    elsewhere = Recording(prepared())
+    elsewhere = Recording(fresh())
     with elsewhere.open() as other:
         append(other, "from elsewhere")
         [name] = seal(other).packs
@@ -344,7 +349,7 @@ def loose(recording: Recording) -> None:
 
 def takes_large(recording: Recording) -> None:
     """Take a pack from elsewhere with an object so large that it is looked for in packs before it is written."""
-    elsewhere = Recording(prepared())
+    elsewhere = Recording(fresh())
     with elsewhere.open() as other:
         append(other, LARGE)
         [name] = seal(other).packs
@@ -370,32 +375,3 @@ def says_large(recording: Recording) -> None:
 def takes_large_again(recording: Recording) -> None:
     """Take the same pack in another process, which finds all of it here."""
     takes_large(recording)
-
-
-KILLED = [
-    *((first, goes_on) for first in (loose, appends, batch, settings, refs, packs)),
-    *((first, seals_on) for first in (objects_alone, seals, refs, diverged)),
-    *((takes_large, second) for second in (says_large, takes_large_again)),
-]
-"""One process does some of the first and is killed, and another goes on with the second."""
-
-WORKLOADS = [
-    init,
-    exports,
-    received,
-    objects_alone,
-    settings,
-    appends,
-    batch,
-    fast,
-    front_door,
-    diverged,
-    seals,
-    refs,
-    resets,
-    many_refs,
-    bundles,
-    imports,
-    packs,
-    collects,
-]

@@ -1,0 +1,241 @@
+"""What upkeep does while the power may be cut: purging, repairing, adopting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from tests.reliability.support.holdings import ROOT, START, Look
+from tests.reliability.support.recordings import Recording, fresh
+from tests.store.support.histories import MAIN, OTHER, append, move
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.files import APPEND, create_file, read_file
+from trace_store.ident import FixedClock
+from trace_store.maintenance.adopting import adopt
+from trace_store.maintenance.collecting import prune
+from trace_store.maintenance.purging import plan_purge, purge, purge_and_reissue
+from trace_store.maintenance.reissuing import reissue
+from trace_store.maintenance.salvaging import salvage
+from trace_store.maintenance.salvaging_config import open_damaged
+from trace_store.maintenance.sealing import seal
+from trace_store.objects.codec import encode_blob
+from trace_store.objects.commit import Commit
+from trace_store.odb import ObjectDatabase, Tombstone
+from trace_store.odb.tombstones import file_name
+from trace_store.oid import ObjectId, hash_object
+from trace_store.refs import RefDatabase
+from trace_store.store import Store
+from trace_store.testing import Image, PowerCutDisk
+from trace_store.testing.power_cuts import image_of
+
+SECRET = "Zk4-opal-JUNIPER-98213"
+SECRETIVE = Look(secret=SECRET.encode(), logs=True)
+
+
+def _made(make: Callable[[Store], object]) -> Image:
+    """Return the disk with a repository in which something was done."""
+    disk = PowerCutDisk(fresh())
+    with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
+        make(store)
+    return image_of(disk)
+
+
+def _say(store: Store, text: str, ref: str, said: str = "", *, parent: object = ANY) -> ObjectId:
+    """Append a commit with one blob, of which neither message says anything; the reflog says what is `said`."""
+    made: list[ObjectId] = []
+
+    def build(refs: object) -> Transaction:
+        tip = store.refs.read(ref) if parent is ANY else parent
+        blob = encode_blob(text.encode())
+        parents = [] if tip is None else [tip]
+        meta = {"content": hash_object(blob)}
+        commit = Commit(parents, "tester", START, [], message="note", meta=meta).encode()  # type: ignore[arg-type]
+        made.append(hash_object(commit))
+        objects = [(hash_object(blob), blob), (made[-1], commit)]
+        return Transaction(objects, [RefEdit(ref, made[-1], ANY)], said)
+
+    store.transact(build, author="tester")
+    return made[-1]
+
+
+def _secretive(*, pending: bool) -> Image:
+    def make(store: Store) -> None:
+        _say(store, "an ordinary remark", MAIN)
+        _say(store, f"{SECRET} taken", OTHER, parent=None)
+        seal(store)
+        move(store, OTHER, None)
+        seal(store)
+        for name in (MAIN, OTHER, "HEAD"):
+            store.disk.remove(store.layout.log_file(name))
+        prune(store, grace_days=0)
+        _say(store, "another remark", MAIN, "about something else")
+        _say(store, f"{SECRET} packed", MAIN, f"about {SECRET}")
+        seal(store)
+        store.objects.write(encode_blob(f"{SECRET} loose".encode()))
+        if pending:
+            _say(store, f"{SECRET} pending", MAIN)
+
+    return _made(make)
+
+
+@cache
+def secretive() -> Image:
+    """Return a disk with a secret in packs, in a file of its own, in quarantine, in a journal and in a reflog."""
+    return _secretive(pending=True)
+
+
+@cache
+def sealed_secret() -> Image:
+    """Return such a disk where no journal has it."""
+    return _secretive(pending=False)
+
+
+def purges(recording: Recording) -> None:
+    """Remove a secret, wherever it is."""
+    with recording.open() as store:
+        plan = plan_purge(store, texts=[SECRET])
+        purge(store, plan, why="leaked", by="tester")
+        # Nothing is promised of what could not be read, which it says.
+        recording.done("purge", drops=True, erases=not plan.unreadable)
+
+
+def purges_packed(recording: Recording) -> None:
+    """Remove a secret where nothing is to be sealed, so that packs are written anew for it alone."""
+    purges(recording)
+
+
+def purges_ids(recording: Recording) -> None:
+    """Remove a secret, and the ids of what leads to it."""
+    with recording.open() as store:
+        plan = plan_purge(store, texts=[SECRET])
+        purge_and_reissue(store, plan, why="leaked", by="tester")
+        recording.done("purge", drops=True, erases=not plan.unreadable)
+
+
+@cache
+def unsealed_secret() -> Image:
+    """Return a disk with a secret in a journal, where nothing was ever sealed."""
+    return _made(lambda store: _say(store, f"{SECRET} pending", MAIN))
+
+
+def issues_anew(recording: Recording) -> None:
+    """Issue the commits anew that lead to a secret, and note their old ids and their new ones."""
+    with recording.open() as store:
+        plan = plan_purge(store, texts=[SECRET])
+        reissue(store, plan.objects, plan.texts, why="leaked", author="tester")
+        recording.done("reissue")
+
+
+def takes_tombstones(recording: Recording) -> None:
+    """Take over what others have purged."""
+    data = Tombstone(hash_object(b"theirs"), START, "somebody", "leaked").encode()
+    with recording.open() as store:
+        assert isinstance(store.objects, ObjectDatabase)
+        store.objects.tombstones.take([(file_name(hash_object(b"theirs"), data), data)])
+        recording.done("take")
+
+
+@cache
+def damaged() -> Image:
+    """Return a disk with damage of each kind: what has a second copy, what belongs nowhere, what was put in place."""
+    disk = PowerCutDisk(fresh())
+    layout = None
+    with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
+        layout = store.layout
+        append(store, "release notes, line by line " * 20)
+        append(store, "aside", OTHER)
+        seal(store)
+        for oid in list(store.objects.iterate()):
+            store.objects.write(store.objects.read(oid))
+        assert isinstance(store.objects, ObjectDatabase)
+        [name] = store.objects.packs.names()
+        [tip] = [str(tips[0]) for ref, tips in store.refs.iterate_tips() if ref == OTHER]
+        append(store, "not sealed")
+        [live] = [file.path for file in store.journal.files[-1:]]
+    _flip(disk, layout.pack_file(name), 60)
+    _replace(disk, layout.attributes_file, b"* text\n")
+    _replace(disk, f"{layout.ref_dir(OTHER)}/{tip}", b"what is this?\n")
+    disk.make_directory(f"{layout.ref_dir(MAIN)}-2")
+    create_file(disk, f"{layout.ref_dir(MAIN)}-2/notes", b"a note")
+    create_file(disk, f"{layout.objects_dir}/stray", b"belongs nowhere")
+    _add(disk, layout.log_file(MAIN), b"no entry of a reflog\n")
+    _add(disk, live, b"damage behind the last frame, " * 4)
+    return image_of(disk)
+
+
+def _flip(disk: PowerCutDisk, path: str, place: int) -> None:
+    data = bytearray(read_file(disk, path) or b"")
+    data[place] ^= 1
+    _replace(disk, path, bytes(data))
+
+
+def _replace(disk: PowerCutDisk, path: str, data: bytes) -> None:
+    disk.remove(path)
+    create_file(disk, path, data)
+
+
+def _add(disk: PowerCutDisk, path: str, data: bytes) -> None:
+    fd = disk.open(path, APPEND)
+    assert fd is not None
+    disk.write(fd, data)
+    disk.close(fd)
+
+
+def repairs(recording: Recording) -> None:
+    """Repair what is damaged."""
+    with recording.open() as store:
+        salvage(store)
+        recording.done("repair", gradual=True)
+
+
+@cache
+def torn_settings() -> Image:
+    """Return a disk with a configuration of which nothing says what it is."""
+    disk = PowerCutDisk(fresh())
+    with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
+        append(store, "first")
+        path = store.layout.config_file
+    _replace(disk, path, b"\0" * 40)
+    return image_of(disk)
+
+
+def repairs_settings(recording: Recording) -> None:
+    """Write a configuration anew that cannot be read."""
+    open_damaged(ROOT, disk=recording.disk).store.close()
+    recording.done("repair", gradual=True)
+
+
+def repairs_without_links(recording: Recording) -> None:
+    """Repair what is damaged, where no file can have two names."""
+    recording.disk.links = False
+    repairs(recording)
+
+
+@cache
+def moved_by_git() -> Image:
+    """Return a disk on which git has put a branch back, and taken another away."""
+    disk = PowerCutDisk(fresh())
+    with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
+        first = append(store, "first")
+        append(store, "aside", OTHER)
+        seal(store)
+        append(store, "second")
+        seal(store)
+        assert isinstance(store.refs, RefDatabase)
+        store.refs.files.write(MAIN, [first])
+        store.refs.files.write(OTHER, [])
+    return image_of(disk)
+
+
+def adopts(recording: Recording) -> None:
+    """Go on from where git has put the branches."""
+    with recording.open() as store:
+        adopt(store)
+        recording.done("adopt", gradual=True)
+
+
+def adopts_mine(recording: Recording) -> None:
+    """Put the branches back to where they were, and keep what git made of them."""
+    with recording.open() as store:
+        adopt(store, keep_mine=True)
+        recording.done("adopt", gradual=True)
