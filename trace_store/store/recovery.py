@@ -31,8 +31,8 @@ def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> boo
     """Write the transactions of lost journals into the live one; called under its lock.
 
     What others have brought back, and perhaps sealed since, is not written again: each of many processes may hold the
-    same file. A journal that is here may rest on one that is not: its moves expect values that nobody knows of, and have
-    no effect. They are made again once what they rest on is back; else what they moved refs to is kept aside.
+    same file. A journal that is here may rest on one that is not: its moves expect values that nobody knows of, and
+    have no effect. They are made again once what they rest on is back; else what they moved refs to is kept aside.
 
     Returns:
         False when the live one is removed meanwhile, or somebody is at work on a lost one still, so that it has to be
