@@ -53,6 +53,11 @@ TraceError
   StorageError
   RenderError
   BudgetError
+  ModelError
+    ModelUnreachableError
+    ModelRefusedError
+    ModelNonsenseError
+    ModelCancelledError
 """
 
 

@@ -94,6 +94,10 @@ class Environment:
             self._author = _account()
         return self._author
 
+    def variables(self, *names: str) -> dict[str, str]:
+        """Return the values of variables, those that are set to something."""
+        return {name: value for name, value in self.secrets if value and name in names}
+
     def __repr__(self) -> str:
         names = (name.removeprefix("_") for name in self.__slots__ if name != "secrets")
         return f"Environment({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"

@@ -26,6 +26,7 @@ from trace_store.errors import (
     ErrorCode,
     FormatError,
     InvalidInputError,
+    ModelError,
     NotFoundError,
     RenderError,
     RepositoryNotFoundError,
@@ -51,6 +52,7 @@ EXIT_CODES: tuple[tuple[type[TraceError], int, str], ...] = (
     (FormatError, EXIT_DAMAGED, "the repository, or what was given, is damaged"),
     (StorageError, 14, "the disk failed or refused"),
     (BudgetError, 15, "the context is over its budget"),
+    (ModelError, 16, "the model cannot be reached, refuses, or answers nonsense"),
     (
         RenderError,
         EXIT_INVALID,
@@ -92,6 +94,10 @@ HINTS: dict[str, str] = {
     ErrorCode.UNSUPPORTED_FORMAT: "install a newer version of Trace",
     ErrorCode.RENDER: "without --strict it is repaired each time; `trace repair` does it once, on a branch beside",
     ErrorCode.BUDGET: "without --strict it is printed all the same; `trace config budget` sets what is allowed",
+    ErrorCode.MODEL_UNREACHABLE: "`trace model` shows which is asked, `trace model test` tries it; nothing was written",
+    ErrorCode.MODEL_REFUSED: "`trace model` shows where its key comes from; nothing was written",
+    ErrorCode.MODEL_NONSENSE: "ask again, or another: `trace config model.name NAME`; nothing was written",
+    ErrorCode.NO_MODEL: "`trace config model.name NAME` names one, and `trace config model` shows what else there is",
     ErrorCode.INTERNAL: "please report this, with what `TRACE_DEBUG=1` adds",
 }
 

@@ -115,6 +115,7 @@ COMMANDS = (
         "Share branches, tags and sessions as one file",
     ),
     _ancillary("config", "settings:config", "config", "Show and change settings"),
+    _ancillary("model", "models:GROUP", "llm.HttpModel", "Show which model is asked, and try it"),
     _ancillary(
         "secrets", "guarding:GROUP", "secrets.Scanner", "Find secrets, and say what is none"
     ),

@@ -20,8 +20,9 @@ HEAVY = {
     *("asyncio", "backports.zstd", "compression.zstd", "dataclasses", "enum", "filelock", "httpx"),
     *("inspect", "json", "logging", "pathlib", "pydantic", "re", "rich", "subprocess", "tempfile"),
     *("threading", "tiktoken", "tomllib", "typer", "typing"),
+    *("trace_store.llm.contract", "trace_store.llm.http_model", "trace_store.llm.settings_file"),
 }
-"""Each costs as much as a plumbing command, or several times that."""
+"""Each costs as much as a plumbing command, or several times that; and what asks a model, which none of them does."""
 ALSO_PLUMBING = {"collections", "contextlib", "datetime", "functools", "msgpack"}
 """What plumbing that reads an object does without, too."""
 OF_FAILURES = {"trace_store.errors.tree", "trace_cli.advice"}

@@ -24,7 +24,12 @@ TraceError                                      .code .message
 │   └── UnsupportedFormatError .required        a newer Trace wrote this; it is not damage
 ├── StorageError .path .operation               the disk failed
 ├── RenderError .address                        the context is not valid for the provider
-└── BudgetError .needed .allowed                compress, or raise the budget
+├── BudgetError .needed .allowed                compress, or raise the budget
+└── ModelError                 .attempts        look at the model, or ask another
+    ├── ModelUnreachableError .status           no connection, no answer in time, or a failing server
+    ├── ModelRefusedError .status .reason       it does not take the key, the rate, the request or the content
+    ├── ModelNonsenseError                      what it answered is of no known form
+    └── ModelCancelledError                     its answer was not waited for
 
 Rule: an error carries data in attributes and says one sentence without a full stop. It never names a
 command; hints belong to the command line. What every command loads says `errors.StorageError`, when it
@@ -56,6 +61,11 @@ if TYPE_CHECKING:
         InvalidRefNameError,
         LockedError,
         MessageNotFoundError,
+        ModelCancelledError,
+        ModelError,
+        ModelNonsenseError,
+        ModelRefusedError,
+        ModelUnreachableError,
         NotFoundError,
         ObjectNotFoundError,
         PurgedError,
@@ -96,6 +106,11 @@ __all__ = [
     "InvalidRefNameError",
     "LockedError",
     "MessageNotFoundError",
+    "ModelCancelledError",
+    "ModelError",
+    "ModelNonsenseError",
+    "ModelRefusedError",
+    "ModelUnreachableError",
     "NotFoundError",
     "ObjectNotFoundError",
     "PurgedError",

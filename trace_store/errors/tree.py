@@ -48,6 +48,12 @@ class ErrorCode:
     UNKNOWN_ROOTS = "unknown-roots"
     STORE_REWOUND = "store-rewound"
     SECRET_FOUND = "secret-found"
+    MODEL = "model"
+    MODEL_UNREACHABLE = "model-unreachable"
+    MODEL_REFUSED = "model-refused"
+    MODEL_NONSENSE = "model-nonsense"
+    MODEL_CANCELLED = "model-cancelled"
+    NO_MODEL = "no-model"
 
 
 class TraceError(Exception):
@@ -209,6 +215,26 @@ class RenderError(TraceError):
 
 class BudgetError(TraceError):
     code = ErrorCode.BUDGET
+
+
+class ModelError(TraceError):
+    code = ErrorCode.MODEL
+
+
+class ModelUnreachableError(ModelError):
+    code = ErrorCode.MODEL_UNREACHABLE
+
+
+class ModelRefusedError(ModelError):
+    code = ErrorCode.MODEL_REFUSED
+
+
+class ModelNonsenseError(ModelError):
+    code = ErrorCode.MODEL_NONSENSE
+
+
+class ModelCancelledError(ModelError):
+    code = ErrorCode.MODEL_CANCELLED
 
 
 for each in list(globals().values()):

@@ -1,0 +1,158 @@
+"""Which model is asked, where it is, and what opens it.
+
+Rule: the environment goes before the user's file, and no repository is asked. A key goes where it was put beside: one
+in the file to the address in the file, one of a vendor's variable to that vendor. It leaves the machine encrypted,
+unless the user says otherwise.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.llm.keys import Secret
+from trace_store.llm.settings_file import (
+    ANTHROPIC,
+    APIS,
+    CHAT,
+    KEYS,
+    RESPONSES,
+    checked_key,
+    checked_name,
+    checked_url,
+    kept_settings,
+)
+from trace_store.values import field, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_store.environment import Environment
+    from trace_store.files import Disk
+
+OPENAI_URL = "https://api.openai.com/v1"
+ANTHROPIC_URL = "https://api.anthropic.com"
+VENDORS = {CHAT: OPENAI_URL, RESPONSES: OPENAI_URL, ANTHROPIC: ANTHROPIC_URL}
+VENDOR_KEYS = {OPENAI_URL: "OPENAI_API_KEY", ANTHROPIC_URL: "ANTHROPIC_API_KEY"}
+NAME, API, URL, KEY = "TRACE_MODEL", "TRACE_MODEL_API", "TRACE_MODEL_URL", "TRACE_MODEL_KEY"
+TIMEOUT_SECONDS, DEADLINE_SECONDS, ATTEMPTS = 120, 900, 4
+_OWN_HOSTS = ("localhost", "127.0.0.1", "::1")
+
+
+@value
+class ModelSettings:
+    """Where a model is and how it is asked.
+
+    Attributes:
+        name: what the model is called there.
+        api: `chat` (OpenAI's chat completions, which most servers know), `responses` (OpenAI's) or `anthropic`.
+        url: the address that the paths of the api follow, without a slash at its end.
+        key: what opens it; nothing when it needs none.
+        key_from: where the key comes from, for people; "" without one.
+        timeout: how long nothing may come, in seconds.
+        deadline: how long all of it may take, waits and further attempts included, in seconds.
+        attempts: how often it is asked at most.
+        proxy: the address of a proxy on the way; nothing when there is none.
+        certificates: the path of a file of certificates to trust instead of the usual ones, or "".
+    """
+
+    name: str
+    api: str = CHAT
+    url: str = OPENAI_URL
+    key: Secret = field(default_factory=Secret)
+    key_from: str = ""
+    timeout: float = TIMEOUT_SECONDS
+    deadline: float = DEADLINE_SECONDS
+    attempts: int = ATTEMPTS
+    proxy: Secret = field(default_factory=Secret)
+    certificates: str = ""
+
+
+def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
+    """Return which model the user wants asked.
+
+    Raises:
+        StateError: none is named (`no-model`), its vendor wants a key and there is none, a key would be sent to another
+            address than it was put beside or could be read on its way, or the user's file is not the user's own.
+        InvalidInputError: a setting is not what it should be.
+        StorageError: the user's file cannot be read.
+    """
+    kept: dict[str, Any] = kept_settings(disk, environment)
+    told = environment.variables(NAME, API, URL, KEY, *VENDOR_KEYS.values())
+    name = checked_name(told[NAME]) if NAME in told else kept.get("name", "")
+    if not name:
+        raise errors.StateError(
+            "no model is named, by TRACE_MODEL or in your settings", code=errors.ErrorCode.NO_MODEL
+        )
+    api = str(KEYS["api"](told[API])) if API in told else kept.get("api", CHAT)
+    kept_url = kept.get("url", VENDORS[kept.get("api", CHAT)])
+    # An api of the environment's comes with its vendor's address, when no address is said.
+    url = checked_url(told[URL]) if URL in told else kept.get("url", VENDORS[api])
+    key, key_from = _key(kept, kept_url, told, url)
+    if url in VENDOR_KEYS and not key:
+        raise errors.StateError(
+            f"{url} wants a key, and there is none",
+            hint=f"set {VENDOR_KEYS[url]} or TRACE_MODEL_KEY, or `trace config model.key -`",
+        )
+    if key and not url.startswith("https://") and not kept.get("allow_http"):
+        _check_own(url)
+    return ModelSettings(
+        name=name,
+        api=api,
+        url=url,
+        key=key,
+        key_from=key_from,
+        timeout=kept.get("timeout", TIMEOUT_SECONDS),
+        deadline=kept.get("deadline", DEADLINE_SECONDS),
+        attempts=kept.get("attempts", ATTEMPTS),
+        proxy=_proxy(environment, url),
+        certificates=environment.variables("SSL_CERT_FILE").get("SSL_CERT_FILE", ""),
+    )
+
+
+def _key(kept: dict[str, Any], kept_url: str, told: dict[str, str], url: str) -> tuple[Secret, str]:
+    """Return the key for an address and where it comes from."""
+    if KEY in told:
+        return checked_key(told[KEY]), KEY
+    if kept.get("key"):
+        if url == kept_url:
+            return kept["key"], "your settings"
+        if url not in VENDOR_KEYS:
+            raise errors.StateError(
+                f"the key in your settings is for {kept_url}, and is not sent to {url}",
+                hint="TRACE_MODEL_KEY goes to whatever address is set; give it the key of this one",
+            )
+    variable = VENDOR_KEYS.get(url, "")
+    return (checked_key(told[variable]), variable) if variable in told else (Secret(), "")
+
+
+def _check_own(url: str) -> None:
+    """Accept an address on this machine, which is all that a key may be sent to without encryption."""
+    if _host(url) not in _OWN_HOSTS:
+        raise errors.StateError(
+            f"a key would be sent to {url} for everybody on the way to read",
+            hint="use https, or `trace config model.allow_http true` where the network is yours",
+        )
+
+
+def _host(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).hostname or ""
+
+
+def _proxy(environment: Environment, url: str) -> Secret:
+    """Return the proxy that the environment names for an address; it may hold a password."""
+    host = _host(url)
+    names = ("HTTPS_PROXY", "https_proxy") if url.startswith("https") else ("http_proxy",)
+    told = environment.variables(*names, "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
+    excepted = ",".join((told.get("NO_PROXY", ""), told.get("no_proxy", ""))).split(",")
+    ends = [each.strip().lstrip("*.").lower() for each in excepted if each.strip()]
+    if host in _OWN_HOSTS or any(
+        not end or host == end or host.endswith(f".{end}") for end in ends
+    ):
+        return Secret()
+    found = next((told[name] for name in (*names, "ALL_PROXY", "all_proxy") if name in told), "")
+    return Secret(found)
+
+
+__all__ = ["APIS", "ModelSettings", "read_settings"]

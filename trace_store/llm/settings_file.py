@@ -1,0 +1,209 @@
+"""What the user keeps about their model: `trace/model.toml` in the folder for settings.
+
+    api = "anthropic"
+    name = "claude-sonnet-4-5"
+    key = "…"
+
+Rule: the file is the user's own, outside every repository; nobody else can write to it, nor read it when a key stands
+in it. It is written one line at a time, so that remarks stay.
+"""
+
+from __future__ import annotations
+
+import tomllib
+
+from trace_store import errors, user_files
+from trace_store.files import read_file, replace_file
+from trace_store.llm.keys import Secret
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trace_store.environment import Environment
+    from trace_store.files import Disk
+
+    Kept = dict[str, str | int | bool | Secret]
+
+NAME = "model.toml"
+MAXIMUM_BYTES = 1 << 16
+MAXIMUM_TEXT = 2000
+CHAT, RESPONSES, ANTHROPIC = "chat", "responses", "anthropic"
+APIS = (CHAT, RESPONSES, ANTHROPIC)
+_WRITABLE_BY_OTHERS, _READABLE_BY_OTHERS = 0o022, 0o044
+
+
+def kept_settings(disk: Disk, environment: Environment) -> Kept:
+    """Return what the file says, by key; nothing when there is none.
+
+    Raises:
+        InvalidInputError: it is no TOML, or says something that cannot be.
+        StateError: others can write to it, or read a key in it.
+        StorageError: it cannot be read.
+    """
+    if not environment.config_dir:
+        return {}
+    path = user_files.settings_file(environment, NAME)
+    found = disk.stat(path)
+    if found is None:
+        return {}
+    own = environment.user_ids
+    if own is not None and (found.st_uid not in own or found.st_mode & _WRITABLE_BY_OTHERS):
+        raise errors.StateError(f"others can write to what says where your model is: {path}")
+    kept = _checked(_parsed(_text(disk, path), path), path)
+    if own is not None and kept.get("key") and found.st_mode & _READABLE_BY_OTHERS:
+        raise errors.StateError(
+            f"others can read the key of your model in {path}", hint=f"`chmod 600 {path}`"
+        )
+    return kept
+
+
+def set_setting(disk: Disk, environment: Environment, key: str, value: str | None) -> None:
+    """Change one line of the file, which is made when it is not there; None takes the line out.
+
+    Raises:
+        InvalidInputError: there is no such setting, or it cannot have the value, which is not repeated.
+        StateError: there is no folder for settings, or others can write to the file.
+        StorageError: the file cannot be read or written.
+    """
+    if key not in KEYS:
+        raise errors.InvalidInputError(
+            f"not a setting of a model: {key!r} (known: {', '.join(KEYS)})", key=key
+        )
+    path = user_files.settings_file(environment, NAME)
+    kept_settings(disk, environment)
+    text = _text(disk, path)
+    lines = [line for line in text.splitlines() if line.partition("=")[0].strip() != key]
+    if value is not None:
+        lines.append(f"{key} = {_written(KEYS[key](value))}")
+    changed = "".join(f"{line}\n" for line in lines)
+    before, after = _parsed(text, path), _parsed(changed, path)
+    before.pop(key, None)
+    now = after.pop(key, None)
+    if before != after or (now is None) != (value is None):
+        raise errors.InvalidInputError(f"{path} is written so that one line cannot be changed")
+    replace_file(disk, path, changed.encode(), private=True)
+
+
+def _text(disk: Disk, path: str) -> str:
+    data = read_file(disk, path, limit=MAXIMUM_BYTES) or b""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise errors.InvalidInputError(f"{path} is not UTF-8", path=path) from None
+
+
+def _parsed(text: str, path: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        # What it says of a mistake names a line and a column, and repeats nothing.
+        place = str(error).rpartition("(at ")[2].rstrip(")")
+        failure = errors.InvalidInputError(f"{path} is not TOML: {place}", path=path)
+    raise failure
+
+
+def _checked(told: dict[str, object], path: str) -> Kept:
+    kept: Kept = {}
+    for key, said in told.items():
+        if key not in KEYS:
+            raise errors.InvalidInputError(f"{path} has an unknown key: {key}", path=path)
+        if not isinstance(said, str | int):
+            raise errors.InvalidInputError(f"{path}: {key} cannot be that", path=path)
+        text = str(said).lower() if isinstance(said, bool) else str(said)
+        kept[key] = KEYS[key](text)
+    return kept
+
+
+def _api(text: str) -> str:
+    if text not in APIS:
+        raise errors.InvalidInputError(f"not an api: {text!r} (known: {', '.join(APIS)})")
+    return text
+
+
+def checked_url(text: str) -> str:
+    """Return the address of a model without a slash at its end.
+
+    Raises:
+        InvalidInputError: it is none of http or https, or says more than where it is.
+    """
+    from urllib.parse import urlsplit
+
+    wrong = ""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        parts, port, wrong = urlsplit(""), None, "is not readable"
+    if not wrong and (parts.scheme not in ("http", "https") or not parts.hostname):
+        wrong = "does not begin with https:// and a host"
+    elif parts.username or parts.password or parts.query or parts.fragment or port == 0:
+        wrong = "says more than a host and a path; a key has a setting of its own"
+    elif not (text.isascii() and text.isprintable()) or " " in text or len(text) > MAXIMUM_TEXT:
+        wrong = "holds characters that an address cannot have"
+    if wrong:
+        raise errors.InvalidInputError(f"the model's address {wrong}")
+    return text.rstrip("/")
+
+
+def checked_key(text: str) -> Secret:
+    """Return a key that can stand in a header.
+
+    Raises:
+        InvalidInputError: it cannot; it is not repeated.
+    """
+    text = text.strip()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise errors.InvalidInputError("the key of a model has other characters than keys have")
+    if len(text) > MAXIMUM_TEXT:
+        raise errors.InvalidInputError("the key of a model is too long")
+    return Secret(text)
+
+
+def checked_name(text: str) -> str:
+    """Return the name of a model.
+
+    Raises:
+        InvalidInputError: it holds control characters, or too many.
+    """
+    if not text.strip() or not text.isprintable() or len(text) > MAXIMUM_TEXT:
+        raise errors.InvalidInputError(f"not the name of a model: {text[:80]!r}")
+    return text.strip()
+
+
+def _number(most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= most:
+            raise errors.InvalidInputError(f"not a number from 1 to {most}: {text[:20]!r}")
+        return int(text)
+
+    return read
+
+
+def _switch(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise errors.InvalidInputError(f"neither true nor false: {text[:20]!r}")
+    return text == "true"
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    text = value.reveal() if isinstance(value, Secret) else str(value)
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+KEYS: dict[str, Callable[[str], str | int | bool | Secret]] = {
+    "api": _api,
+    "url": checked_url,
+    "name": checked_name,
+    "key": checked_key,
+    "timeout": _number(86_400),
+    "deadline": _number(86_400),
+    "attempts": _number(20),
+    "allow_http": _switch,
+}
+"""The settings, each with what reads its text."""
