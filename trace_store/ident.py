@@ -13,6 +13,15 @@ import time
 from trace_store import errors
 
 MAXIMUM_AUTHOR_BYTES = 1024
+_UNITS = {
+    "second": 1000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 7 * 86_400_000,
+    "month": 30 * 86_400_000,
+    "year": 365 * 86_400_000,
+}
 
 
 class Clock:
@@ -102,6 +111,22 @@ def format_time(milliseconds: int) -> str:
         f"{parts.tm_year:04d}-{parts.tm_mon:02d}-{parts.tm_mday:02d}T"
         f"{parts.tm_hour:02d}:{parts.tm_min:02d}:{parts.tm_sec:02d}.{rest:03d}Z"
     )
+
+
+def parse_moment(text: str, now: int) -> int | None:
+    """Return the milliseconds of a time as people write it, given what the clock says; None when it is not one."""
+    words = text.strip().lower().replace(".", " ").split()
+    if words == ["now"]:
+        return now
+    if words == ["yesterday"]:
+        return now - _UNITS["day"]
+    if len(words) == 3 and words[2] == "ago" and words[0].isdigit():
+        unit = _UNITS.get(words[1].removesuffix("s"))
+        return None if unit is None else now - int(words[0]) * unit
+    try:
+        return parse_time(text)
+    except errors.InvalidInputError:
+        return None
 
 
 def parse_time(text: str) -> int:

@@ -149,6 +149,16 @@ class Layout:
         """The file that says since when nothing leads to an object."""
         return os.path.join(self.local_dir, "unreachable")
 
+    @property
+    def original_file(self) -> str:
+        """The file that says where HEAD stood before the last command that took it elsewhere: ORIG_HEAD."""
+        return os.path.join(self.local_dir, "ORIG_HEAD")
+
+    @property
+    def upstreams_file(self) -> str:
+        """The file that says which branch each branch is compared with."""
+        return os.path.join(self.local_dir, "upstreams")
+
     def tip_table_file(self, name: str) -> str:
         """Return the path of the table of published tips with this name."""
         return f"{self.published_file}-{name}"

@@ -4,6 +4,7 @@
     main  v1           branch, tag, or any ref           main@{1}  @{2}    where a branch was, n moves ago
     ab12cd             id, or at least 4 digits of it    main@{TIME}       where it was at a time
     -  @{-1}           the branch that was left last     A..B  A...B       ranges
+    ORIG_HEAD          where HEAD stood before it was last taken elsewhere, by a reset or the like
     ab12cd.0  HEAD.2   message n that a commit creates
     062a8bdd           the branch of the session with this id, or whose id alone begins so; also codex/062a8bdd
 
@@ -15,10 +16,11 @@ over ids of sessions.
 
 from __future__ import annotations
 
-from trace_store import commit_table, errors, objects
-from trace_store.ident import format_time, parse_time
+from trace_store import commit_table, errors, ident, objects
+from trace_store.ident import format_time
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
 from trace_store.oid import HEX_CHARACTERS, ObjectId, is_full_id, is_prefix
+from trace_store.refs.names import ORIGINAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,16 +32,7 @@ TAGS = "refs/tags/"
 SESSIONS = HEADS + "sessions/"
 """Where each session has its branch, `<format>/<id>`."""
 _PLACES = ("", "refs/", TAGS, HEADS, "refs/checkpoints/", "refs/trash/")
-_UNITS = {
-    "second": 1000,
-    "minute": 60_000,
-    "hour": 3_600_000,
-    "day": 86_400_000,
-    "week": 7 * 86_400_000,
-    "month": 30 * 86_400_000,
-    "year": 365 * 86_400_000,
-}
-_LEFT = "moving from "
+_LEFT, _UNDO = "moving from ", "undo: "
 
 
 class Range:
@@ -198,19 +191,7 @@ def branch_of(store: Store, name: str) -> str | None:
 
 def parse_moment(text: str, store: Store) -> int | None:
     """Return the milliseconds of a time as people write it, or None when it is not one."""
-    words = text.strip().lower().replace(".", " ").split()
-    now = store.clock.now()
-    if words == ["now"]:
-        return now
-    if words == ["yesterday"]:
-        return now - _UNITS["day"]
-    if len(words) == 3 and words[2] == "ago" and words[0].isdigit():
-        unit = _UNITS.get(words[1].removesuffix("s"))
-        return None if unit is None else now - int(words[0]) * unit
-    try:
-        return parse_time(text)
-    except errors.InvalidInputError:
-        return None
+    return ident.parse_moment(text, store.clock.now())
 
 
 def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | None:
@@ -274,6 +255,11 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
                 f"{base} has no commit yet", revision=text, branches=branches
             )
         return oid
+    if base == ORIGINAL:
+        oid = store.refs.original()
+        if oid is None:
+            raise errors.RevisionNotFoundError("nothing has set ORIG_HEAD yet", revision=text)
+        return oid
     ref = branch_of(store, base) if base else None
     if ref is not None and not (len(base) == HEX_CHARACTERS and is_prefix(base)):
         oid = store.refs.read(ref)
@@ -301,7 +287,7 @@ def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
 def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
     """Return `base@{inner}`: n moves ago, at a time, or `@{-n}` the n-th branch left."""
     if inner.startswith("-") and inner[1:].isdigit() and not base:
-        return resolve(store, _branch_left(store, int(inner[1:]), text))
+        return resolve(store, branch_left(store, int(inner[1:]), text))
     name = "HEAD" if base in ("HEAD", "@") else branch_of(store, base)
     if name is None:
         if not base:
@@ -334,13 +320,19 @@ def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
     raise errors.RevisionNotFoundError(f"the log of {name} {since}", revision=text)
 
 
-def _branch_left(store: Store, number: int, text: str) -> str:
+def branch_left(store: Store, number: int = 1, text: str = "-") -> str:
+    """Return the short name of the branch, or the id of the commit, that HEAD left so many moves ago.
+
+    Raises:
+        RevisionNotFoundError: it did not move so often; the message names `text`.
+    """
     left = 0
     for entry in store.refs.reflog("HEAD"):
         if _LEFT in entry.message:
             left += 1
             if left == number:
-                return str(entry.message.partition(_LEFT)[2].split(" to ")[0])
+                before, _, after = entry.message.partition(_LEFT)[2].partition(" to ")
+                return str(after if entry.message.startswith(_UNDO) else before)
     raise errors.RevisionNotFoundError("no branch was left before", revision=text)
 
 

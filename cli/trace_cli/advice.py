@@ -71,13 +71,13 @@ HINTS: dict[str, str] = {
     ErrorCode.REPOSITORY_NOT_FOUND: "`trace init` makes a repository here; --dir names one elsewhere",
     ErrorCode.OBJECT_NOT_FOUND: "`trace fsck` tells whether anything else is missing",
     ErrorCode.PURGED_OBJECT: "somebody removed it for good; `trace fsck` lists what was purged, and why",
-    ErrorCode.REF_NOT_FOUND: "`trace for-each-ref` lists the refs that exist",
-    ErrorCode.REVISION_NOT_FOUND: "`trace for-each-ref` lists the names, `trace log` the commits",
+    ErrorCode.REF_NOT_FOUND: "`trace branch` lists the branches, `trace for-each-ref` all refs",
+    ErrorCode.REVISION_NOT_FOUND: "`trace branch` and `trace tag` list the names, `trace log` the commits",
     ErrorCode.MESSAGE_NOT_FOUND: "`trace compile --table` shows the address of each message",
-    ErrorCode.INVALID_REF_NAME: "a name such as refs/heads/main: see `trace update-ref --help`",
+    ErrorCode.INVALID_REF_NAME: "letters, digits and - _ . / make a name, such as `idea` or `feature/one`",
     ErrorCode.INVALID_ADDRESS: "a commit and a number, such as HEAD.0; `trace compile --table` lists them",
     ErrorCode.INVALID_MESSAGE: "roles are system, developer, user, assistant and tool",
-    ErrorCode.DETACHED_HEAD: "`trace symbolic-ref HEAD refs/heads/NAME` goes back to a branch",
+    ErrorCode.DETACHED_HEAD: "`trace switch NAME` goes to a branch, `trace switch -c NAME` begins one here",
     ErrorCode.STORE_REWOUND: "`trace adopt` goes on from what is there, `trace adopt --keep-mine` from what was",
     ErrorCode.TOO_LARGE: "several commits take what one does not",
     ErrorCode.UNBORN_BRANCH: "`trace commit --user TEXT` or `trace import FILE` makes the first commit",
@@ -103,15 +103,9 @@ HINTS: dict[str, str] = {
 
 GIT_COMMANDS: dict[str, str] = {
     "add": "`trace commit` records messages at once; nothing is staged",
-    "branch": "`trace for-each-ref refs/heads` lists branches, `trace update-ref refs/heads/NAME HEAD` makes one",
-    "checkout": "`trace symbolic-ref HEAD refs/heads/NAME` goes to a branch, `trace compile REVISION` needs none",
     "merge": "histories are not merged by a command; `trace commit --branch NAME` adds to a branch",
-    "reflog": "`trace rev-parse 'main@{1}'` says where a branch was; `trace compile 'main@{1}'` shows it",
-    "reset": "`trace update-ref HEAD REVISION` moves the branch; `trace remove ADDRESS` hides a message",
     "revert": "`trace restore ADDRESS` undoes `trace remove`; `trace restore --version N ADDRESS` undoes `trace edit`",
     "rm": "`trace remove ADDRESS` hides a message",
-    "switch": "`trace symbolic-ref HEAD refs/heads/NAME` goes to a branch, and begins it when it is new",
-    "tag": "`trace update-ref refs/tags/NAME REVISION` makes a tag, `trace for-each-ref refs/tags` lists them",
 }
 """What comes closest to a command that git has and Trace has not."""
 
@@ -144,8 +138,9 @@ def hint(error: TraceError) -> str:
         return f"tried {tried}; `--format NAME` takes it for one of them"
     if isinstance(error, UnbornBranchError) and error.data.get("branches"):
         first, *others = list(error.data["branches"])  # type: ignore[call-overload]
-        more = "; `trace for-each-ref refs/heads` lists all branches" if others else ""
-        return f"`trace symbolic-ref HEAD {first}` goes to a branch that has some{more}"
+        more = "; `trace branch` lists all branches" if others else ""
+        name = str(first).removeprefix("refs/heads/")
+        return f"`trace switch {name}` goes to a branch that has some{more}"
     if isinstance(error, UntrustedRepositoryError):
         path = shlex.quote(str(error.data.get("path", "")))
         return f"`trace trust {path}` opens it, should you trust whoever can write to it"

@@ -73,6 +73,23 @@ COMMANDS = (
         "diff", "comparing:diff", "comparing.diff", "Show what differs between two contexts"
     ),
     _porcelain("show", "showing:show", "history.walk", "Show a commit, a message or a blob"),
+    _porcelain(
+        "branch", "branching:branch", "branching.list_branches", "List, make or delete branches"
+    ),
+    _porcelain("switch", "switching:switch", "branching.switch", "Go to another branch"),
+    _porcelain(
+        "checkout", "switching:checkout", "branching.detach", "Go to a branch, or look at a commit"
+    ),
+    _porcelain("tag", "tagging:tag", "branching.create_tag", "List, make or delete tags"),
+    _porcelain("reset", "stepping:reset", "branching.reset_hard", "Move HEAD's branch to a commit"),
+    _porcelain("undo", "stepping:undo", "branching.undo", "Take back the last move of a ref"),
+    _porcelain("redo", "stepping:redo", "branching.redo", "Take up again what was taken back"),
+    _porcelain(
+        "reflog",
+        "stepping:reflog",
+        "branching.newest_first",
+        "List where HEAD or a branch has been",
+    ),
     _porcelain("commit", "writing:commit", "repo.Repo.commit", "Record messages as one commit"),
     _porcelain(
         "compile", "compiling:compile_", "repo.Repo.compile", "Print the context to send to a model"

@@ -35,6 +35,7 @@ from trace_store.history import token_growth, walk, writing
 from trace_store.ident import FixedRandomness
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
+from trace_store.refs.names import branch_ref
 
 ADA = Environment(author="ada")
 
@@ -87,7 +88,7 @@ def test_the_short_way_writes_what_the_long_way_writes(
                     through_a_draft(store, messages, message)
             journal = store.layout.journal_file(1)
             held = Path(journal).read_bytes() if contexts else b""
-            found.append((held, store.refs.read(writing.branch_ref(store, "main"))))
+            found.append((held, store.refs.read(branch_ref("main"))))
             store.close()
     assert found[0] == found[1]
 

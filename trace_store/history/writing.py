@@ -17,7 +17,7 @@ from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.direct import encode_commit, encode_message
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.names import check_ref_name
+from trace_store.refs.names import branch_ref
 from trace_store.store import Store
 
 TYPE_CHECKING = False
@@ -95,7 +95,7 @@ def write(
     message = draft.gathering.text(message)
     if facts := draft.gathering.facts:
         meta = {**(meta or {}), **facts}
-    ref = store.refs.head_target() if branch is None else branch_ref(store, branch)
+    ref = store.refs.head_target() if branch is None else branch_ref(branch)
     writer = _Writer(store, draft, author, message, meta, links, merge, onto)
     if isinstance(ref, ObjectId):
         return _write_detached(store, writer, author, durability)
@@ -191,7 +191,7 @@ def commit(
     This is what an agent does at every turn, so it makes no draft, and the commit is put together from its pieces. What
     has no such form is left to a draft, which makes the same commit.
     """
-    ref = store.refs.head_target() if branch is None else branch_ref(store, branch)
+    ref = store.refs.head_target() if branch is None else branch_ref(branch)
     gathering = Gathering() if guard is None else guard.gathering()
     put = gathering.put if salt is None else gathering.putting(salt)
     pieces: list[bytes] = []
@@ -227,22 +227,6 @@ def commit(
     store.advance(ref, make, author, reason, None if branch else ref)
     assert result is not None
     return result
-
-
-def branch_ref(store: Store, name: str) -> str:
-    """Return the full name of a branch, which need not be there.
-
-    Raises:
-        InvalidRefNameError: it breaks the rules for names.
-        RefNotFoundError: it is the full name of something that is no branch.
-    """
-    if name in ("HEAD", "@", "-"):
-        raise errors.InvalidRefNameError(f"{name} is no name for a branch", ref=name)
-    full = name if name.startswith("refs/") else revisions.HEADS + name
-    check_ref_name(full)
-    if not full.startswith(revisions.HEADS):
-        raise errors.RefNotFoundError(f"not a branch: {name}", ref=full)
-    return full
 
 
 class _Writer:
@@ -350,7 +334,6 @@ __all__ = [
     "Address",
     "CommitResult",
     "batch",
-    "branch_ref",
     "commit",
     "new_draft",
     "write",

@@ -6,15 +6,21 @@ have been at work meanwhile. Nothing here moves a ref: moves go through the jour
 
 from __future__ import annotations
 
-from trace_store import errors, graph, objects, refs
-from trace_store.contracts import ANY
+from trace_store import errors, refs
 from trace_store.files import read_file, replace_file, stamp, unchanged
 from trace_store.ident import SystemClock
 from trace_store.journal import Move
 from trace_store.oid import ObjectId
-from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head
+from trace_store.refs.head import (
+    MAXIMUM_BYTES,
+    NAME,
+    Head,
+    decode_head,
+    encode_head,
+    read_original,
+)
 from trace_store.refs.names import BRANCHES, check_ref_name
-from trace_store.refs.resolving import Lineage, resolve, unexplained
+from trace_store.refs.resolving import check_expected, lineage_of, resolve, unexplained
 from trace_store.refs.tips import TipFiles
 
 TYPE_CHECKING = False
@@ -30,11 +36,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5
 _MEMORY = 256
-_WALKED = 1 << 14
-"""So many commits' parents are remembered: who brings back refs walks through the same past for each."""
 _FEW = 16
-_NEAR = 64
-"""How many commits are looked at to find out that a value continues a known line."""
 
 
 class RefDatabase:
@@ -58,10 +60,7 @@ class RefDatabase:
         self._clock = clock
         self._mutex = mutex
         self._default = check_ref_name(BRANCHES + default_branch)
-        self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
-        self._met_absent = False
-        self._walked: dict[ObjectId, Sequence[ObjectId]] = {}
-        self.lineage = Lineage(self._maximal, self._is_ancestor, objects.contains, self._parents)
+        self.lineage = lineage_of(objects)
         self._looked_at = (0, 0)
         self._seen: dict[str, tuple[ObjectId, ...]] = {}
         self._settled: dict[str, tuple[RefFold, str, object]] = {}
@@ -160,8 +159,15 @@ class RefDatabase:
             self._head = (seen, self._default if data is None else decode_head(data, path))
         return self._head[1]
 
-    def set_head(self, target: str | ObjectId, *, message: str = "", author: str = "") -> None:
-        """Attach HEAD to a branch, by its full name, or detach it at a commit.
+    def set_head(
+        self,
+        target: str | ObjectId,
+        *,
+        message: str = "",
+        author: str = "",
+        time: int | None = None,
+    ) -> None:
+        """Attach HEAD to a branch, by its full name, or detach it at a commit; the reflog says that it was now.
 
         Raises:
             InvalidRefNameError: not the name of a ref.
@@ -177,8 +183,18 @@ class RefDatabase:
             new = self.head().oid
             # What the journals say of HEAD came before, so it is written first; a seal will find it there.
             entries = refs.entries_of(self._journal.fold.frames).get(NAME, [])
-            entries.append(refs.ReflogEntry(old, new, self._clock.now(), author, message))
+            moment = self._clock.now() if time is None else time
+            entries.append(refs.ReflogEntry(old, new, moment, author, message))
             refs.append_log(self._disk, self._layout.logs_dir, self._layout.log_file(NAME), entries)
+
+    def original(self) -> ObjectId | None:
+        """Return ORIG_HEAD: where HEAD stood before the last command that took it elsewhere; None when none did."""
+        return read_original(self._disk, self._layout.original_file)
+
+    def set_original(self, oid: ObjectId) -> None:
+        """Note where HEAD stands; whoever takes it elsewhere does so first."""
+        path, scratch = self._layout.original_file, self._layout.tmp_dir
+        replace_file(self._disk, path, encode_head(oid), scratch=scratch)
 
     def reflog(self, name: str) -> list[refs.ReflogEntry]:
         """Return the movements of a ref, or of HEAD, newest first."""
@@ -328,73 +344,3 @@ class RefDatabase:
             if self._journal.generation == generation and self._journal.published is published:
                 break
         return found
-
-    def _parents(self, oid: ObjectId) -> Sequence[ObjectId]:
-        known = self._walked.get(oid)
-        if known is not None:
-            return known
-        try:
-            found = objects.parents_of(self._objects.read(oid))
-        except (errors.NotFoundError, errors.FormatError):
-            self._met_absent = True
-            return []  # an incomplete history ends here
-        if len(self._walked) >= _WALKED:
-            self._walked.clear()
-        self._walked[oid] = found
-        return found
-
-    def _maximal(self, values: Sequence[ObjectId]) -> list[ObjectId]:
-        key = frozenset(values)
-        known = self._maxima.get(key)
-        if known is None:
-            self._met_absent = False
-            known = sorted(key)
-            if not self._stays_apart(key):
-                known = graph.maximal(known, self._parents)
-            # What a walk that stopped at an absent commit says may change when the commit comes.
-            if not self._met_absent and all(map(self._objects.contains, key)):
-                if len(self._maxima) >= _MEMORY:
-                    del self._maxima[next(iter(self._maxima))]
-                self._maxima[key] = known
-        return known
-
-    def _stays_apart(self, values: frozenset[ObjectId]) -> bool:
-        """Tell whether one value continues a line of which it is known that it left the past of all others.
-
-        A commit with one parent has that parent's past. So where neither the parent lies in another value's past nor
-        another in the parent's, the same holds for the commit, and an append to a diverged branch costs no walk.
-        """
-        if not self._maxima:
-            return False
-        for value in values:
-            others = values - {value}
-            at = value
-            for _ in range(_NEAR):
-                parents = self._parents(at)
-                if len(parents) != 1 or parents[0] in others:
-                    break
-                at = parents[0]
-                known = self._maxima.get(others | {at})
-                if known is not None:
-                    if len(known) == len(values):
-                        return True
-                    break
-        return False
-
-    def _is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
-        return graph.is_ancestor(candidate, descendant, self._parents)
-
-
-def check_expected(edit: RefEdit, actual: ObjectId | None) -> None:
-    """Accept an edit whose expectation is met.
-
-    Raises:
-        RefChangedError: it is not.
-    """
-    if edit.expected is not ANY and edit.expected != actual:
-        raise errors.RefChangedError(
-            f"{edit.name} is {actual or 'absent'}, not {edit.expected or 'absent'}",
-            ref=edit.name,
-            expected=edit.expected,
-            actual=actual,
-        )

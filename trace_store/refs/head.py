@@ -6,8 +6,13 @@ Rule: the file is local and replaced as a whole. Absent, it means the default br
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.files import read_file
 from trace_store.oid import ObjectId
 from trace_store.refs.names import check_ref_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.files import Disk
 
 NAME = "HEAD"
 MAXIMUM_BYTES = 4096
@@ -70,3 +75,11 @@ def decode_head(data: bytes, path: str) -> str | ObjectId:
         return ObjectId.parse(text)
     except (UnicodeDecodeError, errors.InvalidRefNameError, errors.InvalidInputError) as error:
         raise errors.FormatError(f"HEAD is not readable: {error}", path=path) from error
+
+
+def read_original(disk: Disk, path: str) -> ObjectId | None:
+    """Return the commit that the file of ORIG_HEAD names; None when it is absent, or names none."""
+    try:
+        return ObjectId.parse((read_file(disk, path) or b"").decode("ascii").strip())
+    except (UnicodeDecodeError, errors.InvalidInputError):
+        return None

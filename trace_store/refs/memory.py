@@ -5,11 +5,11 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.journal import Frame, Move
 from trace_store.oid import ObjectId
-from trace_store.refs.database import check_expected
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.names import BRANCHES, check_ref_name
 from trace_store.refs.overview import Standing
 from trace_store.refs.reflog import ReflogEntry, entries_of
+from trace_store.refs.resolving import check_expected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class MemoryRefs:
         self._objects = objects
         self._clock = clock
         self._head: str | ObjectId = check_ref_name(BRANCHES + default_branch)
+        self._original: ObjectId | None = None
         self._values: dict[str, ObjectId] = {}
         self._logs: dict[str, list[ReflogEntry]] = {}
 
@@ -79,18 +80,38 @@ class MemoryRefs:
         """Return what HEAD names, a full ref name or a commit."""
         return self._head
 
-    def set_head(self, target: str | ObjectId, *, message: str = "", author: str = "") -> None:
-        """Attach HEAD to a branch, by its full name, or detach it at a commit."""
+    def set_head(
+        self,
+        target: str | ObjectId,
+        *,
+        message: str = "",
+        author: str = "",
+        time: int | None = None,
+    ) -> None:
+        """Attach HEAD to a branch, by its full name, or detach it at a commit; the reflog says that it was now."""
         old = self.head().oid
         self._head = check_ref_name(target) if isinstance(target, str) else ObjectId(target)
-        entry = ReflogEntry(old, self.head().oid, self._clock.now(), author, message)
+        moment = self._clock.now() if time is None else time
+        entry = ReflogEntry(old, self.head().oid, moment, author, message)
         self._logs.setdefault(NAME, []).append(entry)
+
+    def original(self) -> ObjectId | None:
+        """Return ORIG_HEAD: where HEAD stood before the last command that took it elsewhere; None when none did."""
+        return self._original
+
+    def set_original(self, oid: ObjectId) -> None:
+        """Note where HEAD stands; whoever takes it elsewhere does so first."""
+        self._original = oid
 
     def reflog(self, name: str) -> list[ReflogEntry]:
         """Return the movements of a ref, or of HEAD, newest first."""
         if name != NAME:
             check_ref_name(name)
         return self._logs.get(name, [])[::-1]
+
+    def logged(self) -> list[str]:
+        """Return the names of what has a reflog."""
+        return list(self._logs)
 
     def judge(self, edits: Sequence[RefEdit]) -> list[Move]:
         """Return the moves that make these edits, after checking what they expect.

@@ -11,6 +11,9 @@ CHECKPOINTS = "refs/checkpoints/"
 TRASH = "refs/trash/"
 RECOVERED = TRASH + "recovered/"
 """What refs would have lost when a journal was removed under the processes that held it."""
+ORIGINAL = "ORIG_HEAD"
+"""What a revision calls where HEAD stood before the last command that took it elsewhere."""
+_NO_BRANCHES = frozenset(("HEAD", "@", "-", ORIGINAL))
 
 
 def check_ref_name(name: str) -> str:
@@ -23,3 +26,19 @@ def check_ref_name(name: str) -> str:
         problem = problem_of(name)
         raise errors.InvalidRefNameError(f"not a ref name: {name[:200]!r} {problem}", name=name)
     return name
+
+
+def branch_ref(name: str) -> str:
+    """Return the full name of a branch, which need not be there.
+
+    Raises:
+        InvalidRefNameError: it breaks the rules for names.
+        RefNotFoundError: it is the full name of something that is no branch.
+    """
+    if name in _NO_BRANCHES:
+        raise errors.InvalidRefNameError(f"{name} is no name for a branch", ref=name)
+    full = name if name.startswith("refs/") else BRANCHES + name
+    check_ref_name(full)
+    if not full.startswith(BRANCHES):
+        raise errors.RefNotFoundError(f"not a branch: {name}", ref=full)
+    return full

@@ -17,7 +17,7 @@ from trace_store.refs.head import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from trace_store.files import Disk
     from trace_store.journal import Frame
@@ -65,6 +65,28 @@ def encode_entry(entry: ReflogEntry) -> bytes:
 def read_log(disk: Disk, path: str) -> list[ReflogEntry]:
     """Return the readable entries of a file, oldest first; none when it is absent."""
     return examine_log(disk, path)[0]
+
+
+def newest_first(disk: Disk, path: str) -> Iterator[ReflogEntry]:
+    """Yield the readable entries of a file, newest first; reads no more of it than is asked for, and a little."""
+    at, span, rest = -1, _FIRST_SPAN, b""
+    while at:
+        fd = disk.open(path)  # not held open meanwhile: a repository may have very many of these
+        if fd is None:
+            return
+        try:
+            at = disk.size(fd) if at < 0 else at
+            start = max(0, at - span)
+            lines = (disk.read_at(fd, start, at - start) + rest).split(b"\n")
+        finally:
+            disk.close(fd)
+        # What stands before the first line end may have begun earlier.
+        rest = b"" if start == 0 else lines.pop(0) + b"\n"
+        for line in reversed(lines):
+            entry = None if b"\0" in line else _decode(line)
+            if entry is not None:
+                yield entry
+        at, span = start, 2 * span
 
 
 def examine_log(disk: Disk, path: str) -> tuple[list[ReflogEntry], int]:

@@ -1,19 +1,29 @@
 """What a ref is, given its files, what this working copy published, and what its journals say.
 
-Rule: pure. The tips of a ref are the maximal elements of its files, less what this working copy's journals moved on
+Rule: this changes nothing, and reads commits alone; what a walk over them finds is remembered where nothing on its way
+was absent. The tips of a ref are the maximal elements of its files, less what this working copy's journals moved on
 from, together with the value they moved it to. Only branches fast-forward: elsewhere no tip supersedes another.
 """
 
 from __future__ import annotations
 
+from trace_store import errors, graph, objects
+from trace_store.contracts import ANY
 from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from trace_store.contracts import ObjectReader, RefEdit
     from trace_store.journal import RefFold
     from trace_store.oid import ObjectId
+
+_MEMORY = 256
+_WALKED = 1 << 14
+"""So many commits' parents are remembered: who brings back refs walks through the same past for each."""
+_NEAR = 64
+"""How many commits are looked at to find out that a value continues a known line."""
 
 
 class Lineage:
@@ -73,6 +83,21 @@ def unexplained(
     return any(tip not in fold.passed and tip != fold.value for tip in files)
 
 
+def check_expected(edit: RefEdit, actual: ObjectId | None) -> None:
+    """Accept an edit whose expectation is met.
+
+    Raises:
+        RefChangedError: it is not.
+    """
+    if edit.expected is not ANY and edit.expected != actual:
+        raise errors.RefChangedError(
+            f"{edit.name} is {actual or 'absent'}, not {edit.expected or 'absent'}",
+            ref=edit.name,
+            expected=edit.expected,
+            actual=actual,
+        )
+
+
 def _maximal(name: str, values: Sequence[ObjectId], lineage: Lineage) -> list[ObjectId]:
     distinct = list(dict.fromkeys(values))
     if len(distinct) < 2 or not name.startswith(BRANCHES):
@@ -92,3 +117,76 @@ def _own_first(
     if own is None:
         own = next((tip for tip in ordered if lineage.contains(tip)), ordered[0])
     return (own, *(tip for tip in ordered if tip != own))
+
+
+def lineage_of(reader: ObjectReader) -> Lineage:
+    """Return what tells of the commits that can be read here."""
+    walks = _Walks(reader)
+    return Lineage(walks.maximal, walks.is_ancestor, reader.contains, walks.parents)
+
+
+class _Walks:
+    """Walks over commits, and what they found."""
+
+    __slots__ = ("_maxima", "_met_absent", "_objects", "_walked")
+
+    def __init__(self, reader: ObjectReader) -> None:
+        self._objects = reader
+        self._maxima: dict[frozenset[ObjectId], list[ObjectId]] = {}
+        self._met_absent = False
+        self._walked: dict[ObjectId, Sequence[ObjectId]] = {}
+
+    def parents(self, oid: ObjectId) -> Sequence[ObjectId]:
+        known = self._walked.get(oid)
+        if known is not None:
+            return known
+        try:
+            found = objects.parents_of(self._objects.read(oid))
+        except (errors.NotFoundError, errors.FormatError):
+            self._met_absent = True
+            return []  # an incomplete history ends here
+        if len(self._walked) >= _WALKED:
+            self._walked.clear()
+        self._walked[oid] = found
+        return found
+
+    def maximal(self, values: Sequence[ObjectId]) -> list[ObjectId]:
+        key = frozenset(values)
+        known = self._maxima.get(key)
+        if known is None:
+            self._met_absent = False
+            known = sorted(key)
+            if not self._stays_apart(key):
+                known = graph.maximal(known, self.parents)
+            # What a walk that stopped at an absent commit says may change when the commit comes.
+            if not self._met_absent and all(map(self._objects.contains, key)):
+                if len(self._maxima) >= _MEMORY:
+                    del self._maxima[next(iter(self._maxima))]
+                self._maxima[key] = known
+        return known
+
+    def _stays_apart(self, values: frozenset[ObjectId]) -> bool:
+        """Tell whether one value continues a line of which it is known that it left the past of all others.
+
+        A commit with one parent has that parent's past. So where neither the parent lies in another value's past nor
+        another in the parent's, the same holds for the commit, and an append to a diverged branch costs no walk.
+        """
+        if not self._maxima:
+            return False
+        for value in values:
+            others = values - {value}
+            at = value
+            for _ in range(_NEAR):
+                parents = self.parents(at)
+                if len(parents) != 1 or parents[0] in others:
+                    break
+                at = parents[0]
+                known = self._maxima.get(others | {at})
+                if known is not None:
+                    if len(known) == len(values):
+                        return True
+                    break
+        return False
+
+    def is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
+        return graph.is_ancestor(candidate, descendant, self.parents)

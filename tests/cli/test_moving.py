@@ -1,0 +1,321 @@
+"""Branches, tags, steps back and steps back taken back, as they are typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Outcome, Trace
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def line(ok: Run) -> Run:
+    """Four commits on main."""
+    for number in range(4):
+        ok("commit", "-q", "--user", f"m{number}")
+    return ok
+
+
+def at(ok: Run, revision: str = "HEAD") -> str:
+    return ok("rev-parse", revision).text.strip()
+
+
+def texts(ok: Run) -> list[str]:
+    messages = json.loads(ok("compile", "--format", "openai").text)["messages"]
+    return [message["content"] for message in messages]
+
+
+def branches(ok: Run) -> dict[str, dict[str, Any]]:
+    found = [json.loads(each) for each in ok("branch", "--json").lines]
+    return {each["name"]: each for each in found}
+
+
+class TestBranch:
+    def test_make_list_rename_delete(self, line: Run) -> None:
+        line("branch", "idea", "HEAD~2")
+        assert branches(line)["idea"]["commit"] == at(line, "HEAD~2")
+        assert [name for name, each in branches(line).items() if each["current"]] == ["main"]
+        line("branch", "-m", "idea", "plan")
+        assert set(branches(line)) == {"main", "plan"}
+        told = line("branch", "-d", "plan").text
+        assert "trash/heads/plan/" in told
+        assert set(branches(line)) == {"main"}
+        kept = told.split("kept as ")[1].split(";")[0]
+        assert at(line, kept) == at(line, "HEAD~2")
+
+    def test_renaming_the_branch_at_hand_takes_head_along(self, line: Run) -> None:
+        before = at(line)
+        line("branch", "-m", "trunk")
+        assert line("branch", "--show-current").text == "trunk\n"
+        assert at(line) == before
+
+    def test_a_branch_without_a_commit_is_renamed(self, ok: Run) -> None:
+        ok("branch", "-m", "trunk")
+        assert ok("branch", "--show-current").text == "trunk\n"
+        ok("commit", "-q", "--user", "x")
+        assert set(branches(ok)) == {"trunk"}
+
+    def test_ahead_and_behind(self, line: Run) -> None:
+        line("switch", "-q", "-c", "idea", "HEAD~1")
+        line("commit", "-q", "--user", "a")
+        line("commit", "-q", "--user", "b")
+        line("branch", "-u", "main")
+        idea = branches(line)["idea"]
+        assert (idea["upstream"], idea["ahead"], idea["behind"]) == ("refs/heads/main", 2, 1)
+        assert "[main: ahead 2, behind 1]" in line("branch").text
+        line("branch", "-m", "main", "trunk")
+        assert "[trunk: ahead 2, behind 1]" in line("branch").text
+        line("branch", "-d", "trunk")
+        assert "[trunk: gone]" in line("branch").text
+        line("branch", "--unset-upstream")
+        assert branches(line)["idea"]["upstream"] is None
+
+    def test_patterns(self, line: Run) -> None:
+        for name in ("feature/a", "feature/b"):
+            line("branch", "-q", name)
+        listed = line("branch", "--list", "feature/*", "--json").lines
+        assert [json.loads(each)["name"] for each in listed] == ["feature/a", "feature/b"]
+
+    def test_forced_to_another_commit_the_old_one_is_kept(self, line: Run) -> None:
+        line("branch", "-q", "idea")
+        kept = json.loads(line("branch", "-f", "idea", "HEAD~3", "--json").text)["kept"]
+        assert at(line, kept) == at(line, "HEAD")
+        assert at(line, "idea") == at(line, "HEAD~3")
+
+
+class TestSwitch:
+    def test_there_and_back(self, line: Run) -> None:
+        line("switch", "-c", "idea", "HEAD~1")
+        line("commit", "-q", "--user", "else")
+        assert texts(line) == ["m0", "m1", "m2", "else"]
+        line("switch", "main")
+        assert texts(line) == ["m0", "m1", "m2", "m3"]
+        line("switch", "-")
+        assert line("branch", "--show-current").text == "idea\n"
+
+    def test_to_a_session_by_the_beginning_of_its_id(self, line: Run) -> None:
+        line("update-ref", "refs/heads/sessions/codex/0199-ab", "HEAD~1")
+        line("switch", "0199")
+        assert line("branch", "--show-current").text == "sessions/codex/0199-ab\n"
+
+    def test_a_commit_without_a_branch(self, line: Run) -> None:
+        outcome = line("checkout", "HEAD~2")
+        assert "HEAD is detached at" in outcome.text
+        assert "trace switch -c NAME" in outcome.err
+        assert texts(line) == ["m0", "m1"]
+        line("switch", "-")
+        assert line("branch", "--show-current").text == "main\n"
+
+    def test_what_was_committed_without_a_branch_is_kept(self, line: Run) -> None:
+        line("switch", "--detach", "HEAD~2")
+        line("commit", "-q", "--user", "alone")
+        alone = at(line)
+        line("switch", "main")
+        assert at(line, f"trash/HEAD/{alone[:12]}") == alone
+        line("switch", "-")
+        assert at(line) == alone
+
+    def test_unborn(self, ok: Run) -> None:
+        ok("switch", "-c", "idea")
+        ok("commit", "-q", "--user", "x")
+        assert set(branches(ok)) == {"idea"}
+        ok("switch", "--orphan", "other")
+        ok("commit", "-q", "--user", "y")
+        assert texts(ok) == ["y"]
+
+
+class TestReset:
+    @pytest.mark.parametrize(("flag", "place"), [("--hard", "trash"), ("--soft", "staged")])
+    def test_what_was_after_is_kept(self, line: Run, flag: str, place: str) -> None:
+        before = at(line)
+        kept = json.loads(line("reset", flag, "HEAD~2", "--json").text)
+        assert kept["count"] == 2
+        assert kept["kept"].startswith(f"refs/{place}/heads/main")
+        assert at(line, kept["kept"]) == at(line, "ORIG_HEAD") == at(line, "HEAD@{1}") == before
+        assert texts(line) == ["m0", "m1"]
+        line("reset", "--hard", "ORIG_HEAD")
+        assert at(line) == before
+
+    def test_two_soft_steps_are_one(self, line: Run) -> None:
+        before = at(line)
+        line("reset", "HEAD~1")
+        line("reset", "HEAD~1")
+        assert at(line, "staged/heads/main") == before
+
+    def test_detached(self, line: Run) -> None:
+        main = at(line)
+        line("switch", "--detach")
+        line("reset", "--hard", "HEAD~3")
+        assert texts(line) == ["m0"]
+        assert at(line, "main") == at(line, "ORIG_HEAD") == main
+
+
+class TestTag:
+    def test_light_and_annotated(self, line: Run) -> None:
+        line("tag", "v1", "HEAD~1")
+        line("tag", "-a", "v2", "-m", "Sent to Bob.")
+        one, two = (json.loads(each) for each in line("tag", "--json").lines)
+        assert (one["name"], one["annotated"], one["target"]) == ("v1", False, at(line, "HEAD~1"))
+        assert (two["author"], two["message"], two["target"]) == ("Ada", "Sent to Bob.", at(line))
+        assert at(line, "v2^{commit}") == at(line)
+        assert "Sent to Bob." in line("tag").text
+
+    def test_delete_and_force(self, line: Run) -> None:
+        line("tag", "v1", "HEAD~1")
+        line("tag", "-f", "v1")
+        assert at(line, "v1") == at(line)
+        assert at(line, f"trash/tags/v1/{at(line, 'HEAD~1')[:12]}") == at(line, "HEAD~1")
+        line("tag", "-d", "v1")
+        assert line("tag").text == ""
+
+
+class TestReflog:
+    def test_lists_newest_first(self, line: Run) -> None:
+        line("reset", "--hard", "HEAD~1")
+        entries = [json.loads(each) for each in line("reflog", "--json").lines]
+        assert [each["number"] for each in entries] == list(range(5))
+        assert entries[0]["message"] == "reset: moving to HEAD~1"
+        assert entries[0]["commit"] == at(line)
+        assert len(line("reflog", "main", "-n", "2").lines) == 2
+
+    def test_of_a_branch_that_is_gone(self, line: Run) -> None:
+        line("branch", "idea")
+        line("branch", "-d", "idea")
+        assert "branch: deleted idea" in line("reflog", "idea").text
+
+
+class TestUndo:
+    def test_each_command_and_back(self, line: Run) -> None:
+        def state() -> tuple[str, ...]:
+            refs = [r for r in line("for-each-ref").lines if "refs/trash" not in r]
+            return (line("branch", "--show-current").text, at(line), *refs)
+
+        line("switch", "-q", "-c", "idea", "HEAD~1")
+        steps = [
+            ["commit", "-q", "--user", "x"],
+            ["pin", "HEAD.0", "-q"],
+            ["branch", "other"],
+            ["branch", "-f", "other", "HEAD~2"],
+            ["branch", "-d", "other"],
+            ["branch", "-m", "plan"],
+            ["tag", "v1"],
+            ["tag", "-f", "v1", "HEAD~1"],
+            ["tag", "-d", "v1"],
+            ["reset", "HEAD~1"],
+            ["reset", "--hard", "HEAD~1"],
+            ["switch", "main"],
+            ["switch", "-c", "new"],
+            ["switch", "--detach", "HEAD~1"],
+            ["commit", "-q", "--user", "alone"],
+            ["commit", "-q", "--user", "alone"],
+            ["reset", "--hard", "HEAD~1"],
+            ["switch", "main"],
+        ]
+        states = [state()]
+        for words in steps:
+            line(*words)
+            states.append(state())
+        for words, before in zip(reversed(steps), reversed(states[:-1]), strict=True):
+            line("undo")
+            assert state() == before, words
+        for words, after in zip(steps, states[1:], strict=True):
+            line("redo")
+            assert state() == after, words
+
+    def test_redo_is_over_once_something_else_was_done(self, line: Run) -> None:
+        line("undo")
+        line("commit", "-q", "--user", "else")
+        outcome = line("undo")
+        assert "undone: commit" in outcome.text
+        assert texts(line) == ["m0", "m1", "m2"]
+        line("undo")
+        assert texts(line) == ["m0", "m1"]
+
+    def test_dry_run_changes_nothing(self, line: Run) -> None:
+        before = at(line)
+        assert "would be undone: commit" in line("undo", "-n").text
+        assert at(line) == before
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("words", "code", "said"),
+        [
+            (["switch", "nothing"], 4, "no branch 'nothing'"),
+            (["switch", "v1"], 4, "no branch 'v1'"),
+            (["switch", "-"], 4, "no branch was left before"),
+            (["switch", "-c", "idea"], 5, "there is a branch idea already"),
+            (["switch", "-c", "a b"], 2, "not a ref name"),
+            (["switch", "-c", "new", "nothing"], 4, "no revision 'nothing'"),
+            (["switch"], 2, "no branch is named"),
+            (["checkout", "nothing"], 4, "no revision 'nothing'"),
+            (["branch", "idea"], 5, "there is a branch idea already"),
+            (["branch", "ORIG_HEAD"], 2, "no name for a branch"),
+            (["branch", "HEAD"], 2, "no name for a branch"),
+            (["branch", "-d", "main"], 6, "HEAD is on main"),
+            (["branch", "-d", "idea", "nothing"], 4, "no branch 'nothing'"),
+            (["branch", "-m", "idea", "main"], 5, "there is a branch main already"),
+            (["branch", "-f", "main", "HEAD~1"], 6, "HEAD is on main"),
+            (["branch", "-u", "nothing"], 4, "no branch 'nothing'"),
+            (["branch", "-u", "main"], 2, "not compared with itself"),
+            (["branch", "-d", "idea", "-m"], 2, "choose one"),
+            (["tag", "v1"], 5, "there is a tag v1 already"),
+            (["tag", "-d", "nothing"], 4, "no tag 'nothing'"),
+            (["tag", "HEAD"], 2, "no name for a tag"),
+            (["tag", "-a", "v2"], 2, "an annotated tag says something"),
+            (["reset", "nothing"], 4, "no revision 'nothing'"),
+            (["reset", "--soft", "--hard"], 2, "choose one"),
+            (["redo"], 6, "there is nothing to redo"),
+            (["reflog", "nothing"], 4, "no ref 'nothing' has a log here"),
+            (["rev-parse", "ORIG_HEAD"], 4, "nothing has set ORIG_HEAD yet"),
+        ],
+        ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    )
+    def test_said_in_one_line(
+        self, line: Run, repository: Trace, words: list[str], code: int, said: str
+    ) -> None:
+        line("branch", "-q", "idea", "HEAD~1")
+        line("tag", "-q", "v1", "HEAD~2")
+        before = line("for-each-ref").text
+        outcome = repository(*words)
+        assert (outcome.code, outcome.out) == (code, b"")
+        assert said in outcome.err.splitlines()[0]
+        assert line("for-each-ref").text == before
+
+    def test_several_sessions_begin_so(self, line: Run, repository: Trace) -> None:
+        for name in ("sessions/codex/0199-ab", "sessions/gemini-cli/0199-cd"):
+            line("branch", "-q", name)
+        outcome = repository("switch", "0199")
+        assert outcome.code == 2
+        assert "several sessions begin with 0199" in outcome.err
+
+    def test_unborn(self, repository: Trace) -> None:
+        for words in (["branch", "idea"], ["tag", "v1"], ["reset", "HEAD~1"], ["switch", "-d"]):
+            outcome = repository(*words)
+            assert outcome.code == 6, words
+            assert "has no commit yet" in outcome.err
+        assert repository("undo").code == 6
+        assert repository("branch").code == 0
+
+    def test_detached(self, line: Run, repository: Trace) -> None:
+        line("switch", "--detach")
+        for words in (["branch", "-m", "trunk"], ["branch", "-u", "main"]):
+            outcome = repository(*words)
+            assert outcome.code == 6, words
+            assert "HEAD is detached" in outcome.err
+
+    def test_a_ref_that_moved_since(self, line: Run, repository: Trace, tmp_path: Path) -> None:
+        line("branch", "idea")
+        line("seal")
+        tips = tmp_path / ".trace" / "refs" / "heads" / "idea"
+        (tip,) = tips.iterdir()
+        tip.rename(tips / at(line, "HEAD~1"))
+        outcome = repository("undo")
+        assert outcome.code == 6
+        assert "refs/heads/idea has been moved since" in outcome.err

@@ -1,0 +1,241 @@
+"""Branches: listing, making, renaming and deleting them.
+
+Rule: a branch that is deleted, or forced to another commit, leaves what it stood for in the trash, in the same
+transaction.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from trace_store import errors
+from trace_store import revision as revisions
+from trace_store.branching.trash import keeping
+from trace_store.branching.upstreams import (
+    Tracking,
+    ahead_behind,
+    rename_upstreams,
+    unset_upstream,
+    upstreams,
+)
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.ref_names import is_ref_name
+from trace_store.refs.names import BRANCHES, branch_ref
+from trace_store.revision import commits_of
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.contracts import RefReader
+    from trace_store.oid import ObjectId
+    from trace_store.store import Store
+
+
+@value
+class Branch:
+    """One branch.
+
+    Attributes:
+        ref: its full name.
+        tips: where it stands, this working copy's own tip first; several when it is diverged.
+        is_current: whether HEAD is on it.
+        tracking: how it stands to its upstream; None when it has none.
+    """
+
+    ref: str
+    tips: tuple[ObjectId, ...]
+    is_current: bool
+    tracking: Tracking | None
+
+    @property
+    def name(self) -> str:
+        """Its short name."""
+        return self.ref.removeprefix(BRANCHES)
+
+    @property
+    def oid(self) -> ObjectId:
+        """The commit that it stands for."""
+        return self.tips[0]
+
+
+@value
+class Deleted:
+    """A ref that was deleted: its full name, what it stood for, and the refs in the trash that keep that."""
+
+    ref: str
+    oid: ObjectId
+    kept: tuple[str, ...]
+
+
+def list_branches(store: Store, patterns: Sequence[str] = ()) -> list[Branch]:
+    """Return the branches, sorted by name; with patterns such as `feature/*` those whose short name is like one."""
+    current = store.refs.head_target()
+    known = upstreams(store)
+    commits = commits_of(store) if known else None
+    found: list[Branch] = []
+    for ref, tips in store.refs.iterate_tips(BRANCHES):
+        name = ref.removeprefix(BRANCHES)
+        if patterns and not any(fnmatchcase(name, pattern) for pattern in patterns):
+            continue
+        upstream = known.get(ref)
+        compared = None
+        if upstream is not None:
+            other = store.refs.read(upstream)
+            counts = (None, None) if other is None else ahead_behind(store, tips[0], other, commits)
+            compared = Tracking(upstream, other, *counts)
+        found.append(Branch(ref, tips, ref == current, compared))
+    return found
+
+
+def find_branch(store: Store, name: str) -> str:
+    """Return the full name of the branch that a name means: also of a session's by its id, of HEAD's by `HEAD`.
+
+    Raises:
+        RefNotFoundError: there is none.
+        DetachedHeadError: `HEAD` was given, and it is on none.
+        AmbiguousRevisionError: several sessions have ids that begin so.
+    """
+    if name in ("HEAD", "@"):
+        ref = store.refs.head().ref
+        if ref is None:
+            raise errors.DetachedHeadError("HEAD is detached: it is on no branch")
+        return ref
+    if name == "-":
+        name = revisions.branch_left(store)
+    for full in (BRANCHES + name, "refs/" + name, name):
+        if full.startswith(BRANCHES) and is_ref_name(full) and store.refs.read(full) is not None:
+            return full
+    found = revisions.branch_of(store, name) if name else None
+    if found is None or not found.startswith(BRANCHES):
+        raise errors.RefNotFoundError(f"no branch {name[:120]!r}", ref=name)
+    return found
+
+
+def create_branch(
+    store: Store, name: str, start: str = "HEAD", *, author: str, force: bool = False
+) -> tuple[str, ObjectId, str | None]:
+    """Make a branch that stands for a commit, and return its full name, the commit, and what keeps the one before.
+
+    Args:
+        store: where.
+        name: its short name.
+        start: the revision that it begins at.
+        author: for the reflogs.
+        force: move a branch of this name that is there; what it stood for goes to the trash.
+
+    Raises:
+        AlreadyExistsError: there is a branch of this name, and `force` is not given.
+        StateError: HEAD is on the branch that would be moved.
+        As `resolve_commit`, and `branch_ref`.
+    """
+    ref = branch_ref(name)
+    oid = revisions.resolve_commit(store, start)
+    kept: str | None = None
+
+    def build(refs: RefReader) -> Transaction | None:
+        nonlocal kept
+        kept = None
+        before = refs.read(ref)
+        if before is not None and not force:
+            raise errors.AlreadyExistsError(f"there is a branch {short(ref)} already", ref=ref)
+        if before is not None and store.refs.head_target() == ref:
+            raise errors.StateError(f"HEAD is on {short(ref)}, so that only a reset moves it")
+        edits = [RefEdit(ref, oid, before)]
+        if before is not None and before != oid:
+            edits.append(keeping(ref, before))
+            kept = edits[-1].name
+        return Transaction((), edits, f"branch: created from {start}")
+
+    store.transact(build, author=author)
+    return ref, oid, kept
+
+
+def rename_branch(
+    store: Store, old: str, new: str, *, author: str, force: bool = False
+) -> tuple[str, str]:
+    """Give a branch another name, HEAD and upstreams along with it; return the full names, the old one first.
+
+    Raises:
+        RefNotFoundError: there is no such branch.
+        AlreadyExistsError: there is one of the new name, and `force` is not given; else that goes to the trash.
+        InvalidRefNameError: the new name breaks the rules for names.
+    """
+    head = store.refs.head()
+    ref = head.ref if head.unborn and head.ref == BRANCHES + old else find_branch(store, old)
+    target = branch_ref(new)
+    assert ref is not None
+    if ref == target:
+        return ref, target
+    message = f"branch: renamed {ref} to {target}"
+
+    def make(refs: RefReader) -> Transaction | None:
+        oid, there = refs.read(ref), refs.read(target)
+        if there is not None and not force:
+            raise errors.AlreadyExistsError(
+                f"there is a branch {short(target)} already", ref=target
+            )
+        edits = [RefEdit(target, oid, there)]
+        if there is not None and there != oid:
+            edits.append(keeping(target, there))
+        return Transaction((), edits, message) if oid is not None else None
+
+    def remove(refs: RefReader) -> Transaction | None:
+        oid = refs.read(ref)
+        return None if oid is None else Transaction((), [RefEdit(ref, None, oid)], message)
+
+    def follow(_: RefReader) -> None:
+        if store.refs.head_target() == ref:
+            store.refs.set_head(target, message=message, author=author)
+
+    # In this order HEAD is on a branch that is there, wherever it is cut short.
+    store.transact(make, author=author)
+    store.transact(follow)
+    store.transact(remove, author=author)
+    if store.local:
+        rename_upstreams(store, ref, target)
+    return ref, target
+
+
+def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[Deleted]:
+    """Delete branches into the trash, all or none, and return what each stood for.
+
+    Raises:
+        RefNotFoundError: there is no such branch.
+        StateError: HEAD is on one of them.
+    """
+    wanted = list(dict.fromkeys(find_branch(store, name) for name in names))
+    found = delete_refs(store, wanted, author=author, what="branch")
+    if store.local:
+        for each in found:
+            unset_upstream(store, each.ref)
+    return found
+
+
+def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) -> list[Deleted]:
+    """Delete refs, given by their full names, into the trash, in one transaction; raises as `delete_branches`."""
+    found: list[Deleted] = []
+
+    def build(refs: RefReader) -> Transaction:
+        found.clear()
+        edits: list[RefEdit] = []
+        for ref in wanted:
+            tips = refs.tips(ref)
+            if not tips:
+                raise errors.RefNotFoundError(f"no {what} {short(ref)!r}", ref=ref)
+            if store.refs.head_target() == ref:
+                raise errors.StateError(f"HEAD is on {short(ref)}; go to another branch first")
+            kept = [keeping(ref, tip) for tip in tips]
+            edits += [RefEdit(ref, None, tips[0]), *kept]
+            found.append(Deleted(ref, tips[0], tuple(edit.name for edit in kept)))
+        names = " ".join(map(short, wanted))
+        return Transaction((), edits, f"{what}: deleted {names}")
+
+    store.transact(build, author=author)
+    return found
+
+
+def short(ref: str) -> str:
+    """Return a ref's name as people say it: without the namespace of branches or tags."""
+    return ref.removeprefix(BRANCHES).removeprefix("refs/tags/")

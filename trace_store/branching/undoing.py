@@ -1,0 +1,306 @@
+"""Undo and redo: the last command that moved a ref is taken back, and taken up again.
+
+Rule: what was done is read from the reflogs, so there is no other record to go wrong. Entries of one transaction share
+time, author and message; those of a command with several steps share author and message, and nothing was between them.
+What is taken back is done in one transaction, or not at all: each ref has to be where the command left it. Taking back
+is a command as well, which says so in the reflogs: that is how the next one knows what is taken back already.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.branching.logs import all_logs
+from trace_store.branching.switching import MOVING, keep_and_move
+from trace_store.branching.trash import is_kept_by, keeping
+from trace_store.branching.upstreams import rename_upstreams
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.oid import ObjectId, is_full_id
+from trace_store.ref_names import is_ref_name
+from trace_store.refs.head import NAME, Head
+from trace_store.refs.names import BRANCHES, TRASH
+from trace_store.refs.reflog import GIT, ReflogEntry
+from trace_store.values import mutable, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.contracts import RefReader
+    from trace_store.store import Store
+
+UNDO, REDO = "undo: ", "redo: "
+RENAMED = "branch: renamed "
+
+
+@value
+class Undone:
+    """What was taken back, or taken up again.
+
+    Attributes:
+        message: what the reflogs say of the command.
+        author: who had run it.
+        time: when, in milliseconds.
+        moves: (name, value before, value now) of each ref that was moved; HEAD is one when it went elsewhere.
+        head: where HEAD is.
+    """
+
+    message: str
+    author: str
+    time: int
+    moves: tuple[tuple[str, ObjectId | None, ObjectId | None], ...]
+    head: Head
+
+
+@mutable
+class Group:
+    """What one command did.
+
+    Attributes:
+        entries: (name, old, new) of each ref that it moved, newest first.
+        head: the entry of HEAD's log that says that HEAD went to another branch, or moved without one; or None.
+    """
+
+    time: int
+    author: str
+    message: str
+    entries: list[tuple[str, ObjectId | None, ObjectId | None]]
+    head: ReflogEntry | None
+
+
+def undo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
+    """Take the last command back that moved a ref, or HEAD; another call takes the one before it back.
+
+    With `dry_run` nothing is changed.
+
+    Raises:
+        StateError: there is none, or a ref is not where it left it.
+    """
+    return _invert(store, _last(store), UNDO, author, dry_run=dry_run)
+
+
+def redo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
+    """Do again what was taken back last, unless another command has moved a ref since.
+
+    Raises:
+        StateError: nothing was taken back, or a ref is not where it was left.
+    """
+    return _invert(store, _last_undone(store), REDO, author, dry_run=dry_run)
+
+
+def commands(store: Store) -> Iterator[Group]:
+    """Yield what commands did to refs and HEAD, the last one first; what git did to them is none of these."""
+    waiting: Group | None = None
+    for group in _transactions(store):
+        if waiting is None:
+            waiting = group
+        elif _belong_together(waiting, group):
+            waiting.entries += group.entries
+            waiting.head = waiting.head or group.head
+        else:
+            yield waiting
+            waiting = group
+    if waiting is not None:
+        yield waiting
+
+
+def _last(store: Store) -> Group:
+    """Return the last command that is neither taken back nor itself a taking back."""
+    skipped = redone = 0
+    for group in commands(store):
+        if group.message.startswith(REDO):
+            redone += 1
+        elif group.message.startswith(UNDO):
+            if redone:
+                redone -= 1
+            else:
+                skipped += 1
+        elif skipped:
+            skipped -= 1
+        else:
+            return group
+    raise errors.StateError("there is nothing to undo", hint=_NOTHING)
+
+
+def _last_undone(store: Store) -> Group:
+    """Return the last taking back that was not taken up again, with no other command since."""
+    redone = 0
+    for group in commands(store):
+        if group.message.startswith(REDO):
+            redone += 1
+        elif group.message.startswith(UNDO) and redone:
+            redone -= 1
+        elif group.message.startswith(UNDO):
+            return group
+        elif not redone:
+            break
+    raise errors.StateError(
+        "there is nothing to redo", hint="it takes up again what `undo` took back last"
+    )
+
+
+_NOTHING = "what moves no ref, such as purge, prune and config, cannot be undone"
+
+
+def _transactions(store: Store) -> Iterator[Group]:
+    """Yield what each transaction did, and each move of HEAD alone, the last first."""
+    logs = all_logs(store)
+    heads: dict[str, ReflogEntry] = {}
+    for name, entries in logs.items():
+        _advance(heads, name, entries)
+    while heads:
+        newest = max(heads.values(), key=lambda entry: entry.time)
+        key = (newest.time, newest.author, newest.message)
+        group = Group(*key, [], None)
+        for name in [n for n, e in heads.items() if (e.time, e.author, e.message) == key]:
+            entry = heads[name]
+            _advance(heads, name, logs[name])
+            if name == NAME:
+                group.head = entry
+                continue
+            group.entries.append((name, entry.old, entry.new))
+            _pass_over_steps(heads, name, logs[name], entry)
+        if group.head is not None and MOVING not in group.message:
+            pair = (group.head.old, group.head.new)
+            if any((old, new) == pair for _, old, new in group.entries):
+                group.head = None  # it tells of the branch that HEAD is on
+        if newest.author != GIT:
+            yield group
+
+
+def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogEntry]) -> None:
+    entry = next(entries, None)
+    if entry is None:
+        heads.pop(name, None)
+    else:
+        heads[name] = entry
+
+
+def _pass_over_steps(
+    heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogEntry], last: ReflogEntry
+) -> None:
+    """Pass over the steps by which one transaction gave up the other tips of a diverged ref."""
+    if name.startswith(BRANCHES) and last.new is not None:
+        return
+    while name in heads and heads[name].new == last.old and _same(heads[name], last):
+        last = heads[name]
+        _advance(heads, name, entries)
+
+
+def _same(one: ReflogEntry, other: ReflogEntry) -> bool:
+    return (one.time, one.author, one.message) == (other.time, other.author, other.message)
+
+
+def _belong_together(later: Group, earlier: Group) -> bool:
+    """Tell whether two transactions are steps of one command: going somewhere, or renaming.
+
+    Whoever goes from A to B twice goes back in between, so that the same words twice are one command.
+    """
+    if (later.author, later.message) != (earlier.author, earlier.message):
+        return False
+    return MOVING in later.message or RENAMED in later.message
+
+
+def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool) -> Undone:
+    said = group.message.removeprefix(UNDO) if word == REDO else group.message
+    message = word + said
+    moves = _inverse(group)
+    before = store.refs.head()
+    target = _head_target(store, group, before)
+
+    def edits(refs: RefReader) -> list[RefEdit]:
+        made: list[RefEdit] = []
+        for name, now, wanted in moves:
+            at = refs.read(name)
+            if at == now:
+                made.append(RefEdit(name, wanted, at))
+            elif not name.startswith(TRASH):  # else it was emptied, or is kept otherwise
+                raise _moved_since(name, said, at)
+        made += _kept(store, made)
+        if target is not None and before.ref is None and before.oid and MOVING not in said:
+            keep = keeping(NAME, before.oid)  # a commit without a branch is taken back
+            made += [] if any(edit.name == keep.name for edit in made) else [keep]
+        return made
+
+    if dry_run:
+        edits(store.refs)
+        return Undone(said, group.author, group.time, tuple(moves), before)
+    if before.oid is not None:
+        store.refs.set_original(before.oid)
+    if target is None:
+        store.transact(lambda refs: Transaction((), edits(refs), message), author=author)
+    elif any(name == before.ref and wanted is None for name, _, wanted in moves):
+        # HEAD is never on a branch that goes, wherever this is cut short.
+        keep_and_move(store, before, target, message, author)
+        store.transact(lambda refs: Transaction((), edits(refs), message), author=author)
+    else:
+        keep_and_move(store, before, target, message, author, edits)
+    if RENAMED in said and store.local:
+        one, other = said.partition(RENAMED)[2].split(" to ")
+        rename_upstreams(store, *((one, other) if word == REDO else (other, one)))
+    after = store.refs.head()
+    told = [*moves]
+    if target is not None:
+        told.append((NAME, before.oid, after.oid))
+    return Undone(said, group.author, group.time, tuple(told), after)
+
+
+def _inverse(group: Group) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
+    """Return (name, value that it has to have, value that it is given) of each ref, once."""
+    found: dict[str, tuple[ObjectId | None, ObjectId | None]] = {}
+    for name, old, new in group.entries:  # newest first
+        now = found[name][0] if name in found else new
+        found[name] = (now, old)
+    return [(name, *found[name]) for name in sorted(found) if found[name][0] != found[name][1]]
+
+
+def _kept(store: Store, edits: list[RefEdit]) -> list[RefEdit]:
+    """Return the edits that keep what refs are moved away from."""
+    named = {edit.name for edit in edits}
+    given = {edit.new for edit in edits}
+    found: dict[str, RefEdit] = {}
+    for edit in edits:
+        had = edit.expected
+        if edit.name.startswith(TRASH) or not isinstance(had, ObjectId) or had in given:
+            continue
+        keep = keeping(edit.name, had)
+        if keep.name not in named and not is_kept_by(store, had, edit.new):
+            found[keep.name] = keep
+    return list(found.values())
+
+
+def _head_target(store: Store, group: Group, at: Head) -> str | ObjectId | None:
+    """Return where HEAD has to go; None when it stays.
+
+    Raises:
+        StateError: HEAD is not where the command left it.
+    """
+    entry = group.head
+    if entry is None:
+        return None
+    if MOVING in entry.message:
+        words = entry.message.partition(MOVING)[2].rpartition(" to ")
+        left, went = words[0], words[2]
+        if entry.message.startswith(UNDO):
+            left, went = went, left
+        if _named(at) != went:
+            raise errors.StateError(f"HEAD has gone from {went[:100]} since")
+        return ObjectId.parse(left) if is_full_id(left) else BRANCHES + left
+    if RENAMED in entry.message:
+        old, _, new = entry.message.partition(RENAMED)[2].partition(" to ")
+        back = old if at.ref == new else new if at.ref == old else None
+        return back if back is not None and is_ref_name(back) else None
+    if at.ref is not None or at.oid != entry.new or entry.old is None:
+        raise errors.StateError("HEAD is not where the command left it")
+    return ObjectId(entry.old)
+
+
+def _named(head: Head) -> str:
+    return str(head.oid) if head.ref is None else head.ref.removeprefix(BRANCHES)
+
+
+def _moved_since(name: str, said: str, at: ObjectId | None) -> errors.StateError:
+    now = "is gone" if at is None else f"is at {at.short()}"
+    return errors.StateError(
+        f"{name} has been moved since by something else: it {now}, so that {said[:80]!r} cannot be taken back",
+        ref=name,
+    )
