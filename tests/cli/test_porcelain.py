@@ -125,7 +125,7 @@ def test_who_stands_on_an_empty_branch_is_told_of_the_others(ok: Run, trace: Tra
     """As in a clone: git carries the branches, and not where HEAD is."""
     assert trace("log").err.endswith("makes the first commit\n")
     ok("commit", "--branch", "sessions/a", "--user", "hello")
-    goes = "`trace symbolic-ref HEAD refs/heads/sessions/a` goes to"
+    goes = "`trace switch sessions/a` goes to"
     assert ok("status").text.splitlines()[1] == f"1 branch; {goes} it"
     outcome = trace("log")
     assert outcome.code == 6
@@ -133,7 +133,7 @@ def test_who_stands_on_an_empty_branch_is_told_of_the_others(ok: Run, trace: Tra
     ok("commit", "--branch", "sessions/b", "--user", "hello")
     assert ok("status").text.splitlines()[1].startswith("2 branches; ")
     assert trace("log").err.endswith("lists all branches\n")
-    ok("symbolic-ref", "HEAD", "refs/heads/sessions/a")
+    ok("switch", "sessions/a")
     assert len(ok("log").lines) == 1
 
 

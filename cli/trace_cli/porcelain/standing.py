@@ -34,9 +34,10 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
         count = found.branch_count
         if found.oid is None and count == 1:
             [(name, _)] = store.refs.iterate("refs/heads/")
-            invocation.line(f"1 branch; `trace symbolic-ref HEAD {safe(name)}` goes to it")
+            name = name.removeprefix("refs/heads/")
+            invocation.line(f"1 branch; `trace switch {safe(name)}` goes to it")
         elif count > (found.oid is not None):
-            invocation.line(f"{number(count)} branches; `trace for-each-ref` lists them")
+            invocation.line(f"{number(count)} branches; `trace branch` lists them")
 
 
 def _status_record(found: Status) -> dict[str, Any]:
