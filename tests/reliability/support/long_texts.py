@@ -1,0 +1,241 @@
+"""Hostile text that repeats: whatever reads, scans, escapes or writes it takes time in proportion to its length.
+
+    python -m tests.reliability.support.long_texts                  a table: seconds at 1 MB and at 10 MB
+    python -m tests.reliability.support.long_texts --megabytes 50 secrets tokens
+
+The suite counts steps of short texts instead, which no other process changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tests.secrets.test_engine import SCANNER
+from trace_cli.render.escape import bounded, guarded, one_line, safe
+from trace_cli.render.tables import fit
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.parsing import parse_messages
+from trace_store.context.render import render
+from trace_store.context.tokens import get_tokenizer
+from trace_store.environment import Environment
+from trace_store.errors import TraceError
+from trace_store.exporters import read_session
+from trace_store.exporters.registry import writer_named
+from trace_store.importers import import_paths
+from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.registry import OWN, format_of
+from trace_store.objects.codec import encode_text
+from trace_store.repo import Repo
+from trace_store.secrets.guard import Guard
+from trace_store.store import Store
+
+MEGABYTE = 1_000_000
+CORPUS = Path(__file__).parents[2] / "fuzzing" / "corpus"
+FACTOR = 3.0
+"""So many times more than in proportion a text may take: memory is slower than caches, and others interfere."""
+SHORT_SECONDS = 0.3
+"""What takes no longer is not judged."""
+
+# Beginnings of what patterns look for, what is escaped, what nests, what is joined and split.
+PIECES = (
+    *("A", "a=", "password=", "eyJ", "://a:", "-----BEGIN RSA PRIVATE KEY-----", "\\", "sk-"),
+    *(" ", "\n", "a\n", "\t", "\x1b[31m", "\x1b", "\u202e", "é", "日", "0", "'", '"', "''"),
+    *("`", "```\n", "# ", "- ", "> ", "<", "&", "[](", "*", "**a", "_", "|", "$", "!["),
+    *("<<<<<<< ", "data:image/png;base64,", "[redacted:a:", "<|endoftext|>", "</p>", "http://"),
+)
+STRUCTURE = (
+    "[",
+    "{",
+    '{"a":',
+    '[{"a":[',
+    '"',
+    '\\"',
+    ",",
+    "}",
+    "1",
+    "-",
+    "INSERT INTO part VALUES(",
+    "(",
+)
+_TEXT = re.compile(
+    rb'("(?:text|content|output|thought|message)"\s*:\s*)"((?:[^"\\]|\\.)*)"', re.DOTALL
+)
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for the user's keys, which goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="trace-long-texts-")
+
+
+def _guarded_import(data: bytes, name: str) -> None:
+    store = Store.memory()
+    guard = Guard.of(store, Environment(data_dir=_folder().name))
+    import_paths(store, ["-"], format=name, stdin=io.BytesIO(data), guard=guard)
+
+
+@cache
+def samples() -> dict[str, bytes]:
+    """Return a transcript of each format in which a text can be replaced."""
+    found: dict[str, bytes] = {}
+    for path in sorted(CORPUS.glob("import-*/seed-*")):
+        data = path.read_bytes()
+        named = path.parent.name.removeprefix("import-")
+        format_ = format_of(data[:HEAD_BYTES])
+        name = named if format_ is None else format_.NAME
+        if _TEXT.search(data) and not data.startswith(b"SQLite"):
+            found.setdefault(name, data)
+    return found
+
+
+def _spelled(text: str) -> bytes:
+    return json.dumps(text).encode()
+
+
+def _import_text(name: str, text: str) -> None:
+    """Import a transcript in which somebody says the text."""
+    data = samples()[name]
+    found = _TEXT.search(data)
+    assert found is not None
+    _guarded_import(data[: found.end(1)] + _spelled(text) + data[found.end() :], name)
+
+
+def _import_raw(name: str, text: str) -> None:
+    """Import the text itself, as if it were a transcript."""
+    _guarded_import(text.encode("utf-8", "surrogatepass"), name)
+
+
+@lru_cache(maxsize=1)
+def _said(text: str) -> Repo:
+    repo = Repo(Store.memory(), author="a", environment=Environment(), secrets="off")
+    repo.append("user", text)
+    return repo
+
+
+def _written(form: str, text: str) -> None:
+    writer_named(form).write(read_session(_said(text).store, "HEAD")).to_bytes()
+
+
+def _rendered(form: str, text: str) -> None:
+    render(form, ContextCompiler(_said(text).store).compile("HEAD").messages)
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "secrets: find": SCANNER.find,
+    "secrets: replace": SCANNER.filter,
+    "terminal: safe": safe,
+    "terminal: gate": guarded,
+    "terminal: one line": one_line,
+    "terminal: bytes": lambda text: bounded(text.encode("utf-8", "surrogatepass")),
+    "terminal: fit": lambda text: fit(text, 40),
+    "commit: parse": lambda text: parse_messages(
+        f'[{{"role":"user","content":{_spelled(text).decode()}}}]'
+    ),
+    "commit: append": _said,
+    "tokens: count": lambda text: get_tokenizer("o200k_base").count(text),
+    "store: encode": encode_text,
+    **{f"export: {form}": partial(_written, form) for form in ("html", "markdown", "codex")},
+    **{f"render: {form}": partial(_rendered, form) for form in ("openai", "anthropic", "text")},
+    **{f"import: {name}": partial(_import_text, name) for name in samples()},
+}
+RAW_READERS: dict[str, Callable[[str], object]] = {
+    f"import raw: {own.NAME}": partial(_import_raw, own.NAME) for own in OWN
+}
+
+
+def long_text(piece: str, size: int) -> str:
+    """Return a text of a piece again and again."""
+    return piece * (size // len(piece) + 1)
+
+
+def readers() -> Iterator[tuple[str, Callable[[str], object], tuple[str, ...]]]:
+    """Yield each reader with its name, and the pieces of the texts that it is given."""
+    for name, read in READERS.items():
+        yield name, read, PIECES
+    for name, read in RAW_READERS.items():
+        yield name, read, (*STRUCTURE, *PIECES[:8])
+
+
+def attempt(read: Callable[[str], object], text: str) -> None:
+    """Let a reader read; what it refuses with a documented error is read, too."""
+    with contextlib.suppress(TraceError):
+        read(text)
+
+
+def steps(run: Callable[[], object]) -> int:
+    """Return how many lines of Python run, and how many functions are called, while something is done."""
+    count = 0
+
+    def line(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        count += 1
+        return line
+
+    def call(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "c_call"
+
+    before = sys.gettrace(), sys.getprofile()
+    sys.setprofile(call)
+    sys.settrace(line)
+    try:
+        run()
+    finally:
+        sys.settrace(before[0])
+        sys.setprofile(before[1])
+    return count
+
+
+def _seconds(read: Callable[[str], object], text: str) -> float:
+    _said.cache_clear()
+    start = time.process_time()
+    attempt(read, text)
+    return time.process_time() - start
+
+
+def main() -> int:
+    """Print what each reader took for its slowest text; return 1 when one took more than in proportion."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("only", nargs="*", help="readers whose names begin so")
+    parser.add_argument("--megabytes", type=int, default=10)
+    options = parser.parse_args()
+    print(f"{'reader':28} {'texts':>5} {'1 MB':>7} {options.megabytes:>4} MB  slowest    steepest")
+    bad = 0
+    for name, read, pieces in readers():
+        if options.only and not name.startswith(tuple(options.only)):
+            continue
+        attempt(read, long_text("warm ", 1000))
+        rows = []
+        for piece in pieces:
+            small = _seconds(read, long_text(piece, MEGABYTE))
+            large = _seconds(read, long_text(piece, options.megabytes * MEGABYTE))
+            rows.append((large, small, large / max(small, 0.01) / options.megabytes, piece))
+        slowest, steepest = max(rows), max(rows, key=lambda row: row[2])
+        large, small, _, piece = slowest
+        print(
+            f"{name:28} {len(rows):>5} {small:7.2f} {large:7.2f}  {piece[:9]!r:11}"
+            f"{steepest[2]:.1f} {steepest[3][:9]!r}",
+            flush=True,
+        )
+        bad += sum(
+            large > SHORT_SECONDS * options.megabytes and ratio > FACTOR
+            for large, _, ratio, _ in rows
+        )
+    print(f"{bad} texts took more than in proportion")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
