@@ -133,9 +133,10 @@ def storm(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def attacks(session: nox.Session) -> None:
-    """Everything that a stranger's repository was made to try, and a table of it."""
+    """Everything that a stranger's repository was made to try, and hostile texts of 10 MB, with a table of each."""
     install(session)
     session.run("python", "-m", "tests.reliability.support.attacks")
+    session.run("python", "-m", "tests.reliability.support.long_texts", *session.posargs)
 
 
 @nox.session(python="3.11")

@@ -19,6 +19,7 @@ CLASSES = {
     "test_attack_decoding.py": "decoding bombs and lies",
     "test_attack_terminal.py": "terminal control sequences",
     "test_attack_ownership.py": "ownership and trust",
+    "test_attack_length.py": "long texts",
     "test_hostile_packs.py": "packs, beyond those",
     "test_hostile_bundles.py": "bundles, beyond those",
     "test_bad_input.py": "bad input to commands",
