@@ -80,7 +80,7 @@ def test_converted_line_ends_are_named_and_mended(place: Path) -> None:
     with reopen(copy) as store:
         found = {finding.code: finding.detail for finding in fsck(store)}
         assert "git may convert" in found["root-file-missing"]
-        assert "git seems to have converted its line ends" in found["unreachable-object-damaged"]
+        assert "git seems to have converted its line ends" in found["object-damaged"]
         assert salvage(store).lost == ()
     with reopen(copy) as store:
         assert fsck(store) == []

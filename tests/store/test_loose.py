@@ -40,18 +40,19 @@ def test_damage_is_noticed_and_healed_by_writing_again(tmp_path: Path, data: byt
     oid = store.objects.write(data)
     path = loose_path(tmp_path, data)
     sound = path.read_bytes()
-    for damaged in (
-        b"",
-        b"\x00",
-        sound[:-1],
+    cut_off = [b"", b"\x00", sound[:-1], sound[:1], sound[: len(sound) // 2], bytes(len(sound))]
+    changed = [
         sound + b"x",
         bytes([sound[0] ^ 1]) + sound[1:],
         sound[:9] + bytes([sound[9] ^ 1]) + sound[10:],
-    ):
+    ]
+    for damaged in (*cut_off, *changed):
         path.write_bytes(damaged)
         with pytest.raises(CorruptObjectError):
             reopen(tmp_path).objects.read(oid)
-        assert codes(reopen(tmp_path)) == {"unreachable-object-damaged"}
+        # A power cut changes no bytes: where they have changed, what was promised may be lost.
+        code = "unreachable-object-cut-off" if damaged in cut_off else "object-damaged"
+        assert codes(reopen(tmp_path)) == {code}
         store.objects.write(data)
         assert reopen(tmp_path).objects.read(oid) == data
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.adopting import adopt
     from trace_store.maintenance.handling import with_explanation
     from trace_store.maintenance.journal_rests import keep_rests
+    from trace_store.maintenance.loose_damage import damaged_loose
     from trace_store.maintenance.lost_found import files_in, is_kept
     from trace_store.maintenance.packing import pack
     from trace_store.maintenance.schedule import seal_if_due_by_age
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adopt",
+    "damaged_loose",
     "files_in",
     "forget_holder",
     "is_kept",
@@ -44,6 +46,7 @@ __getattr__ = door(
     __name__,
     {
         "adopt": "adopting",
+        "damaged_loose": "loose_damage",
         "files_in": "lost_found",
         "forget_holder": "waiting",
         "is_kept": "lost_found",

@@ -10,7 +10,6 @@ from trace_store.files import read_file
 from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
 from trace_store.maintenance.journal_checks import check_journals
-from trace_store.maintenance.loose_checks import LooseChecks
 from trace_store.maintenance.object_checks import ObjectChecks
 from trace_store.maintenance.pack_checks import check_packs
 from trace_store.maintenance.ref_checks import check_refs, roots
@@ -20,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
 __all__ = ["ERROR", "INFO", "WARNING", "Finding", "fsck"]
@@ -37,13 +37,13 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
     steps: list[Callable[[], Iterable[Finding]]] = []
     if isinstance(store.objects, ObjectDatabase):
         database = store.objects
-        loose = LooseChecks(store, database, objects)
+        damaged: dict[ObjectId, str] = {}
         steps = [
             lambda: _check_root(store),
             lambda: check_journals(store, objects),
             lambda: check_packs(store, database, objects),
-            loose.check,
-            loose.damaged,
+            lambda: _check_loose(database, objects, damaged),
+            lambda: maintenance.damaged_loose(store, objects, damaged) if damaged else (),
             lambda: _check_purged(store, database, objects),
         ]
     else:
@@ -79,6 +79,22 @@ def _check_root(store: Store) -> Iterator[Finding]:
 def _check_memory(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     for oid in store.objects.iterate():
         yield from objects.check(oid, store.objects.read(oid), "memory")
+
+
+def _check_loose(
+    database: ObjectDatabase, objects: ObjectChecks, damaged: dict[ObjectId, str]
+) -> Iterator[Finding]:
+    """Check loose objects; take note of those whose files are damaged, and why."""
+    for stray in database.loose.stray_names():
+        yield Finding("object-stray-file", WARNING, f"objects/{stray}", "not an object")
+    for oid in database.loose.iterate():
+        try:
+            data = database.loose.read(oid)
+        except errors.TraceError as error:
+            damaged[oid] = str(error)
+            continue
+        if data is not None:
+            yield from objects.check(oid, data, "a loose file")
 
 
 def _check_purged(

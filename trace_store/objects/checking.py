@@ -34,3 +34,18 @@ def check_object(data: bytes) -> str:
     elif kind == BLOB and not is_plain_blob(data):
         blob_content(data)
     return kind
+
+
+def is_beginning(data: bytes) -> bool:
+    """Tell whether bytes are the beginning of an object, of which the rest is lacking."""
+    import msgpack
+
+    unpacker = msgpack.Unpacker(max_buffer_size=len(data) + 1)
+    unpacker.feed(data)
+    try:
+        unpacker.skip()
+    except msgpack.OutOfData:
+        return True
+    except Exception:  # noqa: BLE001 - whatever it is, it is no object
+        return False
+    return False

@@ -141,6 +141,19 @@ class Inflation:
         return self.content
 
 
+def is_beginning(data: bytes) -> bool:
+    """Tell whether bytes are the beginning of a frame, of which the rest is lacking."""
+    zstd = _library()
+    try:
+        machine = zstd.ZstdDecompressor(options={zstd.ZSTD_d_windowLogMax: MAXIMUM_WINDOW_LOG})
+        machine.decompress(data, max_length=BLOCK_BYTES)
+        while not machine.eof and not machine.needs_input:
+            machine.decompress(b"", max_length=BLOCK_BYTES)
+    except (zstd.ZstdError, EOFError, ValueError, MemoryError):
+        return False
+    return not machine.eof
+
+
 def _library() -> Any:
     """Return the compiled half of the zstd module; its other half, with files and enumerations, costs 3 ms to import.
 

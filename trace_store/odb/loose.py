@@ -30,7 +30,7 @@ RAW = 0xB0
 DEFLATED = 0xB1
 TEMPORARY_PREFIX = "object-"
 FRESH_MS = 60 * 60 * 1000
-_HEAD_BYTES = 5
+HEAD_BYTES = 5
 _WORTH_DEFLATING_BYTES = 512
 _LEVEL = 3
 _HEX = frozenset("0123456789abcdef")
@@ -157,7 +157,7 @@ class LooseObjects:
 def _file(data: bytes) -> bytes:
     if len(data) >= _WORTH_DEFLATING_BYTES:
         body = deflate(data, level=_LEVEL)
-        if len(body) + _HEAD_BYTES < len(data):
+        if len(body) + HEAD_BYTES < len(data):
             return bytes((DEFLATED,)) + len(data).to_bytes(4, "little") + body
     return bytes((RAW,)) + data
 
@@ -170,9 +170,9 @@ def content_of(data: bytes) -> bytes:
     """
     if data[:1] == bytes((RAW,)):
         return data[1:]
-    if data[:1] == bytes((DEFLATED,)) and len(data) >= _HEAD_BYTES:
-        size = int.from_bytes(data[1:_HEAD_BYTES], "little")
+    if data[:1] == bytes((DEFLATED,)) and len(data) >= HEAD_BYTES:
+        size = int.from_bytes(data[1:HEAD_BYTES], "little")
         if size > MAXIMUM_OBJECT_BYTES:
             raise errors.CorruptObjectError(f"a loose object declares {size} bytes")
-        return inflate(data[_HEAD_BYTES:], size)
+        return inflate(data[HEAD_BYTES:], size)
     raise errors.CorruptObjectError("a loose object does not begin like one")
