@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+_EDITORS = ("TRACE_EDITOR", "VISUAL", "EDITOR")
 _ACCOUNTS = ("USER", "LOGNAME", "USERNAME")
 OWN_ID = (os.geteuid(),) if hasattr(os, "geteuid") else None
 DISCOVERY_OFF = frozenset({"off", "0", "no", "false", "never"})
@@ -30,6 +31,7 @@ class Environment:
         config_dir: where programs keep a user's settings (`XDG_CONFIG_HOME`, else `~/.config`), or "".
         data_dir: where programs keep a user's data (`XDG_DATA_HOME`, else `~/.local/share`), or "".
         opencode_database: the database of opencode (`OPENCODE_DB`), or "" for those in `data_dir`.
+        editor: the user's editor (`TRACE_EDITOR`, else `VISUAL`, else `EDITOR`), or "".
         color: whether coloured output is welcome (`NO_COLOR` and `TERM=dumb` say no).
         secrets: names and values of all variables, of which `secrets.known` picks what has to be kept secret; no `repr`
             shows them.
@@ -42,6 +44,7 @@ class Environment:
         *("_author", "claude_dir", "codex_dir", "color", "config_dir", "data_dir", "debug"),
         *(
             "discovery",
+            "editor",
             "gemini_dir",
             "home",
             "opencode_database",
@@ -64,6 +67,7 @@ class Environment:
         config_dir: str = "",
         data_dir: str = "",
         opencode_database: str = "",
+        editor: str = "",
         color: bool = False,
         debug: bool = False,
         user_ids: tuple[int, ...] | None = OWN_ID,
@@ -79,6 +83,7 @@ class Environment:
         self.config_dir = config_dir
         self.data_dir = data_dir
         self.opencode_database = opencode_database
+        self.editor = editor
         self.color = color
         self.debug = debug
         self.user_ids = user_ids
@@ -128,6 +133,7 @@ class Environment:
             config_dir=folder("XDG_CONFIG_HOME", ".config"),
             data_dir=folder("XDG_DATA_HOME", ".local", "share"),
             opencode_database=values.get("OPENCODE_DB", ""),
+            editor=next(filter(None, (values.get(n, "").strip() for n in _EDITORS)), ""),
             color=not values.get("NO_COLOR") and values.get("TERM") != "dumb",
             debug=values.get("TRACE_DEBUG", "") not in ("", "0"),
             user_ids=_user_ids(values.get("SUDO_UID", "")),

@@ -98,6 +98,12 @@ HINTS: dict[str, str] = {
     ErrorCode.MODEL_REFUSED: "`trace model` shows where its key comes from; nothing was written",
     ErrorCode.MODEL_NONSENSE: "ask again, or another: `trace config model.name NAME`; nothing was written",
     ErrorCode.NO_MODEL: "`trace config model.name NAME` names one, and `trace config model` shows what else there is",
+    ErrorCode.MERGE_CONFLICT: "`trace resolve` lists and settles conflicts; --continue goes on, --abort gives up",
+    ErrorCode.IN_PROGRESS: "`trace resolve` lists what is open; --continue goes on, --abort gives up",
+    ErrorCode.NOTHING_IN_PROGRESS: "`trace merge REVISION` begins a merge",
+    ErrorCode.UNRELATED_HISTORIES: "--allow-unrelated-histories puts one after the other",
+    ErrorCode.NOT_FAST_FORWARD: "without --ff-only a commit joins both",
+    ErrorCode.DROPS_PINNED: "--drop-pinned drops it all the same",
     ErrorCode.INTERNAL: "please report this, with what `TRACE_DEBUG=1` adds",
 }
 

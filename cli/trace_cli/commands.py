@@ -114,6 +114,15 @@ COMMANDS = (
         "Show hidden messages or earlier wordings",
     ),
     _porcelain(
+        "merge",
+        "joining:merge",
+        "joining.merge",
+        "Bring another line of history into the branch",
+    ),
+    _porcelain(
+        "resolve", "joining:resolve", "joining.resolve", "Settle conflicts of what has stopped"
+    ),
+    _porcelain(
         "repair",
         "repairing:repair",
         "history.repairing.repair",

@@ -51,6 +51,7 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("diff --compiled", ["diff", "--compiled"], []),
         ("compile", ["compile", "--table"], []),
         ("compile", ["compile"], ["messages"]),
+        ("merge", ["merge", "HEAD"], []),
         ("repair", ["repair"], []),
         ("tools show", ["tools", "show"], []),
         ("usage show", ["usage", "show"], []),
@@ -114,3 +115,19 @@ def test_keys_inside(filled: Callable[..., Outcome]) -> None:
     repaired = first(filled("compile", "--json", "-f", "openai"))
     assert set(repaired["repairs"][0]) == row("compile", "repairs")
     assert set(first(filled("repair", "--json"))["faults"][0]) == row("repair", "faults")
+
+
+def test_keys_of_conflicts(trace: Callable[..., Outcome], ok: Callable[..., Outcome]) -> None:
+    ok("commit", "--user", "a", "-q")
+    ok("update-ref", "refs/heads/side", "HEAD")
+    ok("edit", "HEAD.0", "mine", "-q")
+    ok("symbolic-ref", "HEAD", "refs/heads/side")
+    ok("edit", "HEAD.0", "yours", "-q")
+    stopped = trace("merge", "main", "--json")
+    assert stopped.code == 3
+    assert documented("merge") == [list(first(stopped))]
+    (open_,) = first(ok("resolve", "--json"))["conflicts"]
+    assert [open_] == first(stopped)["conflicts"]
+    assert documented("resolve") == [list(open_)]
+    assert list(open_["ours"][0]) == ["address", "role", "text", "hidden", "priority"]
+    assert first(ok("merge", "--abort", "--json")) == {"aborted": "merge", "ref": "refs/heads/side"}

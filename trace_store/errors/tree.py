@@ -54,6 +54,12 @@ class ErrorCode:
     MODEL_NONSENSE = "model-nonsense"
     MODEL_CANCELLED = "model-cancelled"
     NO_MODEL = "no-model"
+    MERGE_CONFLICT = "merge-conflict"
+    IN_PROGRESS = "in-progress"
+    NOTHING_IN_PROGRESS = "nothing-in-progress"
+    UNRELATED_HISTORIES = "unrelated-histories"
+    NOT_FAST_FORWARD = "not-fast-forward"
+    DROPS_PINNED = "drops-pinned"
 
 
 class TraceError(Exception):

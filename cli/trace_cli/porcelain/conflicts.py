@@ -1,0 +1,104 @@
+"""How conflicts are shown, and settled by somebody at a terminal."""
+
+from __future__ import annotations
+
+from trace_cli.render.escape import one_line
+from trace_cli.render.records import address_text, short_address
+from trace_cli.render.tables import counted, paint
+from trace_store import errors
+from trace_store.context.wording import message_line
+from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
+from trace_store.objects.content import read_content
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.context.folding import Entry
+    from trace_store.joining.conflicts import Conflict
+    from trace_store.store import Store
+
+WIDTH = 72
+SHOWN_MESSAGES = 3
+_OPTIONS = {OURS: "--ours", THEIRS: "--theirs", BOTH: "--both", TEXT: "TEXT"}
+
+
+def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflict]) -> list[str]:
+    """Return the lines that tell people what is to be settled."""
+    lines = []
+    for number, conflict in enumerate(found, 1):
+        name = " ".join(short_address(address) for address in conflict.addresses[:1])
+        head = f"{number}  {paint(invocation, conflict.kind, 'red')}  {name}".rstrip()
+        lines.append(f"{head}  {conflict.meaning}")
+        for side, entries in (("ours", conflict.ours), ("theirs", conflict.theirs)):
+            for entry in entries[:SHOWN_MESSAGES]:
+                lines.append(f"     {side:6}  {_state(entry)}{entry_line(store, entry)}")
+            if len(entries) > SHOWN_MESSAGES:
+                more = counted(len(entries) - SHOWN_MESSAGES, "more message")
+                lines.append(f"             and {more}")
+    return lines
+
+
+def entry_line(store: Store, entry: Entry) -> str:
+    """Return a message, as it is worded now, in one line."""
+    stored = {**entry.message, "parts": entry.parts}
+    return one_line(message_line(stored, store.objects.read, WIDTH), WIDTH)
+
+
+def _state(entry: Entry) -> str:
+    marks = [entry.hidden] if entry.hidden else []
+    if entry.priority != "normal":
+        marks.append(entry.priority)
+    return f"[{', '.join(marks)}] " if marks else ""
+
+
+def conflict_record(store: Store, number: int, conflict: Conflict) -> dict[str, Any]:
+    """Return a conflict as JSON."""
+    return {
+        "number": number,
+        "kind": conflict.kind,
+        "meaning": conflict.meaning,
+        "addresses": [address_text(address) for address in conflict.addresses],
+        "choices": list(conflict.choices),
+        "ours": [_record(store, entry) for entry in conflict.ours],
+        "theirs": [_record(store, entry) for entry in conflict.theirs],
+    }
+
+
+def _record(store: Store, entry: Entry) -> dict[str, Any]:
+    return {
+        "address": address_text(entry.address),
+        "role": entry.message["role"],
+        "text": text_of(store, entry),
+        "hidden": entry.hidden,
+        "priority": entry.priority,
+    }
+
+
+def text_of(store: Store, entry: Entry) -> str:
+    """Return what a message says now: its texts, or those of its tool results, joined by newlines."""
+    parts = [part for part in entry.parts if part.get("type") == "text"]
+    if not parts:
+        parts = [
+            inner
+            for part in entry.parts
+            for inner in part.get("parts", ())
+            if inner.get("type") == "text"
+        ]
+    said = []
+    for part in parts:
+        try:
+            content = read_content(part["blob"], store.objects.read)
+        except errors.PurgedError as error:
+            content = str(error.placeholder).encode()
+        said.append(content.decode("utf-8", "replace"))
+    return "\n".join(said)
+
+
+def choices_line(found: Sequence[Conflict]) -> str:
+    """Return how the open conflicts may be settled."""
+    allowed = [name for name in _OPTIONS if all(name in each.choices for each in found)]
+    ways = " | ".join(_OPTIONS[name] for name in allowed or [OURS])
+    return f"trace resolve NUMBER {ways}"

@@ -1,0 +1,96 @@
+"""The user's editor: a text to look at and change, given back as it was saved.
+
+Rule: the editor is the one that the environment names; nothing that a repository says is run.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.conflicts import text_of
+from trace_cli.render.records import short_address
+from trace_store import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.joining import Conflict
+    from trace_store.store import Store
+
+OPENING, MIDDLE, CLOSING = "<<<<<<< ours", "=======", ">>>>>>> theirs"
+
+
+def edited(invocation: Invocation, text: str, name: str = "text.md") -> str:
+    """Return a text as the user's editor left it.
+
+    Raises:
+        InvalidInputError: the environment names no editor, or it failed.
+    """
+    editor = invocation.environment.editor
+    if not editor:
+        raise usage_error("no editor is named", "set VISUAL or EDITOR, or give the text with -F")
+    with tempfile.TemporaryDirectory(prefix="trace-") as folder:
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(text)
+        invocation.flush()
+        try:
+            done = subprocess.run([*shlex.split(editor), path], check=False)
+        except (OSError, ValueError) as error:
+            raise usage_error(f"the editor cannot be run: {error}") from error
+        if done.returncode:
+            raise usage_error(f"the editor ended with {done.returncode}; nothing was changed")
+        with open(path, encoding="utf-8", errors="surrogatepass") as file:
+            return file.read()
+
+
+def settle_in_editor(
+    invocation: Invocation, store: Store, found: Sequence[Conflict], which: str
+) -> str:
+    """Return the text that settles a conflict, from an editor that shows both sides between markers.
+
+    Raises:
+        InvalidInputError: there is no such conflict, no editor, or the markers are still there.
+    """
+    at = int(which) - 1 if which.isdigit() else 0
+    if not 0 <= at < len(found) or (not which and len(found) > 1):
+        raise usage_error("say which conflict by its number")
+    conflict = found[at]
+    sides = (
+        "\n".join(text_of(store, entry) for entry in entries)
+        for entries in (conflict.ours, conflict.theirs)
+    )
+    ours, theirs = sides
+    name = short_address(conflict.addresses[0]) if conflict.addresses else conflict.kind
+    text = edited(invocation, marked(ours, theirs), f"{name}.md")
+    if any(line.rstrip() in (OPENING, CLOSING) for line in text.splitlines()):
+        raise errors.InvalidInputError("the conflict markers are still there")
+    return text.removesuffix("\n")
+
+
+def marked(ours: str, theirs: str) -> str:
+    """Return both texts between conflict markers; lines that they begin and end with alike stand outside."""
+    mine, yours = ours.split("\n"), theirs.split("\n")
+    start = 0
+    while start < min(len(mine), len(yours)) and mine[start] == yours[start]:
+        start += 1
+    end = 0
+    while end < min(len(mine), len(yours)) - start and mine[-1 - end] == yours[-1 - end]:
+        end += 1
+    stop_mine, stop_yours = len(mine) - end, len(yours) - end
+    lines = [
+        *mine[:start],
+        OPENING,
+        *mine[start:stop_mine],
+        MIDDLE,
+        *yours[start:stop_yours],
+        CLOSING,
+        *mine[stop_mine:],
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,254 @@
+"""`trace merge` and `trace resolve`: bringing another line of history in, and settling what contradicts."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.conflicts import choices_line, conflict_lines, conflict_record
+from trace_cli.porcelain.editing import settle_in_editor
+from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, SECRETS, finish, opened_store
+from trace_cli.porcelain.reading import argument_text, text_from
+from trace_cli.render.escape import safe
+from trace_cli.render.records import address_text, write_record
+from trace_cli.render.tables import counted
+from trace_store import errors, joining
+from trace_store import secrets as secrets_
+from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
+from trace_store.joining.merging import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY, STOPPED
+from trace_store.joining.plan import APPEND, STRATEGIES
+from trace_store.joining.stops import MERGE, WORDS, read_stop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.joining import Conflict, Merge
+    from trace_store.store import Store
+
+CONTINUE = Option(
+    "--continue", "go_on", "Go on with what stopped at conflicts, once all are settled"
+)
+ABORT = Option("--abort", "abort", "Give up what stopped; everything is as it was before")
+SKIP = Option("--skip", "skip", "Leave out what stopped, and go on with what comes after it")
+
+
+@takes(
+    Argument(
+        "REVISION",
+        "revision",
+        "What to merge; without it the tips of a diverged branch",
+        OPTIONAL,
+        default="",
+        completes="COMMIT",
+    ),
+    Option(
+        "-s --strategy",
+        "strategy",
+        "How: append, interleave, ours, theirs, decisions",
+        "STRATEGY",
+        default=APPEND,
+        choices=STRATEGIES,
+    ),
+    Option(
+        "-X --favour",
+        "favour",
+        "Settle every conflict so",
+        "SIDE",
+        default="",
+        choices=(OURS, THEIRS),
+    ),
+    Option("--no-ff", "no_ff", "Make a commit also where the branch could just go forward"),
+    Option("--ff-only", "ff_only", "Refuse to make a commit"),
+    Option("--squash", "squash", "Bring copies of the messages in, as a commit with one parent"),
+    Option("--allow-unrelated-histories", "unrelated", "Merge also what shares no commit"),
+    CONTINUE,
+    ABORT,
+    SKIP,
+    MESSAGE,
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def merge(
+    invocation: Invocation,
+    *,
+    revision: str,
+    strategy: str,
+    favour: str,
+    no_ff: bool,
+    ff_only: bool,
+    squash: bool,
+    unrelated: bool,
+    go_on: bool,
+    abort: bool,
+    skip: bool,
+    message: str,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Bring another line of history into the current branch.
+
+    A merge without a conflict adds no message: what theirs has and ours has not comes in, and what theirs changed is
+    changed. The strategy says how: append (theirs after ours), interleave (by time), ours (theirs counts as merged,
+    nothing comes in), theirs (the context becomes theirs), decisions (only messages with the label decision).
+
+    At conflicts nothing is written, and the exit code is 3. `trace resolve` settles them, `trace merge --continue` goes
+    on, `trace merge --abort` gives up.
+    """
+    if sum((go_on, abort, skip)) > 1 or ((go_on or abort or skip) and revision):
+        raise usage_error("give one of REVISION, --continue, --abort and --skip")
+    if no_ff and ff_only:
+        raise usage_error("--no-ff and --ff-only contradict each other")
+    with opened_store(invocation, quiet=quiet) as store:
+        if abort:
+            _abort(invocation, store, MERGE, as_json=as_json, quiet=quiet)
+            return
+        author = invocation.environment.author
+        guard = secrets_.Guard.of(store, invocation.environment, secrets)
+        if go_on or skip:
+            found = joining.continue_merge(
+                store, author=author, message=message, guard=guard, skip=skip
+            )
+        else:
+            options = joining.MergeOptions(
+                strategy=strategy,
+                favour=favour,
+                fast_forward=ONLY if ff_only else NEVER if no_ff else ALLOWED,
+                squash=squash,
+                unrelated=unrelated,
+                message=message,
+            )
+            found = joining.merge(store, revision, options, author=author, guard=guard)
+        if found.outcome != STOPPED:
+            finish(invocation, store, quiet=quiet)
+        _tell(invocation, store, found, as_json=as_json, quiet=quiet)
+
+
+def _tell(
+    invocation: Invocation, store: Store, found: Merge, *, as_json: bool, quiet: bool
+) -> None:
+    if as_json:
+        write_record(invocation, _record(store, found))
+    elif found.outcome == STOPPED:
+        for line in conflict_lines(invocation, store, found.conflicts):
+            invocation.line(line)
+    elif not quiet:
+        invocation.line(_line(found))
+    if found.outcome == STOPPED:
+        raise stopped(MERGE, found.conflicts)
+
+
+def stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
+    """Return the error of what waits for conflicts to be settled."""
+    return errors.ConflictError(
+        f"the {WORDS[kind]} stopped at {counted(len(conflicts), 'conflict')}, and nothing is written yet",
+        code=errors.ErrorCode.MERGE_CONFLICT,
+        hint=f"`{choices_line(conflicts)}` settles one; then `trace {kind} --continue`, or --abort",
+    )
+
+
+def _line(found: Merge) -> str:
+    branch = safe(found.ref.removeprefix("refs/heads/"))
+    if found.after == found.before:
+        return f"{branch} is up to date: there is nothing to merge"
+    assert found.after is not None
+    if found.outcome == FAST_FORWARD:
+        start = found.before.short() if found.before else "nothing"
+        return f"{found.after} {branch} went forward from {start}"
+    what = "merged" if found.outcome == MERGED else "squashed"
+    settled = f", {counted(len(found.settled), 'conflict')} settled" if found.settled else ""
+    return f"{found.after} {what}: {counted(found.included, 'message')} came in{settled}"
+
+
+def _record(store: Store, found: Merge) -> dict[str, Any]:
+    return {
+        "outcome": found.outcome,
+        "ref": found.ref,
+        "before": str(found.before) if found.before else None,
+        "commit": str(found.after) if found.after else None,
+        "merged": [str(oid) for oid in found.theirs],
+        "included": found.included,
+        "conflicts": [conflict_record(store, n, c) for n, c in enumerate(found.conflicts, 1)],
+        "settled": [
+            {"kind": c.kind, "addresses": [address_text(a) for a in c.addresses]}
+            for c in found.settled
+        ],
+    }
+
+
+def _abort(invocation: Invocation, store: Store, kind: str, *, as_json: bool, quiet: bool) -> None:
+    given_up = joining.abort(store, kind)
+    if as_json:
+        write_record(invocation, {"aborted": given_up.kind, "ref": given_up.ref})
+    elif not quiet:
+        branch = safe(given_up.ref.removeprefix("refs/heads/"))
+        invocation.line(f"gave the {WORDS[kind]} up: {branch} is as it was")
+
+
+@takes(
+    Argument(
+        "CONFLICT",
+        "which",
+        "Its number, the address of its message, or all",
+        OPTIONAL,
+        default="",
+        completes="ADDRESS",
+    ),
+    Argument("TEXT", "text", "What the message says from now on; - reads it", OPTIONAL),
+    Option("--ours", "ours", "Take what the current branch has"),
+    Option("--theirs", "theirs", "Take what comes in"),
+    Option("--both", "both", "Take both"),
+    Option("-F --file", "file", "Read the text from FILE", "FILE"),
+    Option("-e --edit", "edit", "Open the editor with both sides between markers"),
+    JSON,
+    QUIET,
+)
+def resolve(
+    invocation: Invocation,
+    *,
+    which: str,
+    text: str | None,
+    ours: bool,
+    theirs: bool,
+    both: bool,
+    file: str | None,
+    edit: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Settle a conflict of a merge, a pick or a rebase that stopped; without a choice list those that are open.
+
+    On a terminal, --edit opens $VISUAL or $EDITOR with both sides between conflict markers; what is saved is the text.
+    """
+    said = [OURS] * ours + [THEIRS] * theirs + [BOTH] * both + [TEXT] * (text is not None)
+    said += [TEXT] * (file is not None) + [TEXT] * edit
+    if len(said) > 1:
+        raise usage_error("give one way to settle it")
+    with opened_store(invocation, quiet=quiet) as store:
+        left = joining.open_conflicts(store)
+        if said:
+            if edit:
+                typed = settle_in_editor(invocation, store, left, which)
+            elif said == [TEXT]:
+                typed = _text(invocation, text, file)
+            else:
+                typed = ""
+            left = joining.resolve(store, which, joining.Settlement(said[0], typed))
+        if as_json:
+            records = [conflict_record(store, n, c) for n, c in enumerate(left, 1)]
+            write_record(invocation, {"conflicts": records})
+        elif not quiet:
+            for line in conflict_lines(invocation, store, left):
+                invocation.line(line)
+            if not left:
+                found = read_stop(store)
+                kind = found.kind if found else MERGE
+                invocation.line(f"all is settled: `trace {kind} --continue` goes on")
+
+
+def _text(invocation: Invocation, text: str | None, file: str | None) -> str:
+    typed = text is not None and text != "-"
+    return argument_text(text or "") if typed else text_from(invocation, file or "-")

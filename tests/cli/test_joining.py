@@ -1,0 +1,80 @@
+"""Merging at the command line: what is said, which exit codes, and settling in an editor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Outcome, Trace
+from trace_cli.porcelain.editing import marked
+from trace_store.environment import Environment
+
+Ok = Callable[..., Outcome]
+
+
+@pytest.fixture
+def apart(ok: Ok) -> Ok:
+    """Two branches that reworded the same message; HEAD is on main."""
+    ok("commit", "--user", "a\nb\nc", "-q")
+    ok("update-ref", "refs/heads/side", "HEAD")
+    ok("edit", "HEAD.0", "a\nmine\nc", "-q")
+    ok("symbolic-ref", "HEAD", "refs/heads/side")
+    ok("edit", "HEAD.0", "a\nyours\nc", "-q")
+    ok("symbolic-ref", "HEAD", "refs/heads/main")
+    return ok
+
+
+def test_a_conflict_from_beginning_to_end(apart: Ok, trace: Trace) -> None:
+    stopped = trace("merge", "side")
+    assert stopped.code == 3
+    assert "1  both-edited" in stopped.text
+    assert "hint: `trace resolve NUMBER --ours | --theirs | --both | TEXT`" in stopped.err
+    again = trace("merge", "side")
+    assert (again.code, "a merge of refs/heads/main is in progress" in again.err) == (6, True)
+    assert trace("resolve", "1", "--ours", "--theirs").code == 2
+    assert "all is settled" in apart("resolve", "1", "in the middle").text
+    assert "merged: 0 messages came in, 1 conflict settled" in apart("merge", "--continue").text
+    assert "in the middle" in apart("compile").text
+    assert "nothing to merge" in apart("merge", "side").text
+    assert "nothing to merge" in apart("merge").text
+    assert trace("merge", "--continue").code == 6
+
+
+def test_refusals(apart: Ok, trace: Trace) -> None:
+    for words, code, said in (
+        (["merge", "side", "--ff-only"], 6, "without --ff-only a commit joins both"),
+        (["merge", "side", "--ff-only", "--no-ff"], 2, "contradict"),
+        (["merge", "side", "--abort"], 2, "give one of"),
+        (["merge", "nowhere"], 4, "no revision"),
+        (["merge", "side", "-s", "octopus"], 2, "octopus"),
+        (["merge", "--abort"], 6, "no merge is in progress"),
+        (["resolve"], 6, "in progress"),
+    ):
+        found = trace(*words)
+        assert (found.code, said in found.err) == (code, True), found.err
+
+
+def test_settling_in_an_editor(apart: Ok, trace: Trace, tmp_path: Path) -> None:
+    trace("merge", "side", "-q")
+    editor = tmp_path / "editor.sh"
+    editor.write_text(
+        '#!/bin/sh\ncp "$1" seen\nprintf "from the editor\\n" > "$1"\n', encoding="utf-8"
+    )
+    editor.chmod(0o755)
+    keeps = Environment(author="Ada", discovery=False, editor="true")
+    assert "markers are still there" in trace("resolve", "1", "-e", environment=keeps).err
+    assert "no editor is named" in trace("resolve", "1", "-e").err
+    changes = Environment(author="Ada", discovery=False, editor=str(editor))
+    assert trace("resolve", "1", "--edit", environment=changes).code == 0
+    assert (tmp_path / "seen").read_text(encoding="utf-8") == (
+        "a\n<<<<<<< ours\nmine\n=======\nyours\n>>>>>>> theirs\nc\n"
+    )
+    apart("merge", "--continue")
+    assert "from the editor" in apart("compile").text
+
+
+def test_markers_stand_around_what_differs() -> None:
+    assert marked("same", "same") == "same\n<<<<<<< ours\n=======\n>>>>>>> theirs\n"
+    assert marked("a", "b") == "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"

@@ -1,0 +1,361 @@
+"""Merging branches of a repository: what becomes of refs, of contexts, and of what stops half-way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.valid_requests import assert_valid_requests
+from trace_store import Environment, FixedClock, Message, ObjectId, Repo, ToolCall, ToolResult
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.errors import (
+    DetachedHeadError,
+    FormatError,
+    InvalidInputError,
+    RevisionNotFoundError,
+    StateError,
+)
+from trace_store.joining import (
+    Conflict,
+    Merge,
+    MergeOptions,
+    Settlement,
+    abort,
+    continue_merge,
+    merge,
+    open_conflicts,
+    resolve,
+)
+from trace_store.joining.stops import stop_file
+from trace_store.objects.commit import Commit
+
+ADA = Environment(author="ada")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    return Repo.init(tmp_path, environment=ADA, clock=FixedClock(), durability="fast")
+
+
+def said(repo: Repo, revision: str = "HEAD") -> list[str]:
+    return [message.text for message in repo.compile(revision).messages]
+
+
+def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
+    edit = RefEdit(f"refs/heads/{name}", repo.resolve(revision), ANY)
+    repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
+
+
+def on(repo: Repo, name: str) -> None:
+    repo.store.refs.set_head(f"refs/heads/{name}")
+
+
+def brought(repo: Repo, revision: str = "side", **options: Any) -> Merge:
+    return merge(repo.store, revision, MergeOptions(**options), author="ada")
+
+
+def commit_of(repo: Repo, oid: ObjectId | None) -> Commit:
+    assert oid is not None
+    return Commit.decode(repo.store.objects.read(oid))
+
+
+def apart(repo: Repo, ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:
+    """Let `side` and `main` go on from HEAD, each its own way; HEAD ends on main."""
+    branch(repo, "side")
+    on(repo, "side")
+    theirs()
+    on(repo, "main")
+    ours()
+
+
+def files(repo: Repo) -> dict[str, str]:
+    """Return the content of all files of a repository that a command must not touch before all is settled."""
+    root = repo.store.layout.root
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            where = os.path.relpath(path, root)
+            if where.split(os.sep)[0] in ("journal", "refs", "objects", "HEAD", "logs"):
+                with open(path, "rb") as file:
+                    found[where] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
+def test_a_branch_that_is_behind_goes_forward(repo: Repo) -> None:
+    repo.append("user", "a")
+    apart(repo, lambda: None, lambda: repo.append("user", "b"))
+    before = repo.resolve("main")
+    found = brought(repo)
+    assert (found.outcome, found.before, found.after) == (
+        "fast-forward",
+        before,
+        repo.resolve("side"),
+    )
+    assert repo.resolve("main") == repo.resolve("side")
+    assert repo.store.refs.reflog("refs/heads/main")[0].message == "merge side: fast-forward"
+    assert brought(repo).outcome == "up-to-date"
+
+
+def test_no_ff_makes_a_commit_that_changes_nothing_more(repo: Repo) -> None:
+    repo.append("user", "a")
+    apart(repo, lambda: None, lambda: repo.append("user", "b"))
+    found = brought(repo, fast_forward="never")
+    assert found.outcome == "merged"
+    assert len(commit_of(repo, found.after).parents) == 2
+    assert said(repo) == ["a", "b"]
+
+
+def test_ff_only_refuses_and_writes_nothing(repo: Repo) -> None:
+    repo.append("user", "a")
+    apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
+    before = files(repo)
+    with pytest.raises(StateError, match="has commits that side has not"):
+        brought(repo, fast_forward="only")
+    assert files(repo) == before
+
+
+def test_c3_a_clean_merge_adds_no_message(repo: Repo) -> None:
+    repo.append("assistant", "a")
+    apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
+    found = brought(repo)
+    assert said(repo) == ["a", "b", "c"]
+    assert commit_of(repo, found.after).operations[0].name == "include"
+    assert [m.role for m in repo.compile()] == ["assistant", "user", "user"]
+
+
+def test_c4_the_side_that_was_chosen_is_what_is_compiled(repo: Repo) -> None:
+    target = (repo.append("user", "Which one?").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    found = brought(repo)
+    assert (found.outcome, [each.kind for each in found.conflicts]) == ("stopped", ["both-edited"])
+    assert said(repo) == ["mine"]
+    assert resolve(repo.store, "", Settlement("theirs")) == ()
+    assert continue_merge(repo.store, author="ada").outcome == "merged"
+    assert said(repo) == ["yours"]
+    assert [m.text for m in repo.contexts.compile("HEAD", cold=True).messages] == ["yours"]
+
+
+def test_c9_priorities_belong_to_a_branch_and_merge_like_the_rest(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    apart(
+        repo,
+        lambda: repo.append("user", "b"),
+        lambda: repo.annotate(target, priority="pinned", labels=["x"]),
+    )
+    assert repo.contexts.fold(repo.resolve("main")).entry(target).priority == "normal"
+    assert repo.contexts.fold(repo.resolve("side")).entry(target).priority == "pinned"
+    brought(repo)
+    entry = repo.contexts.fold(repo.resolve("main")).entry(target)
+    assert entry.priority == "pinned"
+    assert entry.labels == {"x"}
+
+
+def test_c17_calls_and_results_of_both_sides_stay_together(repo: Repo) -> None:
+    repo.append("user", "Look.")
+
+    def look(name: str) -> Callable[[], None]:
+        def go() -> None:
+            repo.append("user", name)
+            repo.append("assistant", [ToolCall(name, "look", "{}")])
+            repo.append("tool", [ToolResult(name, "seen")])
+
+        return go
+
+    for strategy in ("append", "interleave", "theirs", "ours", "decisions"):
+        on(repo, "main")
+        branch(repo, "start")
+        apart(repo, look(f"m-{strategy}"), look(f"s-{strategy}"))
+        assert brought(repo, strategy=strategy).outcome == "merged"
+        assert_valid_requests(repo.compile().messages)
+        names = [p.id for m in repo.compile() for p in m.parts if isinstance(p, ToolCall)]
+        answered = [p.call_id for m in repo.compile() for p in m.parts if isinstance(p, ToolResult)]
+        assert names == answered
+
+
+def test_what_stops_can_be_given_up_and_nothing_has_changed(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    before = files(repo)
+    assert brought(repo).outcome == "stopped"
+    with pytest.raises(StateError, match="in progress"):
+        brought(repo)
+    resolve(repo.store, "1", Settlement("text", "A text that is nowhere yet"))
+    with pytest.raises(StateError, match="no rebase is in progress, but a merge is"):
+        abort(repo.store, "rebase")
+    assert files(repo) == before
+    abort(repo.store, "merge")
+    assert files(repo) == before
+    assert not os.path.exists(stop_file(repo.store))
+    with pytest.raises(StateError, match="no merge is in progress"):
+        continue_merge(repo.store, author="ada")
+
+
+def test_going_on_with_open_conflicts_stops_again(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    brought(repo)
+    before = files(repo)
+    assert continue_merge(repo.store, author="ada").outcome == "stopped"
+    assert files(repo) == before
+    for which, settlement, problem in (
+        ("2", Settlement("ours"), "no conflict has the number 2"),
+        ("abcdef.0", Settlement("ours"), "no conflict is about"),
+        ("1", Settlement("neither"), "both-edited is settled by ours, theirs, both, text"),
+    ):
+        with pytest.raises(InvalidInputError, match=problem):
+            resolve(repo.store, which, settlement)
+    skipped = continue_merge(repo.store, author="ada", skip=True)
+    assert skipped.outcome == "up-to-date"
+    assert files(repo) == before
+
+
+def test_the_branch_may_go_on_while_a_merge_waits(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    brought(repo)
+    repo.append("user", "meanwhile")
+    resolve(repo.store, str(target[0])[:12] + ".0", Settlement("both"))
+    continue_merge(repo.store, author="ada")
+    assert said(repo) == ["mine\nyours", "meanwhile"]
+
+
+def test_a_damaged_note_of_what_waits_is_named_and_can_be_given_up(repo: Repo) -> None:
+    repo.append("user", "a")
+    path = stop_file(repo.store)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    Path(path).write_text("{", encoding="utf-8")
+    for use in (lambda: brought(repo), lambda: open_conflicts(repo.store)):
+        with pytest.raises(FormatError, match="not readable"):
+            use()
+    abort(repo.store)
+    assert brought(repo, "main").outcome == "up-to-date"
+
+
+def test_a_resolver_settles_what_it_can(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    asked: list[Conflict] = []
+
+    def resolver(conflict: Conflict) -> Settlement:
+        asked.append(conflict)
+        return Settlement("text", "ours and theirs")
+
+    found = merge(repo.store, "side", author="ada", resolver=resolver)
+    assert found.outcome == "merged"
+    assert len(asked) == 1
+    assert said(repo) == ["ours and theirs"]
+
+
+def test_squash_copies_and_leaves_the_other_line_out_of_the_history(repo: Repo) -> None:
+    target = (repo.append("assistant", "a").oid, 0)
+
+    def theirs() -> None:
+        made = repo.append("user", "first wording")
+        repo.edit((made.oid, 0), "second wording")
+        repo.annotate((made.oid, 0), priority="pinned", labels=["decision"])
+        repo.remove((repo.append("user", "hidden").oid, 0))
+        repo.edit(target, "edited by theirs")
+
+    apart(repo, lambda: repo.append("user", "b"), theirs)
+    found = brought(repo, squash=True)
+    assert found.outcome == "squashed"
+    commit = commit_of(repo, found.after)
+    assert commit.parents == (found.before,)
+    assert commit.links == (("squashes", str(repo.resolve("side"))),)
+    assert said(repo) == ["edited by theirs", "b", "second wording"]
+    entry = repo.contexts.fold(repo.resolve("main")).entries[-1]
+    assert entry.priority == "pinned"
+    assert entry.labels == {"decision"}
+
+
+def test_unrelated_histories_only_when_told(repo: Repo) -> None:
+    repo.append("user", "a")
+    on(repo, "other")
+    repo.append("user", "z")
+    on(repo, "main")
+    with pytest.raises(InvalidInputError, match="share no commit"):
+        brought(repo, "other")
+    brought(repo, "other", unrelated=True)
+    assert said(repo) == ["a", "z"]
+
+
+def test_nothing_to_merge_is_no_error(repo: Repo) -> None:
+    repo.append("user", "a")
+    assert brought(repo, "").outcome == "up-to-date"
+    assert brought(repo, "HEAD").outcome == "up-to-date"
+    with pytest.raises(RevisionNotFoundError):
+        brought(repo, "nowhere")
+
+
+def test_an_unborn_branch_begins_with_what_is_merged(repo: Repo) -> None:
+    repo.append("user", "a")
+    on(repo, "new")
+    assert brought(repo, "main").outcome == "fast-forward"
+    assert said(repo) == ["a"]
+
+
+def test_a_detached_head_is_no_branch(repo: Repo) -> None:
+    repo.append("user", "a")
+    branch(repo, "side")
+    repo.store.refs.set_head(repo.resolve("main"))
+    with pytest.raises(DetachedHeadError):
+        brought(repo)
+
+
+def test_interleave_goes_by_time(tmp_path: Path) -> None:
+    clock = FixedClock()
+    repo = Repo.init(tmp_path, environment=ADA, clock=clock, durability="fast")
+    repo.append("assistant", "start")
+    branch(repo, "side")
+    for at, name in enumerate(["main", "side", "main", "side"]):
+        on(repo, name)
+        repo.commit([Message("user", f"{at}")])
+    on(repo, "main")
+    brought(repo, strategy="interleave")
+    assert said(repo) == ["start", "0", "1", "2", "3"]
+
+
+def test_merging_twice_and_back_again(repo: Repo) -> None:
+    repo.append("assistant", "a")
+    apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
+    brought(repo)
+    on(repo, "side")
+    assert brought(repo, "main").outcome == "fast-forward"
+    repo.append("user", "d")
+    on(repo, "main")
+    repo.append("user", "e")
+    brought(repo)
+    assert said(repo) == ["a", "b", "c", "e", "d"]
+    assert repo.contexts.verify("HEAD").matches
+
+
+def test_tips_that_git_left_are_joined_by_the_same_commit_for_everybody(tmp_path: Path) -> None:
+    made = []
+    for first, second in (("b", "c"), ("c", "b")):
+        folder = tmp_path / first
+        folder.mkdir()
+        repo = Repo.init(folder, environment=ADA, clock=FixedClock(), durability="fast")
+        root = repo.append("assistant", "a").oid
+        tips = {}
+        for text in "bc":
+            repo.store.transact(
+                lambda _: Transaction([], [RefEdit("refs/heads/main", root, ANY)], "back")  # noqa: B023
+            )
+            tips[text] = repo.append("user", text).oid
+        edit = RefEdit("refs/heads/main", tips[first], ANY)
+        repo.store.transact(lambda _, e=edit: Transaction([], [e], "mine"))  # type: ignore[misc]
+        repo.seal()
+        repo.store.refs.files.add("refs/heads/main", tips[second])  # type: ignore[union-attr]
+        assert len(repo.store.refs.tips("refs/heads/main")) == 2
+        found = merge(repo.store, author=f"whoever has {first}")
+        assert found.outcome == "merged"
+        assert repo.store.refs.tips("refs/heads/main") == (found.after,)
+        assert sorted(said(repo)) == ["a", "b", "c"]
+        made.append(found.after)
+    assert made[0] == made[1]

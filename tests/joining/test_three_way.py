@@ -1,0 +1,434 @@
+"""The three-way merge, against a slow and obvious definition and by its conflicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.joining.support.sides import Builder, any_changes, put, seen, state, still, stored
+from trace_store.context.folding import Fold
+from trace_store.joining.conflicts import Settlement
+from trace_store.joining.plan import Plan, Side
+from trace_store.joining.three_way import three_way
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit
+from trace_store.objects.parts import Text
+
+Address = tuple[bytes, int]
+
+
+def sides(base: Any, ours: Any, theirs: Any) -> tuple[Fold, Builder, Builder]:
+    """Return the base, and what each side made of it."""
+    root = Builder("base")
+    for change in base:
+        root.make(change)
+    mine, yours = Builder("ours", root.fold), Builder("theirs", root.fold)
+    for change in ours:
+        mine.make(change)
+    for change in theirs:
+        yours.make(change)
+    return root.fold, mine, yours
+
+
+def merged(ours: Builder, theirs: Builder, plan: Plan) -> Fold:
+    """Return the context of the merge."""
+    fold = ours.fold.copy()
+    fold.apply(put(b"merge"), Commit((), "ada", 0, plan.operations), [None, theirs.fold])
+    return fold
+
+
+def obvious(
+    base: Fold, ours: Fold, theirs: Fold
+) -> tuple[dict[Address, tuple[Any, ...]], set[Address]]:
+    """Return the merged state of each message, and the messages about which the sides contradict each other."""
+    was, mine, yours = state(base), state(ours), state(theirs)
+    result = dict(yours) | mine
+    contradicted: set[Address] = set()
+    for address in mine.keys() & yours.keys():
+        (p0, h0, g0, r0, l0, k0) = was[address]
+        (p1, h1, g1, r1, l1, k1) = mine[address]
+        (p2, h2, g2, r2, l2, k2) = yours[address]
+        hid_1, hid_2 = (h1 and (h1, g1) != (h0, g0)), (h2 and (h2, g2) != (h0, g0))
+        if (hid_2 and not h1 and (p1 != p0 or (r1 == "pinned" != r0))) or (
+            hid_1 and not h2 and (p2 != p0 or (r2 == "pinned" != r0))
+        ):
+            contradicted.add(address)
+            continue
+        both_edited = p1 != p0 and p2 != p0 and p1 != p2 and not (h1 and h2)
+        both_shown = (h0, g0) not in ((h1, g1), (h2, g2)) and bool(h1) != bool(h2)
+        both_marked = r0 not in (r1, r2) and r1 != r2
+        if both_edited or both_shown or both_marked:
+            contradicted.add(address)
+            continue
+        result[address] = (
+            p2 if p1 == p0 else p1,
+            *((h2, g2) if (h1, g1) == (h0, g0) else (h1, g1)),
+            r2 if r1 == r0 else r1,
+            (l1 | l2) - (l0 - (l1 & l2)),
+            k2 if k1 == k0 else k1,
+        )
+    return result, contradicted
+
+
+@given(still, still, still)
+@settings(max_examples=150)
+def test_it_is_what_the_obvious_definition_says(base: Any, ours: Any, theirs: Any) -> None:
+    was, mine, yours = sides(base, ours, theirs)
+    settlements: dict[str, Settlement] = {}
+    plan = three_way([was], mine.side, yours.side)
+    for conflict in plan.conflicts:
+        if conflict.kind == "two-answers":
+            settlements[conflict.key] = Settlement("both")
+    plan = three_way([was], mine.side, yours.side, settlements=settlements)
+    expected, contradicted = obvious(was, mine.fold, yours.fold)
+    named = {conflict.addresses[0] for conflict in plan.conflicts}
+    assert named == contradicted
+    found = state(merged(mine, yours, plan))
+    assert found.keys() == expected.keys()
+    for address in expected.keys() - contradicted:
+        assert found[address] == expected[address]
+    order = [entry.address for entry in merged(mine, yours, plan).entries]
+    known = state(mine.fold)
+    assert order == [
+        *(entry.address for entry in mine.fold.entries),
+        *(entry.address for entry in yours.fold.entries if entry.address not in known),
+    ]
+
+
+@given(any_changes, any_changes)
+@settings(max_examples=150)
+def test_what_only_theirs_changed_becomes_theirs(base: Any, theirs: Any) -> None:
+    was, mine, yours = sides(base, [], theirs)
+    plan = three_way([was], mine.side, yours.side)
+    assert not plan.conflicts
+    result = merged(mine, yours, plan)
+    assert seen(result) == seen(yours.fold)
+    assert state(result) == state(yours.fold)
+
+
+@given(any_changes, any_changes)
+@settings(max_examples=50)
+def test_what_only_ours_changed_stays_ours(base: Any, ours: Any) -> None:
+    was, mine, yours = sides(base, ours, [])
+    assert three_way([was], mine.side, yours.side).operations == ()
+
+
+@given(any_changes, any_changes, any_changes, st.sampled_from(["append", "interleave"]))
+@settings(max_examples=150)
+def test_what_was_merged_is_not_merged_again(
+    base: Any, ours: Any, theirs: Any, strategy: str
+) -> None:
+    was, mine, yours = sides(base, ours, theirs)
+    plan = three_way([was], mine.side, yours.side, strategy=strategy, favour="theirs")
+    assert not [c for c in plan.conflicts if "theirs" in c.choices]
+    result = merged(mine, yours, plan)
+    again = three_way([yours.fold], Side(result), yours.side)
+    assert again.operations == ()
+    assert again.conflicts == ()
+
+
+@given(any_changes, any_changes, any_changes)
+@settings(max_examples=80)
+def test_theirs_is_theirs_whatever_ours_did(base: Any, ours: Any, theirs: Any) -> None:
+    was, mine, yours = sides(base, ours, theirs)
+    plan = three_way([was], mine.side, yours.side, strategy="theirs")
+    assert seen(merged(mine, yours, plan)) == seen(yours.fold)
+    assert three_way([was], mine.side, yours.side, strategy="ours").operations == ()
+
+
+@given(any_changes, any_changes, any_changes, st.sampled_from(["append", "interleave"]))
+@settings(max_examples=80)
+def test_a_merge_adds_no_message_and_keeps_calls_with_results(
+    base: Any, ours: Any, theirs: Any, strategy: str
+) -> None:
+    """C3 and C17: nothing that neither side had; results stand at their calls where both sides had them there."""
+    was, mine, yours = sides(base, ours, theirs)
+    plan = three_way([was], mine.side, yours.side, strategy=strategy, favour="ours")
+    result = merged(mine, yours, plan)
+    assert state(result).keys() <= state(mine.fold).keys() | state(yours.fold).keys()
+    had = apart(mine.fold) | apart(yours.fold)
+    assert apart(result) <= had
+
+
+def apart(fold: Fold) -> set[str]:
+    """Return the ids of calls whose results do not follow them."""
+    entries = list(fold.visible())
+    found: set[str] = set()
+    for at, entry in enumerate(entries):
+        for part in entry.parts:
+            if part["type"] == "tool_result" and not entry.is_ghost:
+                before = entries[at - 1] if at else None
+                calls = [] if before is None or before.is_ghost else before.parts
+                if not any(each.get("id") == part["id"] for each in calls):
+                    found.add(part["id"])
+    return found
+
+
+class Case:
+    """A question that both sides go on from."""
+
+    def __init__(self) -> None:
+        root = Builder("base")
+        self.question = root.say("user", "Which database?")
+        self.base = root.fold
+        self.ours, self.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+
+    def plan(self, strategy: str = "append", **settled: str) -> Plan:
+        """Return the plan; conflicts are settled by their kinds."""
+        first = three_way([self.base], self.ours.side, self.theirs.side, strategy=strategy, put=put)
+        settlements = {}
+        for conflict in first.conflicts:
+            choice = settled.get(conflict.kind.replace("-", "_"))
+            if choice is not None:
+                known = choice in ("ours", "theirs", "both")
+                settlements[conflict.key] = Settlement(
+                    choice if known else "text", "" if known else choice
+                )
+        sides = self.ours.side, self.theirs.side
+        return three_way([self.base], *sides, strategy=strategy, settlements=settlements, put=put)
+
+    def said(self, plan: Plan) -> list[Any]:
+        """Return what the merged context says, as stored parts."""
+        return [entry.parts for entry in merged(self.ours, self.theirs, plan).visible()]
+
+
+def text(said: str) -> Any:
+    return stored("user", Text(said))["parts"]
+
+
+def test_both_edited() -> None:
+    case = Case()
+    case.ours.commit(ops.edit(case.question, text("Which one?")))
+    case.theirs.commit(ops.edit(case.question, text("Which database, and why?")))
+    (conflict,) = case.plan().conflicts
+    assert (conflict.kind, conflict.addresses) == ("both-edited", (case.question,))
+    assert case.said(case.plan(both_edited="ours")) == [text("Which one?")]
+    assert case.said(case.plan(both_edited="theirs")) == [text("Which database, and why?")]
+    assert case.said(case.plan(both_edited="both")) == [
+        [*text("Which one?"), *text("Which database, and why?")]
+    ]
+    assert case.said(case.plan(both_edited="Neither.")) == [text("Neither.")]
+
+
+def test_the_same_edit_is_no_conflict() -> None:
+    case = Case()
+    for side in (case.ours, case.theirs):
+        side.commit(ops.edit(case.question, text("Which one?")))
+    plan = case.plan()
+    assert plan.operations == plan.conflicts == ()
+
+
+@pytest.mark.parametrize("summary", [False, True])
+@pytest.mark.parametrize("hides", ["ours", "theirs"])
+def test_edited_and_hidden(summary: bool, hides: str) -> None:
+    case = Case()
+    hider, other = (case.ours, case.theirs) if hides == "ours" else (case.theirs, case.ours)
+    other.commit(ops.edit(case.question, text("edited")))
+    made = [stored("user", Text("summary"))] if summary else []
+    hider.commit(ops.replace([case.question], made) if summary else ops.remove([case.question]))
+    kind = "compressed-and-edited" if summary else "edited-and-removed"
+    (conflict,) = case.plan().conflicts
+    assert conflict.kind == kind
+    name = kind.replace("-", "_")
+    shown = [text("summary")] if summary else []
+    hidden = case.said(case.plan(**{name: hides}))
+    assert hidden == shown
+    kept = case.said(case.plan(**{name: "theirs" if hides == "ours" else "ours"}))
+    assert kept == [*shown, text("edited")]
+    assert case.said(case.plan(**{name: "new"})) == [*shown, text("new")]
+
+
+def test_pinned_and_removed() -> None:
+    case = Case()
+    case.ours.commit(ops.annotate([case.question], priority="pinned"))
+    case.theirs.commit(ops.replace([case.question], [stored("user", Text("short"))]))
+    (conflict,) = case.plan().conflicts
+    assert conflict.kind == "pinned-and-removed"
+    assert text("Which database?") in case.said(case.plan(pinned_and_removed="ours"))
+    assert case.said(case.plan(pinned_and_removed="theirs")) == [text("short")]
+
+
+def test_contradicting_priorities() -> None:
+    case = Case()
+    case.ours.commit(ops.annotate([case.question], priority="pinned"))
+    case.theirs.commit(ops.annotate([case.question], priority="skip"))
+    (conflict,) = case.plan().conflicts
+    assert conflict.kind == "contradicting-priorities"
+    assert len(case.said(case.plan(contradicting_priorities="ours"))) == 1
+    assert case.said(case.plan(contradicting_priorities="theirs")) == []
+
+
+def test_both_moved() -> None:
+    root = Builder("base")
+    a, b, c, d = (root.say("user", each) for each in "abcd")
+    case = Case()
+    case.base = root.fold
+    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    for side, after in ((case.ours, c), (case.theirs, d)):
+        side.commit(ops.move([a], after=after))
+        side.placed.add(a)
+    (conflict,) = case.plan().conflicts
+    assert (conflict.kind, conflict.addresses) == ("both-moved", (a,))
+    assert case.said(case.plan(both_moved="ours")) == [text(each) for each in "bcad"]
+    assert case.said(case.plan(both_moved="theirs")) == [text(each) for each in "bcda"]
+    assert b != c
+
+
+def test_both_compressed() -> None:
+    root = Builder("base")
+    a, b, c = (root.say("user", each) for each in "abc")
+    case = Case()
+    case.base = root.fold
+    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    for side, targets, said in ((case.ours, [a, b], "mine"), (case.theirs, [b, c], "yours")):
+        oid = side.commit(ops.replace(targets, [stored("user", Text(said))]))
+        side.replacements.append((frozenset(targets), ((oid, 0),)))
+    (conflict,) = case.plan().conflicts
+    assert conflict.kind == "both-compressed"
+    assert case.said(case.plan(both_compressed="ours")) == [text("mine"), text("c")]
+    assert case.said(case.plan(both_compressed="theirs")) == [text("a"), text("yours")]
+    assert case.said(case.plan(both_compressed="both")) == [text("mine"), text("yours")]
+
+
+@pytest.mark.parametrize("strategy", ["append", "interleave"])
+def test_two_answers(strategy: str) -> None:
+    case = Case()
+    for side, said in ((case.ours, "SQLite."), (case.theirs, "Postgres.")):
+        side.say("assistant", said)
+        side.say("user", f"Why {said}")
+    (conflict,) = case.plan(strategy).conflicts
+    assert (conflict.kind, conflict.addresses) == ("two-answers", (case.question,))
+    assert len(conflict.ours) == len(conflict.theirs) == 1
+
+    def outcome(choice: str) -> list[Any]:
+        return sorted(case.said(case.plan(strategy, two_answers=choice)), key=str)
+
+    whys = [text("Which database?"), text("Why SQLite."), text("Why Postgres.")]
+    assert outcome("ours") == sorted([*whys, text("SQLite.")], key=str)
+    assert outcome("theirs") == sorted([*whys, text("Postgres.")], key=str)
+    assert outcome("both") == sorted([*whys, text("SQLite."), text("Postgres.")], key=str)
+    assert outcome("Either.") == sorted([*whys, text("Either.")], key=str)
+
+
+def test_the_same_answer_stands_once() -> None:
+    case = Case()
+    for side in (case.ours, case.theirs):
+        side.say("assistant", "SQLite.")
+    plan = case.plan()
+    assert not plan.conflicts
+    assert case.said(plan) == [text("Which database?"), text("SQLite.")]
+
+
+def test_an_open_call() -> None:
+    case = Case()
+    case.ours.say("user", "Look.")
+    call = case.ours.call("c1")
+    case.theirs.say("user", "Wait.")
+    (conflict,) = case.plan().conflicts
+    assert (conflict.kind, conflict.addresses) == ("open-call", (call,))
+    called = case.ours.fold.entry(call).parts
+    start = [text("Which database?"), text("Look.")]
+    assert case.said(case.plan(open_call="ours")) == [*start, text("Wait."), called]
+    assert case.said(case.plan(open_call="theirs")) == [*start, text("Wait.")]
+    assert case.said(case.plan(open_call="both")) == [*start, called, text("Wait.")]
+    answered = case.said(case.plan(open_call="nothing"))
+    assert [parts[0]["type"] for parts in answered] == [
+        "text",
+        "text",
+        "tool_call",
+        "tool_result",
+        "text",
+    ]
+
+
+def test_a_result_comes_to_the_call_that_waits_for_it() -> None:
+    root = Builder("base")
+    root.call("c1")
+    case = Case()
+    case.base = root.fold
+    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case.ours.say("user", "Never mind.")
+    case.theirs.result("c1")
+    case.theirs.say("assistant", "It is there.")
+    plan = case.plan()
+    assert not plan.conflicts
+    kinds = [parts[0]["type"] for parts in case.said(plan)]
+    assert kinds == ["tool_call", "tool_result", "text", "text"]
+
+
+def test_two_results_of_one_call_are_two_answers() -> None:
+    root = Builder("base")
+    root.call("c1")
+    case = Case()
+    case.base = root.fold
+    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case.ours.result("c1", "here")
+    case.theirs.result("c1", "there")
+    (conflict,) = case.plan().conflicts
+    assert conflict.kind == "two-answers"
+    assert len(case.said(case.plan(two_answers="theirs"))) == 2
+
+
+def test_contradicting_tools() -> None:
+    case = Case()
+    one, other = put(b"one"), put(b"other")
+    case.ours.commit(ops.tools([one]))
+    case.theirs.commit(ops.tools([other]))
+    (conflict,) = case.plan().conflicts
+    assert (conflict.kind, conflict.addresses) == ("contradicting-tools", ())
+    for choice, tools in (("ours", (one,)), ("theirs", (other,)), ("both", (one, other))):
+        plan = case.plan(contradicting_tools=choice)
+        assert merged(case.ours, case.theirs, plan).tools == tools
+
+
+def test_decisions_alone_and_with_what_they_stand_with() -> None:
+    case = Case()
+    case.theirs.say("assistant", "chatter")
+    kept = case.theirs.say("assistant", "We take SQLite.")
+    call = case.theirs.call("c1")
+    result = case.theirs.result("c1")
+    case.theirs.commit(ops.annotate([kept, result], labels=["decision"]))
+    plan = case.plan("decisions")
+    assert plan.included == (kept, call, result)
+    assert not plan.conflicts
+
+
+def test_interleaved_by_time_with_groups_whole() -> None:
+    case = Case()
+    times = {}
+    times[case.ours.call("c1")] = 1
+    times[case.ours.result("c1")] = 4
+    times[case.ours.say("user", "late")] = 6
+    times[case.theirs.say("user", "early")] = 2
+    times[case.theirs.say("user", "later")] = 5
+    plan = three_way(
+        [case.base],
+        case.ours.side,
+        case.theirs.side,
+        strategy="interleave",
+        time_of=lambda address: times[address],
+    )
+    order = [entry.address for entry in merged(case.ours, case.theirs, plan).entries[1:]]
+    assert [times[address] for address in order] == [2, 1, 4, 5, 6]
+
+
+def test_unrelated_histories_stand_one_after_the_other() -> None:
+    one, other = Builder("one"), Builder("other")
+    one.say("user", "a")
+    other.say("user", "b")
+    plan = three_way([], one.side, other.side)
+    assert not plan.conflicts
+    fold = merged(one, other, plan)
+    assert [entry.parts for entry in fold.visible()] == [text("a"), text("b")]
+
+
+def test_a_side_counts_as_changed_only_where_it_differs_from_all_bases() -> None:
+    case = Case()
+    edited = Builder("edited", case.base)
+    edited.commit(ops.edit(case.question, text("edited")))
+    ours = Builder("ours", edited.fold)
+    plan = three_way([case.base, edited.fold], ours.side, Side(case.base))
+    assert plan.operations == plan.conflicts == ()

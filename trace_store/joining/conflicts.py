@@ -1,0 +1,156 @@
+"""What two sides of a history cannot both have, and how somebody settled it.
+
+Rule: plain values. A conflict is named by its kind and its first message, so that a settlement given once holds when
+the plan is made anew.
+"""
+
+from __future__ import annotations
+
+from trace_store.oid import ObjectId
+from trace_store.values import field, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trace_store.context.folding import Entry
+
+    Address = tuple[bytes, int]
+    Settlements = Mapping[str, "Settlement"]
+
+BOTH_EDITED = "both-edited"
+EDITED_AND_REMOVED = "edited-and-removed"
+COMPRESSED_AND_EDITED = "compressed-and-edited"
+PINNED_AND_REMOVED = "pinned-and-removed"
+CONTRADICTING_PRIORITIES = "contradicting-priorities"
+BOTH_MOVED = "both-moved"
+BOTH_COMPRESSED = "both-compressed"
+TWO_ANSWERS = "two-answers"
+OPEN_CALL = "open-call"
+CONTRADICTING_TOOLS = "contradicting-tools"
+MISSING_TARGET = "missing-target"
+
+OURS = "ours"
+THEIRS = "theirs"
+BOTH = "both"
+TEXT = "text"
+
+KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    BOTH_EDITED: ("both sides reworded the message", (OURS, THEIRS, BOTH, TEXT)),
+    EDITED_AND_REMOVED: ("one side reworded the message, the other hid it", (OURS, THEIRS, TEXT)),
+    COMPRESSED_AND_EDITED: (
+        "one side reworded the message, the other put a summary in its place",
+        (OURS, THEIRS, TEXT),
+    ),
+    PINNED_AND_REMOVED: ("one side pinned the message, the other hid it", (OURS, THEIRS)),
+    CONTRADICTING_PRIORITIES: ("each side gave the message another priority", (OURS, THEIRS)),
+    BOTH_MOVED: ("each side moved the message to another place", (OURS, THEIRS)),
+    BOTH_COMPRESSED: ("each side put a summary of its own in its place", (OURS, THEIRS, BOTH)),
+    TWO_ANSWERS: ("both sides answer the same message", (OURS, THEIRS, BOTH, TEXT)),
+    OPEN_CALL: (
+        "a tool call waits for its result, and more would come before it",
+        (OURS, THEIRS, BOTH, TEXT),
+    ),
+    CONTRADICTING_TOOLS: ("each side offers other tools", (OURS, THEIRS, BOTH)),
+    MISSING_TARGET: ("what the commit changes is not in the context it goes on", (OURS,)),
+}
+"""What each kind means, and which choices settle it."""
+
+
+@value
+class Settlement:
+    """How a conflict is settled.
+
+    Attributes:
+        choice: OURS, THEIRS, BOTH or TEXT.
+        text: what the message says from now on, for TEXT.
+    """
+
+    choice: str
+    text: str = ""
+
+
+@value
+class Conflict:
+    """Something that the two sides cannot both have.
+
+    Attributes:
+        kind: one of KINDS.
+        addresses: the messages it is about; the first gives it its name. Empty for what is about none.
+        base: the message as both sides had it, where there is one.
+        ours: messages of our side that are at stake, with their state there.
+        theirs: the same of theirs.
+        choices: what settles it.
+    """
+
+    kind: str
+    addresses: tuple[Address, ...]
+    base: Entry | None = field(hidden=True)
+    ours: tuple[Entry, ...] = field(hidden=True)
+    theirs: tuple[Entry, ...] = field(hidden=True)
+
+    @property
+    def key(self) -> str:
+        """Its name: the same for the same conflict whenever the plan is made."""
+        return key_of(self.kind, self.addresses)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What settles it."""
+        return KINDS[self.kind][1]
+
+    @property
+    def meaning(self) -> str:
+        """What it is, in a few words."""
+        return KINDS[self.kind][0]
+
+
+def key_of(kind: str, addresses: Sequence[Address]) -> str:
+    """Return the name of a conflict."""
+    if not addresses:
+        return kind
+    commit, number = addresses[0]
+    return f"{kind}:{ObjectId(commit)}.{number}"
+
+
+class Desk:
+    """Where conflicts are brought: it says how each was settled, and keeps those that nobody settled.
+
+    Attributes:
+        open: conflicts without a settlement, in the order in which they were met.
+        settled: the others.
+    """
+
+    __slots__ = ("_favour", "_settlements", "open", "settled")
+
+    def __init__(self, settlements: Settlements, favour: str = "") -> None:
+        """Begin with what was settled so far; `favour` settles all others, where it may."""
+        self._settlements = settlements
+        self._favour = favour
+        self.open: list[Conflict] = []
+        self.settled: list[Conflict] = []
+
+    def bring(
+        self,
+        kind: str,
+        addresses: Sequence[Address],
+        base: Entry | None = None,
+        ours: Sequence[Entry] = (),
+        theirs: Sequence[Entry] = (),
+    ) -> Settlement:
+        """Return how a conflict is settled; as long as nobody did, it is kept, and ours stays as it is."""
+        conflict = Conflict(kind, tuple(addresses), base, tuple(ours), tuple(theirs))
+        found = self._settlements.get(conflict.key)
+        if found is None and self._favour in conflict.choices:
+            found = Settlement(self._favour)
+        if found is None or found.choice not in conflict.choices:
+            self.open.append(conflict)
+            return Settlement(OURS)
+        self.settled.append(conflict)
+        return found
+
+
+def stored_text(text: str, put: Any) -> dict[str, Any]:
+    """Return a text as a part of a stored message."""
+    return {"blob": put(text.encode("utf-8", "surrogatepass")), "type": "text"}

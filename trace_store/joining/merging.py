@@ -1,0 +1,397 @@
+"""Merge: another line of history becomes part of HEAD's branch.
+
+Rule: the plan is a pure function of tips, strategy and settlements; it is written in one transaction, or not at all.
+What was merged without a conflict adds no message to the context. The tips that git leaves of a branch are joined by a
+commit that follows from them alone, so that two people make the same one.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store import revision as revisions
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.joining import stops
+from trace_store.joining.conflicts import OURS, Settlement
+from trace_store.joining.plan import APPEND, DECISIONS, STRATEGIES, Plan
+from trace_store.joining.sides import Reading
+from trace_store.joining.squashing import squashed
+from trace_store.joining.three_way import three_way
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit
+from trace_store.objects.content import Gathering
+from trace_store.oid import ObjectId, hash_object
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    from trace_store.contracts import RefReader
+    from trace_store.joining.conflicts import Conflict
+    from trace_store.objects.commit import Operation
+    from trace_store.secrets import Guard
+    from trace_store.store import Store
+
+    Resolver: TypeAlias = Callable[[Conflict], Settlement | None]
+
+JOINER = "trace"
+"""The author of a commit that joins the tips of a diverged branch without a conflict: it is nobody's in particular."""
+ALLOWED, NEVER, ONLY = "allowed", "never", "only"
+"""Whether a merge may, must not, or must be a mere step forward of the branch."""
+
+UP_TO_DATE = "up-to-date"
+FAST_FORWARD = "fast-forward"
+MERGED = "merged"
+SQUASHED = "squashed"
+STOPPED = "stopped"
+
+
+@value
+class Merge:
+    """What a merge came to.
+
+    Attributes:
+        outcome: UP_TO_DATE, FAST_FORWARD, MERGED, SQUASHED, or STOPPED at conflicts, with nothing written.
+        ref: full name of the branch.
+        before: where it stood; None when it had no commit.
+        after: where it stands.
+        theirs: the commits that were brought in.
+        included: how many messages of theirs came in.
+        conflicts: those that nobody settled.
+        settled: those that somebody did.
+    """
+
+    outcome: str
+    ref: str
+    before: ObjectId | None
+    after: ObjectId | None
+    theirs: tuple[ObjectId, ...]
+    included: int = 0
+    conflicts: tuple[Conflict, ...] = ()
+    settled: tuple[Conflict, ...] = ()
+
+
+@value
+class MergeOptions:
+    """How to merge.
+
+    Attributes:
+        strategy: one of `plan.STRATEGIES`.
+        favour: "ours" or "theirs" settles every conflict that it can.
+        fast_forward: ALLOWED, NEVER or ONLY.
+        squash: one commit without theirs as a parent, with copies of their messages.
+        unrelated: whether histories that share nothing may be merged.
+        message: what to say about the commit; "" names what was merged.
+    """
+
+    strategy: str = APPEND
+    favour: str = ""
+    fast_forward: str = ALLOWED
+    squash: bool = False
+    unrelated: bool = False
+    message: str = ""
+
+
+def merge(
+    store: Store,
+    revision: str = "",
+    options: MergeOptions = MergeOptions(),  # noqa: B008 - a value
+    *,
+    author: str,
+    guard: Guard | None = None,
+    resolver: Resolver | None = None,
+) -> Merge:
+    """Bring another line of history into HEAD's branch; without a revision join the tips of the branch itself.
+
+    Args:
+        store: the repository.
+        revision: what to merge; "" joins what git has left of a diverged branch.
+        options: how.
+        author: who.
+        guard: looks for secrets in texts that settle conflicts.
+        resolver: asked about each conflict; None as an answer leaves it open. With open conflicts nothing is written
+            but what is needed to go on: see `continue_merge` and `abort`.
+
+    Raises:
+        StateError: something else is in progress, or the branch cannot go forward and that was asked for.
+        DetachedHeadError: HEAD is on no branch.
+        UnbornBranchError: there is nothing to join.
+        InvalidInputError: no such strategy, or the histories share nothing and that was not allowed.
+        RefChangedError: the branch moved meanwhile.
+    """
+    stops.refuse_while_stopped(store)
+    if options.strategy not in STRATEGIES:
+        raise errors.InvalidInputError(
+            f"no strategy {options.strategy[:40]!r}: one of {', '.join(STRATEGIES)}"
+        )
+    ref = branch_of_head(store)
+    tips = store.refs.tips(ref)
+    before = tips[0] if tips else None
+    theirs = [revisions.resolve_commit(store, revision)] if revision else list(tips[1:])
+    name = revision or "diverged tips"
+    inputs = _inputs(options, name, theirs, joins=not revision)
+    stop = stops.Stop(stops.MERGE, ref, before, inputs, {}, [])
+    return _Merging(store, stop, author, guard, resolver).run()
+
+
+def continue_merge(
+    store: Store,
+    *,
+    author: str,
+    message: str = "",
+    guard: Guard | None = None,
+    resolver: Resolver | None = None,
+    skip: bool = False,
+) -> Merge:
+    """Go on with a merge that stopped, on what the branch is by now; with `skip` without the tip that it stopped at.
+
+    Raises:
+        StateError: no merge is in progress.
+        As `merge`.
+    """
+    stop = stops.required_stop(store, stops.MERGE)
+    if message:
+        stop.inputs["message"] = message
+    if skip:
+        stop.skipped.append(stop.number)
+    return _Merging(store, stop, author, guard, resolver).run()
+
+
+def look_at_merge(store: Store) -> Merge:
+    """Return what the merge that is in progress comes to by now, and write nothing; raises as `continue_merge`."""
+    stop = stops.required_stop(store, stops.MERGE)
+    return _Merging(store, stop, JOINER, None, None).look()
+
+
+def branch_of_head(store: Store) -> str:
+    """Return the full name of HEAD's branch.
+
+    Raises:
+        DetachedHeadError: it is on none.
+    """
+    ref = store.refs.head_target()
+    if isinstance(ref, ObjectId):
+        raise errors.DetachedHeadError("HEAD is on no branch, and this moves one")
+    return ref
+
+
+def _inputs(
+    options: MergeOptions, name: str, theirs: Sequence[ObjectId], *, joins: bool
+) -> dict[str, Any]:
+    return {
+        "strategy": options.strategy,
+        "favour": options.favour,
+        "fast_forward": options.fast_forward,
+        "squash": options.squash,
+        "unrelated": options.unrelated,
+        "message": options.message,
+        "name": name,
+        "joins": joins,
+        "theirs": [str(oid) for oid in theirs],
+    }
+
+
+class _Merging:
+    """A merge from its inputs to the transaction."""
+
+    def __init__(
+        self,
+        store: Store,
+        stop: stops.Stop,
+        author: str,
+        guard: Guard | None,
+        resolver: Resolver | None,
+    ) -> None:
+        self._store = store
+        self._stop = stop
+        self._author = author
+        self._resolver = resolver
+        self._reading = Reading(store)
+        self._gathering = Gathering() if guard is None else guard.gathering()
+        self._theirs = [ObjectId.parse(each) for each in stop.inputs["theirs"]]
+        self._new: list[tuple[ObjectId, bytes]] = []
+        self._included = 0
+        self._settled: list[Conflict] = []
+
+    def run(self) -> Merge:
+        """Merge, or stop and write down what is needed to go on."""
+        found = self.look()
+        if found.outcome == STOPPED:
+            stops.write_stop(self._store, self._stop)
+            return found
+        if found.after is not None and found.after != found.before:
+            self._write(found.before, found.after, found.outcome)
+        stops.clear_stop(self._store)
+        return found
+
+    def look(self) -> Merge:
+        """Return what the merge comes to, and write nothing."""
+        stop = self._stop
+        ours = self._store.refs.read(stop.ref)
+        outcome, tip = UP_TO_DATE, ours
+        for stop.number, theirs in enumerate(self._theirs):
+            if stop.number in stop.skipped:
+                continue
+            step, conflicts = self._step(tip, theirs)
+            if conflicts:
+                return self._result(STOPPED, ours, ours, conflicts)
+            if step is not None:
+                outcome, tip = step
+        return self._result(outcome, ours, tip)
+
+    def _result(
+        self,
+        outcome: str,
+        ours: ObjectId | None,
+        tip: ObjectId | None,
+        conflicts: Sequence[Conflict] = (),
+    ) -> Merge:
+        return Merge(
+            outcome,
+            self._stop.ref,
+            ours,
+            tip,
+            tuple(self._theirs),
+            self._included,
+            tuple(conflicts),
+            tuple(self._settled),
+        )
+
+    def _step(
+        self, ours: ObjectId | None, theirs: ObjectId
+    ) -> tuple[tuple[str, ObjectId] | None, Sequence[Conflict]]:
+        """Merge one tip: return the outcome and the new tip (None: nothing to do), and the open conflicts."""
+        inputs = self._stop.inputs
+        if ours is None:
+            return (FAST_FORWARD, theirs), ()
+        bases = self._reading.bases(ours, theirs)
+        if bases == [theirs]:
+            return None, ()
+        whole = inputs["strategy"] not in (OURS, DECISIONS) and not inputs["squash"]
+        if bases == [ours] and whole and inputs["fast_forward"] != NEVER:
+            return (FAST_FORWARD, theirs), ()
+        if inputs["fast_forward"] == ONLY:
+            raise errors.StateError(
+                f"{self._stop.ref} has commits that {inputs['name']} has not",
+                code=errors.ErrorCode.NOT_FAST_FORWARD,
+                ref=self._stop.ref,
+            )
+        if not bases and not inputs["unrelated"]:
+            raise errors.InvalidInputError(
+                f"{self._stop.ref} and {inputs['name']} share no commit",
+                code=errors.ErrorCode.UNRELATED_HISTORIES,
+            )
+        if inputs["joins"] and self._key(theirs) < self._key(ours):
+            ours, theirs = theirs, ours  # the same order for everybody
+        return self._join(ours, theirs, bases)
+
+    def _join(
+        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]
+    ) -> tuple[tuple[str, ObjectId] | None, Sequence[Conflict]]:
+        plan = self._plan(ours, theirs, bases)
+        if plan.conflicts and self._resolver is not None:
+            for conflict in plan.conflicts:
+                said = self._resolver(conflict)
+                if said is not None:
+                    self._stop.settlements[conflict.key] = said
+            plan = self._plan(ours, theirs, bases)
+        if plan.conflicts:
+            return None, plan.conflicts
+        self._included += len(plan.included)
+        self._settled += plan.settled
+        if self._stop.inputs["squash"]:
+            operations = squashed(
+                plan.operations, self._reading.fold(ours), self._reading.fold(theirs)
+            )
+            if not operations:
+                return None, ()
+            links = [("squashes", str(theirs))]
+            return (SQUASHED, self._made([ours], operations, links, plan)), ()
+        return (MERGED, self._made([ours, theirs], plan.operations, (), plan)), ()
+
+    def _plan(self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]) -> Plan:
+        folds = [self._reading.fold(base) for base in bases]
+        return three_way(
+            folds,
+            self._reading.side(ours, bases),
+            self._reading.side(theirs, bases),
+            strategy=self._stop.inputs["strategy"],
+            settlements=self._stop.settlements,
+            favour=self._stop.inputs["favour"],
+            time_of=self._reading.time,
+            put=self._gathering.put,
+        )
+
+    def _made(
+        self,
+        parents: Sequence[ObjectId],
+        operations: Sequence[Operation],
+        links: Sequence[tuple[str, str]],
+        plan: Plan,
+    ) -> ObjectId:
+        """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
+        inputs = self._stop.inputs
+        clean = inputs["joins"] and not plan.settled
+        times = [self._reading.commit(parent).time for parent in parents]
+        message = inputs["message"] or _message(inputs, self._stop.ref)
+        commit = Commit(
+            parents,
+            JOINER if clean else self._author,
+            max(times) if clean else self._store.clock.now(),
+            operations,
+            self._gathering.text(message),
+            {**_meta(inputs, plan), **self._gathering.facts},
+            links,
+        )
+        state = self._reading.fold(parents[0]).copy()
+        others = [self._reading.fold(each) if n else None for n, each in enumerate(parents)]
+        state.apply(ops.HERE, commit, others)
+        data = commit.encode()
+        oid = hash_object(data)
+        self._new.append((oid, data))
+        self._reading.remember(oid, commit)
+        return oid
+
+    def _key(self, oid: ObjectId) -> tuple[int, bytes]:
+        return self._reading.commit(oid).time, oid
+
+    def _write(self, ours: ObjectId | None, tip: ObjectId, outcome: str) -> None:
+        stop, new = self._stop, [*self._gathering.objects, *self._new]
+        said = f"merge {stop.inputs['name']}"
+        if outcome == FAST_FORWARD:
+            said += ": fast-forward"
+
+        def build(refs: RefReader) -> Transaction:
+            return Transaction(new, [RefEdit(stop.ref, tip, ours)], said)
+
+        self._store.transact(build, author=self._author)
+
+
+def _message(inputs: Mapping[str, Any], ref: str) -> str:
+    if inputs["joins"]:
+        return f"join the tips of {ref.removeprefix(revisions.HEADS)}"
+    return f"{'squash' if inputs['squash'] else 'merge'} {inputs['name']}"
+
+
+def _meta(inputs: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    """Return how a merge was made as a commit's metadata: by which strategy, and how each conflict was settled."""
+    meta: dict[str, Any] = {"strategy": inputs["strategy"]}
+    if inputs["favour"]:
+        meta["favour"] = inputs["favour"]
+    if plan.settled:
+        meta["settled"] = [
+            [each.kind, *(list(each.addresses[0]) if each.addresses else [])]
+            for each in plan.settled
+        ]
+    return {"merge": meta}
+
+
+__all__ = [
+    "Merge",
+    "MergeOptions",
+    "branch_of_head",
+    "continue_merge",
+    "look_at_merge",
+    "merge",
+]

@@ -1,0 +1,128 @@
+"""Places of messages: which of them moved, and what brings one order to another.
+
+Rule: pure functions of orders. The fewest messages count as moved that explain a new order; where operations say which
+were, these do.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    Address = tuple[bytes, int]
+    Step = tuple[list[Address], Address | None]
+    """Messages, and after which they come; None puts them first."""
+
+
+def moved(
+    before: Sequence[Address], after: Sequence[Address], hinted: Collection[Address] = ()
+) -> set[Address]:
+    """Return the messages that stand elsewhere than before, among those that both orders hold.
+
+    Args:
+        before: an order.
+        after: a later one.
+        hinted: messages that are known to have been placed; when they explain all, no others moved.
+    """
+    kept = set(before) & set(after)
+    old = [each for each in before if each in kept]
+    new = [each for each in after if each in kept]
+    if old == new:
+        return set()
+    candidates = set(hinted) & kept
+    rest_old = [each for each in old if each not in candidates]
+    rest_new = [each for each in new if each not in candidates]
+    if rest_old != rest_new:
+        ranks = {each: rank for rank, each in enumerate(rest_old)}
+        staying = set(_longest_rising([ranks[each] for each in rest_new]))
+        candidates |= {each for each in rest_new if ranks[each] not in staying}
+    return _really(old, new, candidates)
+
+
+def _really(
+    old: Sequence[Address], new: Sequence[Address], candidates: set[Address]
+) -> set[Address]:
+    """Return the candidates that stand in another gap between the others, or in another order in theirs."""
+    gaps_old, gaps_new = _gaps(old, candidates), _gaps(new, candidates)
+    found = {each for each in candidates if gaps_old[each] != gaps_new[each]}
+    same_old: dict[int, list[Address]] = {}
+    same_new: dict[int, list[Address]] = {}
+    for order, gaps, into in ((old, gaps_old, same_old), (new, gaps_new, same_new)):
+        for each in order:
+            if each in candidates and each not in found:
+                into.setdefault(gaps[each], []).append(each)
+    for gap, each_old in same_old.items():
+        if each_old != same_new.get(gap):
+            found.update(each_old)
+    return found
+
+
+def _gaps(order: Sequence[Address], candidates: set[Address]) -> dict[Address, int]:
+    """Return for each candidate how many others stand before it."""
+    found: dict[Address, int] = {}
+    others = 0
+    for each in order:
+        if each in candidates:
+            found[each] = others
+        else:
+            others += 1
+    return found
+
+
+def _longest_rising(ranks: Sequence[int]) -> list[int]:
+    """Return a longest rising subsequence."""
+    ends: list[int] = []
+    places: list[int] = []
+    before: list[int] = []
+    for at, rank in enumerate(ranks):
+        where = bisect_left(ends, rank)
+        if where == len(ends):
+            ends.append(rank)
+            places.append(at)
+        else:
+            ends[where] = rank
+            places[where] = at
+        before.append(places[where - 1] if where else -1)
+    found: list[int] = []
+    at = places[-1] if places else -1
+    while at >= 0:
+        found.append(ranks[at])
+        at = before[at]
+    found.reverse()
+    return found
+
+
+def neighbour(order: Sequence[Address], of: Address, among: Collection[Address]) -> Address | None:
+    """Return the nearest message before another that is among some; None when none is."""
+    for at in range(order.index(of) - 1, -1, -1):
+        if order[at] in among:
+            return order[at]
+    return None
+
+
+def steps(
+    order: Sequence[Address], going: Collection[Address], among: Collection[Address]
+) -> list[tuple[list[Address], Address | None]]:
+    """Return how to place messages as they stand in an order: (messages, after which), from front to back.
+
+    Args:
+        order: the order that they are to have.
+        going: the messages to place.
+        among: messages that there are; others of the order are passed over.
+    """
+    made: list[Step] = []
+    last: Address | None = None
+    open_run = False
+    for each in order:
+        if each in going:
+            if open_run:
+                made[-1][0].append(each)
+            else:
+                made.append(([each], last))
+            last, open_run = each, True
+        elif each in among:
+            last, open_run = each, False
+    return made

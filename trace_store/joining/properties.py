@@ -1,0 +1,280 @@
+"""One message on both sides: what of their changes since the base comes together.
+
+Rule: pure functions of states. A property counts as changed by a side when it differs from all bases there are.
+"""
+
+from __future__ import annotations
+
+from trace_store.context.folding import REPLACED, Entry
+from trace_store.joining import conflicts as kinds
+from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, Desk, stored_text
+from trace_store.objects import operations as ops
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from trace_store.objects.commit import Operation
+    from trace_store.oid import ObjectId
+
+    Address = tuple[bytes, int]
+    Put = Callable[[bytes], ObjectId]
+
+MAXIMUM_TARGETS = 10_000
+"""Messages that one operation names."""
+
+
+class Change:
+    """What becomes of one message of ours; None leaves a property as it is.
+
+    Attributes:
+        parts: its new wording.
+        shown: (how it is hidden, whether a ghost stays).
+        priority, keep: as annotated.
+        labels, unlabels: labels that come and go.
+    """
+
+    __slots__ = ("keep", "labels", "parts", "priority", "shown", "unlabels")
+
+    def __init__(self) -> None:
+        self.parts: Sequence[Any] | None = None
+        self.shown: tuple[str, bool] | None = None
+        self.priority: str | None = None
+        self.keep: tuple[bytes, ...] | None = None
+        self.labels: tuple[str, ...] = ()
+        self.unlabels: tuple[str, ...] = ()
+
+    @property
+    def marks(self) -> tuple[Any, ...]:
+        """What an `annotate` says of it; alike for messages that one operation can name together."""
+        return (self.priority, self.keep, self.labels, self.unlabels)
+
+
+def shown_of(entry: Entry) -> tuple[str, bool]:
+    """Return whether a message is hidden, and how."""
+    return entry.hidden, entry.ghost
+
+
+def same_state(one: Entry, other: Entry) -> bool:
+    """Tell whether a message is the same on two sides, its place apart."""
+    return (
+        one.priority == other.priority
+        and one.hidden == other.hidden
+        and one.ghost == other.ghost
+        and one.labels == other.labels
+        and one.keep == other.keep
+        and one.parts == other.parts
+    )
+
+
+class _Entries:
+    """A message in the bases, in ours and in theirs."""
+
+    __slots__ = ("bases", "ours", "theirs")
+
+    def __init__(self, bases: Sequence[Entry], ours: Entry, theirs: Entry) -> None:
+        # What both sides have and no base does was brought in twice: it began as it was written.
+        self.bases = bases or [Entry(ours.address, ours.message)]
+        self.ours = ours
+        self.theirs = theirs
+
+    def changed(self, side: Entry, of: Callable[[Entry], object]) -> bool:
+        value = of(side)
+        return all(of(base) != value for base in self.bases)
+
+    def bring(self, desk: Desk, kind: str) -> kinds.Settlement:
+        ours, theirs = self.ours, self.theirs
+        return desk.bring(kind, [ours.address], self.bases[0], [ours], [theirs])
+
+
+def merge_entry(
+    bases: Sequence[Entry], ours: Entry, theirs: Entry, desk: Desk, put: Put
+) -> Change | None:
+    """Return what theirs changes in a message of ours, or None when it is to stay as it is.
+
+    Args:
+        bases: the message in each merge base that has it.
+        ours: the message on our side.
+        theirs: the message on theirs.
+        desk: where contradictions are brought.
+        put: takes the content of a text that settles one.
+    """
+    if same_state(ours, theirs):
+        return None
+    all_ = _Entries(bases, ours, theirs)
+    change = Change()
+    decided = _hiding(all_, desk, put, change)
+    if not decided:
+        _wording(all_, desk, put, change)
+        _showing(all_, desk, change)
+    if change.priority is None and decided != kinds.PINNED_AND_REMOVED:
+        _priority(all_, desk, change)
+    _keep(all_, change)
+    _labels(all_, change)
+    return change
+
+
+def _hiding(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
+    """Settle that one side hides what the other reworded or pinned; return the kind of conflict, or ""."""
+    for hider, other in ((all_.theirs, all_.ours), (all_.ours, all_.theirs)):
+        if other.hidden or not hider.hidden or not all_.changed(hider, shown_of):
+            continue
+        if all_.changed(other, _parts):
+            replaced = hider.hidden == REPLACED
+            kind = kinds.COMPRESSED_AND_EDITED if replaced else kinds.EDITED_AND_REMOVED
+        elif other.priority == ops.PINNED and all_.changed(other, _priority_of):
+            kind = kinds.PINNED_AND_REMOVED
+        else:
+            continue
+        settled = all_.bring(desk, kind)
+        if settled.choice == THEIRS:
+            change.shown = shown_of(all_.theirs)
+            if all_.theirs.parts != all_.ours.parts and other is all_.theirs:
+                change.parts = all_.theirs.parts
+            if kind == kinds.PINNED_AND_REMOVED and other is all_.theirs:
+                change.priority = all_.theirs.priority
+        elif settled.choice == TEXT:
+            change.parts = reworded_parts(all_.ours.parts, settled.text, put)
+            change.shown = ("", False)
+        return kind
+    return ""
+
+
+def _wording(all_: _Entries, desk: Desk, put: Put, change: Change) -> None:
+    ours, theirs = all_.ours, all_.theirs
+    if ours.parts == theirs.parts or not all_.changed(theirs, _parts):
+        return
+    if not all_.changed(ours, _parts):
+        change.parts = theirs.parts
+        return
+    if ours.hidden and theirs.hidden:
+        return
+    settled = all_.bring(desk, kinds.BOTH_EDITED)
+    if settled.choice == THEIRS:
+        change.parts = theirs.parts
+    elif settled.choice == BOTH:
+        change.parts = [*ours.parts, *(part for part in theirs.parts if part not in ours.parts)]
+    elif settled.choice == TEXT:
+        change.parts = reworded_parts(ours.parts, settled.text, put)
+
+
+def _showing(all_: _Entries, desk: Desk, change: Change) -> None:
+    ours, theirs = all_.ours, all_.theirs
+    if shown_of(ours) == shown_of(theirs) or not all_.changed(theirs, shown_of):
+        return
+    if not all_.changed(ours, shown_of):
+        change.shown = shown_of(theirs)
+    elif ours.hidden and theirs.hidden:
+        return
+    elif all_.bring(desk, kinds.EDITED_AND_REMOVED).choice == THEIRS:
+        change.shown = shown_of(theirs)
+
+
+def _priority(all_: _Entries, desk: Desk, change: Change) -> None:
+    ours, theirs = all_.ours, all_.theirs
+    if ours.priority == theirs.priority or not all_.changed(theirs, _priority_of):
+        return
+    if (
+        not all_.changed(ours, _priority_of)
+        or all_.bring(desk, kinds.CONTRADICTING_PRIORITIES).choice == THEIRS
+    ):
+        change.priority = theirs.priority
+
+
+def _keep(all_: _Entries, change: Change) -> None:
+    """Bring patterns together: what either side wants kept is kept."""
+    ours, theirs = all_.ours, all_.theirs
+    if ours.keep == theirs.keep or not all_.changed(theirs, _keep_of):
+        return
+    if all_.changed(ours, _keep_of):
+        kept = (*ours.keep, *(each for each in theirs.keep if each not in ours.keep))
+        change.keep = kept if kept != ours.keep else None
+    else:
+        change.keep = theirs.keep
+
+
+def _labels(all_: _Entries, change: Change) -> None:
+    ours, theirs, bases = all_.ours.labels, all_.theirs.labels, all_.bases
+    change.labels = tuple(
+        sorted(label for label in theirs - ours if all(label not in base.labels for base in bases))
+    )
+    change.unlabels = tuple(
+        sorted(label for label in ours - theirs if all(label in base.labels for base in bases))
+    )
+
+
+def difference(ours: Entry, theirs: Entry) -> Change | None:
+    """Return what makes a message of ours the same as theirs, or None when it is."""
+    if same_state(ours, theirs):
+        return None
+    change = Change()
+    if ours.parts != theirs.parts:
+        change.parts = theirs.parts
+    if shown_of(ours) != shown_of(theirs):
+        change.shown = shown_of(theirs)
+    if ours.priority != theirs.priority:
+        change.priority = theirs.priority
+    if ours.keep != theirs.keep:
+        change.keep = theirs.keep
+    change.labels = tuple(sorted(theirs.labels - ours.labels))
+    change.unlabels = tuple(sorted(ours.labels - theirs.labels))
+    return change
+
+
+def operations_of(changes: Sequence[tuple[Address, Change]]) -> list[Operation]:
+    """Return the operations that make changes, as few as there can be."""
+    made = [ops.edit(address, each.parts) for address, each in changes if each.parts is not None]
+    shown: dict[tuple[str, bool], list[Address]] = {}
+    marks: dict[tuple[Any, ...], list[Address]] = {}
+    for address, change in changes:
+        if change.shown is not None:
+            shown.setdefault(change.shown, []).append(address)
+        if change.marks != (None, None, (), ()):
+            marks.setdefault(change.marks, []).append(address)
+    for (hidden, ghost), addresses in shown.items():
+        for some in chunks(addresses):
+            if not hidden:
+                made.append(ops.restore(some))
+            elif hidden == REPLACED:
+                made.append(ops.replace(some, []))
+            else:
+                made.append(ops.remove(some, ghost=ghost))
+    for (priority, keep, labels, unlabels), addresses in marks.items():
+        made += [
+            ops.annotate(some, priority=priority, keep=keep, labels=labels, unlabels=unlabels)
+            for some in chunks(addresses)
+        ]
+    return made
+
+
+def chunks(addresses: Sequence[Address]) -> Iterable[Sequence[Address]]:
+    """Yield addresses as many at a time as one operation names."""
+    for start in range(0, len(addresses), MAXIMUM_TARGETS):
+        yield addresses[start : start + MAXIMUM_TARGETS]
+
+
+def reworded_parts(parts: Sequence[Any], text: str, put: Put) -> list[Any]:
+    """Return stored parts with another text in place of their texts, or of what their one tool result says."""
+    new = stored_text(text, put)
+    if not any(part.get("type") == "text" for part in parts):
+        results = [part for part in parts if part.get("type") == "tool_result"]
+        if len(results) == 1:
+            said = {**results[0], "parts": [new]}
+            return [said if part is results[0] else part for part in parts]
+    kept = [part for part in parts if part.get("type") != "text"]
+    place = next((at for at, part in enumerate(parts) if part.get("type") == "text"), None)
+    at = sum(part.get("type") == "reasoning" for part in kept) if place is None else place
+    return [*kept[:at], new, *kept[at:]]
+
+
+def _parts(entry: Entry) -> object:
+    return entry.parts
+
+
+def _priority_of(entry: Entry) -> object:
+    return entry.priority
+
+
+def _keep_of(entry: Entry) -> object:
+    return entry.keep

@@ -1,0 +1,129 @@
+"""What a merge reads: merge bases, and the context of each side with what its operations say of places.
+
+Rule: reads and changes nothing. A side is folded from the base on, when the base lies on its line of first parents, so
+that what both share is folded once.
+"""
+
+from __future__ import annotations
+
+from trace_store import context, graph
+from trace_store.joining.plan import Side
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, read_commit
+from trace_store.oid import ObjectId
+from trace_store.revision import commits_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.context.folding import Fold
+    from trace_store.joining.plan import Replacement
+    from trace_store.store import Store
+
+    Address = tuple[bytes, int]
+
+
+class Reading:
+    """Commits and folds of one store, each read once."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.commits = commits_of(store)
+        self._read: dict[bytes, Commit] = {}
+        self._folds: dict[bytes, Fold] = {}
+
+    def commit(self, oid: bytes) -> Commit:
+        """Return a commit.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: it is not here, or damaged.
+        """
+        found = self._read.get(oid)
+        if found is None:
+            found = self._read[oid] = read_commit(oid, self.store.objects.read)
+        return found
+
+    def remember(self, oid: bytes, commit: Commit) -> None:
+        """Take a commit for one that is here: it is about to be written."""
+        self._read[oid] = commit
+
+    def time(self, address: Address) -> int:
+        """Return when a message was written, in milliseconds."""
+        return self.commit(address[0]).time
+
+    def fold(self, tip: bytes) -> Fold:
+        """Return the fold of a commit, which nobody changes; one that was folded before is gone on from.
+
+        Raises:
+            As `context.fold`.
+        """
+        if tip in self._folds:
+            return self._folds[tip]
+        chain: list[tuple[bytes, Commit]] = []
+        oid, state = tip, context.Fold()
+        while True:
+            commit = self.commit(oid)
+            chain.append((oid, commit))
+            if not commit.parents:
+                break
+            oid = commit.parents[0]
+            if oid in self._folds:
+                state = self._folds[oid].copy()
+                break
+        for oid, commit in reversed(chain):
+            state.apply(oid, commit, self._others(commit))
+        self._folds[tip] = state
+        return state
+
+    def _others(self, commit: Commit) -> list[Fold | None]:
+        """Return the folds of the parents that a commit includes messages of."""
+        wanted = {o.fields.get("parent") for o in commit.operations if o.name == ops.INCLUDE}
+        return [
+            context.fold(parent, self.commit) if number in wanted else None
+            for number, parent in enumerate(commit.parents)
+        ]
+
+    def bases(self, ours: ObjectId, theirs: ObjectId) -> list[ObjectId]:
+        """Return the best common ancestors of two commits, sorted; one may be about to be written."""
+        if self.store.objects.contains(ours) and self.store.objects.contains(theirs):
+            return self.commits.merge_bases(ours, theirs)
+        return graph.merge_bases(ours, theirs, lambda oid: self.commit(oid).parents)
+
+    def _since(self, tip: ObjectId, bases: Sequence[ObjectId]) -> set[ObjectId]:
+        """Return the commits of a side that lie in no base's past."""
+        if self.store.objects.contains(tip):
+            return set(self.commits.topological([tip], bases))
+        parents = self.commit(tip).parents
+        return {tip}.union(*(self._since(parent, bases) for parent in parents))
+
+    def side(self, tip: ObjectId, bases: Sequence[ObjectId]) -> Side:
+        """Return one side of a merge."""
+        new = self._since(tip, bases)
+        placed: set[Address] = set()
+        replacements: list[Replacement] = []
+        oid = tip
+        while oid in new:
+            commit = self.commit(oid)
+            _gather(oid, commit, placed, replacements)
+            if not commit.parents:
+                break
+            oid = commit.parents[0]
+        return Side(self.fold(tip), placed, replacements)
+
+
+def _gather(
+    oid: bytes, commit: Commit, placed: set[Address], replacements: list[Replacement]
+) -> None:
+    """Add what a commit's operations say of places."""
+    created = 0
+    for operation in commit.operations:
+        count = ops.message_count(operation)
+        if operation.name in (ops.MOVE, ops.REPLACE):
+            targets = [(bytes(made) or oid, number) for made, number in operation.fields["targets"]]
+            if operation.name == ops.MOVE:
+                placed.update(targets)
+            elif count:
+                new = tuple((oid, created + n) for n in range(count))
+                replacements.append((frozenset(targets), new))
+        created += count

@@ -1,0 +1,103 @@
+"""A merge without its second parent: messages of theirs come in as copies.
+
+Rule: a pure function of operations. A copy has the wording, the priority and the labels that the message has in theirs;
+what is hidden there is not copied.
+"""
+
+from __future__ import annotations
+
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Operation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from trace_store.context.folding import Entry, Fold
+
+    Address = tuple[bytes, int]
+
+
+def copy_of(entry: Entry) -> dict[str, Any]:
+    """Return a message in stored form, as it is worded now."""
+    return {**entry.message, "parts": list(entry.parts)}
+
+
+def marks_of(entry: Entry, address: Address) -> list[Operation]:
+    """Return what gives a copy the priority, patterns and labels of the message."""
+    if entry.priority == ops.NORMAL and not entry.labels and not entry.keep:
+        return []
+    return [
+        ops.annotate(
+            [address],
+            priority=entry.priority,
+            keep=[*entry.keep] or None,  # type: ignore[list-item]
+            labels=sorted(entry.labels),
+        )
+    ]
+
+
+def squashed(operations: Sequence[Operation], ours: Fold, theirs: Fold) -> list[Operation]:
+    """Return operations that do without a second parent what some do with one.
+
+    Args:
+        operations: those of a merge.
+        ours: the context that they are made on.
+        theirs: that of the second parent.
+    """
+    created = 0
+    copies: dict[Address, Address] = {}
+    gone: set[Address] = set()
+    made: list[Operation] = []
+    for operation in operations:
+        if operation.name != ops.INCLUDE:
+            translated = _translated(operation, copies, gone)
+            made += [] if translated is None else [translated]
+            created += ops.message_count(operation)
+            continue
+        targets = [(bytes(commit), number) for commit, number in operation.fields["targets"]]
+        entries = [theirs.entry(target) for target in targets]
+        shown = [entry for entry in entries if entry.visible and not entry.is_ghost]
+        gone.update(set(targets) - {entry.address for entry in shown})
+        if not shown:
+            continue
+        for number, entry in enumerate(shown, created):
+            copies[entry.address] = (ops.HERE, number)
+        made.append(ops.append([copy_of(entry) for entry in shown]))
+        created += len(shown)
+        after = operation.fields.get("after")
+        if after is not None:
+            neighbour = _standing((bytes(after[0]), after[1]), copies, gone)
+            if neighbour is not None:
+                made.append(ops.move([copies[e.address] for e in shown], after=neighbour))
+        for entry in shown:
+            made += marks_of(entry, copies[entry.address])
+    return made
+
+
+def _standing(
+    address: Address, copies: Mapping[Address, Address], gone: set[Address]
+) -> Address | None:
+    return None if address in gone else copies.get(address, address)
+
+
+def _translated(
+    operation: Operation, copies: Mapping[Address, Address], gone: set[Address]
+) -> Operation | None:
+    """Return an operation with addresses of copies; None when all that it names was not copied."""
+    fields = dict(operation.fields)
+    for name in ("target", "after"):
+        if fields.get(name) is not None:
+            commit, number = fields[name]
+            address = _standing((bytes(commit), number), copies, gone)
+            if address is None:
+                return None
+            fields[name] = list(address)
+    if "targets" in fields:
+        named = [(bytes(commit), number) for commit, number in fields["targets"]]
+        kept = [_standing(address, copies, gone) for address in named]
+        fields["targets"] = [list(address) for address in kept if address is not None]
+        if not fields["targets"]:
+            return None
+    return Operation(operation.name, fields)

@@ -1,0 +1,150 @@
+"""What stopped half-way, and waits for somebody to settle it.
+
+Rule: one local file holds the inputs (what was asked for, where the branch stood) and the settlements given so far, and
+nothing else. What is to be done is computed from these each time, and no ref, object or journal is touched before all
+is settled; so to abort is to remove the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from trace_store import errors
+from trace_store.files import read_file, replace_file
+from trace_store.joining.conflicts import Settlement
+from trace_store.oid import ObjectId
+from trace_store.values import mutable, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_store.store import Store
+
+FILE = "stopped"
+MAXIMUM_BYTES = 64 * 1024 * 1024
+MERGE, CHERRY_PICK, REBASE = "merge", "cherry-pick", "rebase"
+WORDS = {MERGE: "merge", CHERRY_PICK: "pick", REBASE: "rebase"}
+
+
+@mutable
+class Stop:
+    """An operation that waits.
+
+    Attributes:
+        kind: MERGE, CHERRY_PICK or REBASE.
+        ref: full name of the branch.
+        before: where that stood; None when it had no commit.
+        inputs: what was asked for, as JSON.
+        settlements: how conflicts were settled so far, by their keys.
+        skipped: steps to leave out.
+        number: of the step that it stopped at, counted from 0.
+    """
+
+    kind: str
+    ref: str
+    before: ObjectId | None
+    inputs: dict[str, Any]
+    settlements: dict[str, Settlement]
+    skipped: list[int]
+    number: int = 0
+
+
+@value
+class Standing:
+    """What a command that writes may want to say: what waits, and on which branch."""
+
+    kind: str
+    ref: str
+
+
+def stop_file(store: Store) -> str:
+    """Return the path of the file."""
+    return os.path.join(store.layout.local_dir, FILE)
+
+
+def read_stop(store: Store) -> Stop | None:
+    """Return what waits in a repository, or None.
+
+    Raises:
+        FormatError: the file is not readable; `--abort` removes it.
+    """
+    if not store.local:
+        return None
+    path = stop_file(store)
+    data = read_file(store.disk, path, limit=MAXIMUM_BYTES)
+    if data is None:
+        return None
+    try:
+        fields = json.loads(data)
+        before = fields["before"]
+        return Stop(
+            str(fields["kind"]),
+            str(fields["ref"]),
+            None if before is None else ObjectId.parse(before),
+            dict(fields["inputs"]),
+            {key: Settlement(*said) for key, said in fields["settlements"].items()},
+            [int(number) for number in fields["skipped"]],
+            int(fields["number"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, errors.InvalidInputError) as error:
+        raise errors.FormatError(
+            f"not readable: {path}", path=path, code=errors.ErrorCode.IN_PROGRESS
+        ) from error
+
+
+def write_stop(store: Store, stop: Stop) -> None:
+    """Write down what waits.
+
+    Raises:
+        InvalidInputError: the repository is in memory, which keeps nothing.
+        StorageError: the disk refuses.
+    """
+    fields = {
+        "before": None if stop.before is None else str(stop.before),
+        "inputs": stop.inputs,
+        "kind": stop.kind,
+        "number": stop.number,
+        "ref": stop.ref,
+        "settlements": {
+            key: [said.choice, said.text] for key, said in sorted(stop.settlements.items())
+        },
+        "skipped": stop.skipped,
+    }
+    data = json.dumps(fields, indent=1, sort_keys=True).encode() + b"\n"
+    replace_file(store.disk, stop_file(store), data, scratch=store.layout.tmp_dir)
+
+
+def clear_stop(store: Store) -> None:
+    """Forget what waits; nothing was written that would have to be taken back."""
+    if store.local:
+        store.disk.remove(stop_file(store))
+
+
+def required_stop(store: Store, kind: str = "") -> Stop:
+    """Return what waits.
+
+    Raises:
+        StateError: nothing waits, or something of another kind.
+    """
+    found = read_stop(store)
+    if found is None or (kind and found.kind != kind):
+        what = WORDS.get(kind, "merge, pick or rebase")
+        also = "" if found is None else f", but a {WORDS[found.kind]} is"
+        raise errors.StateError(
+            f"no {what} is in progress{also}", code=errors.ErrorCode.NOTHING_IN_PROGRESS
+        )
+    return found
+
+
+def refuse_while_stopped(store: Store) -> None:
+    """Raise StateError when something waits already."""
+    found = read_stop(store)
+    if found is not None:
+        raise errors.StateError(
+            f"a {WORDS.get(found.kind, 'merge')} of {found.ref} is in progress",
+            code=errors.ErrorCode.IN_PROGRESS,
+            ref=found.ref,
+            kind=found.kind,
+        )

@@ -1,0 +1,391 @@
+"""The three-way merge: the folds of the bases, of ours and of theirs in; operations and conflicts out.
+
+Rule: a pure function. What it returns makes of our context, with theirs as the second parent, the merged one; nothing
+is added to the context that neither side had, unless a text settles a conflict.
+"""
+
+from __future__ import annotations
+
+from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold
+from trace_store.joining import conflicts as kinds
+from trace_store.joining import placing, tails
+from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
+from trace_store.joining.groups import calls_of, misplaced, with_groups
+from trace_store.joining.line import Line
+from trace_store.joining.plan import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, Side, no_put
+from trace_store.joining.properties import (
+    Change,
+    difference,
+    merge_entry,
+    operations_of,
+    reworded_parts,
+)
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit
+from trace_store.objects.message import Message, store_message
+from trace_store.objects.parts import ToolResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from trace_store.joining.conflicts import Settlements
+    from trace_store.joining.properties import Put
+
+    Address = tuple[bytes, int]
+
+
+def three_way(
+    bases: Sequence[Fold],
+    ours: Side,
+    theirs: Side,
+    *,
+    strategy: str = APPEND,
+    settlements: Settlements | None = None,
+    favour: str = "",
+    time_of: Callable[[Address], int] = lambda _: 0,
+    put: Put = no_put,
+) -> Plan:
+    """Return what brings theirs into ours.
+
+    Args:
+        bases: the folds of the merge bases; none for histories that share nothing.
+        ours: the side that goes on.
+        theirs: the side that is brought in.
+        strategy: APPEND, INTERLEAVE, OURS, THEIRS or DECISIONS.
+        settlements: how conflicts are settled, by their keys.
+        favour: OURS or THEIRS settles the conflicts without one.
+        time_of: the time at which a message was written, for INTERLEAVE.
+        put: stores the content of texts that settle conflicts.
+
+    Raises:
+        InvalidOperationError: a text settles a conflict and there is no `put`.
+    """
+    desk = Desk(settlements or {}, favour)
+    made = _Merge(bases, ours, theirs, desk, time_of, put)
+    if strategy == THEIRS:
+        made.take_theirs()
+    elif strategy == DECISIONS:
+        made.take_decisions()
+    elif strategy != OURS:
+        made.join(interleave=strategy == INTERLEAVE)
+    return Plan(
+        tuple(made.line.operations),
+        tuple(desk.open),
+        tuple(desk.settled),
+        tuple(made.line.included),
+    )
+
+
+class _Merge:
+    """A merge that is being planned: operations, and the order that they lead to."""
+
+    def __init__(
+        self,
+        bases: Sequence[Fold],
+        ours: Side,
+        theirs: Side,
+        desk: Desk,
+        time_of: Callable[[Address], int],
+        put: Put,
+    ) -> None:
+        self.line = Line(entry.address for entry in ours.fold.entries)
+        self._ours, self._theirs = ours.fold, theirs.fold
+        self._sides = ours, theirs
+        self._bases = list(bases)
+        self._desk = desk
+        self._time_of = time_of
+        self._put = put
+        self._mine: Mapping[Address, Entry] = {e.address: e for e in ours.fold.entries}
+        self._based: list[dict[Address, Entry]] = [
+            {e.address: e for e in base.entries} for base in bases
+        ]
+        self._yours: Mapping[Address, Entry] = {e.address: e for e in theirs.fold.entries}
+        self._shared = self._mine.keys() & self._yours.keys()
+        self._changes: dict[Address, Change] = {}
+        self._kept: set[Address] = set()
+
+    def join(self, *, interleave: bool) -> None:
+        """Bring everything of theirs in, and what they changed."""
+        self._summaries()
+        new = self._new_of_theirs()
+        self._merge_entries()
+        moves = self._moves()
+        tail = [e for e in tails.tail_of(self._theirs.entries, self._shared) if e.address in new]
+        in_tail = {entry.address for entry in tail}
+        self._bring_runs(new - in_tail)
+        self._bring_tail(tail, interleave=interleave)
+        self._tools()
+        self._change()
+        for targets, after in moves:
+            self.line.place(targets, after)
+        self._keep_together(set(self.line.included) | {a for targets, _ in moves for a in targets})
+
+    def take_theirs(self) -> None:
+        """Make the context theirs, whatever ours did."""
+        new = {e.address for e in self._theirs.entries if e.address not in self._mine}
+        tail = [e for e in self._theirs.entries if e.address in new]
+        self.line.include([entry.address for entry in tail], self.line.last)
+        for entry in self._theirs.entries:
+            if entry.address in self._shared:
+                change = difference(self._mine[entry.address], entry)
+                if change is not None:
+                    self._changes[entry.address] = change
+        for entry in self._ours.entries:
+            if entry.address not in self._shared and entry.visible:
+                self._hide(entry.address)
+        if self._theirs.tools != self._ours.tools:
+            self.line.operations.append(ops.tools(list(self._theirs.tools)))  # type: ignore[arg-type]
+        self._change()
+        wanted = [entry.address for entry in self._theirs.entries]
+        going = placing.moved([a for a in self.line.order if a in set(wanted)], wanted)
+        for targets, after in placing.steps(wanted, going, set(self.line.order)):
+            self.line.place(targets, after)
+
+    def take_decisions(self) -> None:
+        """Bring in what theirs labelled as decisions, each with the calls or results that it stands with."""
+        wanted = {
+            entry.address
+            for entry in self._theirs.entries
+            if DECISION in entry.labels and entry.visible and entry.address not in self._shared
+        }
+        seen = [entry for entry in self._theirs.entries if entry.visible]
+        chosen = [e for e in with_groups(seen, wanted) if e.address not in self._shared]
+        self._bring_tail(chosen, interleave=False, rivals=False)
+        self._keep_together(set(self.line.included))
+
+    def _new_of_theirs(self) -> set[Address]:
+        """Return the messages that theirs has and ours never had; what ours left out before stays out."""
+        new: set[Address] = set()
+        for entry in self._theirs.entries:
+            if entry.address in self._mine:
+                continue
+            had = [base[entry.address] for base in self._based if entry.address in base]
+            if not had:
+                new.add(entry.address)
+            elif all(entry.parts != base.parts for base in had):
+                settled = self._desk.bring(
+                    kinds.EDITED_AND_REMOVED, [entry.address], had[0], (), [entry]
+                )
+                if settled.choice == THEIRS:
+                    new.add(entry.address)
+                elif settled.choice == TEXT:
+                    new.add(entry.address)
+                    change = self._changes.setdefault(entry.address, Change())
+                    change.parts = reworded_parts(entry.parts, settled.text, self._put)
+        return new
+
+    def _merge_entries(self) -> None:
+        for entry in self._theirs.entries:
+            address = entry.address
+            if address not in self._shared or address in self._kept:
+                continue
+            mine = self._mine[address]
+            bases = [base[address] for base in self._based if address in base]
+            change = merge_entry(bases, mine, entry, self._desk, self._put)
+            if change is not None:
+                self._changes.setdefault(address, change)
+
+    def _summaries(self) -> None:
+        """Settle that both sides put summaries of their own in the place of the same messages."""
+        ours, theirs = self._sides
+        for targets, new in theirs.replacements:
+            rivals = [
+                (others, made)
+                for others, made in ours.replacements
+                if others & targets and made and new and not set(made) & set(new)
+            ]
+            if not rivals:
+                continue
+            made = [address for _, some in rivals for address in some if address in self._mine]
+            mine = [self._mine[address] for address in made]
+            yours = [self._yours[a] for a in new if a not in self._mine and a in self._yours]
+            if not any(e.visible for e in mine) or not any(e.visible for e in yours):
+                continue
+            first = next(e.address for e in self._theirs.entries if e.address in targets)
+            settled = self._desk.bring(kinds.BOTH_COMPRESSED, [first], None, mine, yours)
+            if settled.choice == OURS:
+                self._kept |= targets
+                for entry in yours:
+                    self._hide(entry.address)
+            elif settled.choice == THEIRS:
+                for entry in mine:
+                    self._hide(entry.address)
+                for others, _ in rivals:
+                    for address in others - targets:
+                        if self._mine[address].hidden == REPLACED:
+                            self._change_of(address).shown = ("", False)
+
+    def _bring_runs(self, new: set[Address]) -> None:
+        """Bring in what stands between shared messages, each run behind what it stands behind in theirs."""
+        among = set(self.line.order)
+        wanted = [entry.address for entry in self._theirs.entries]
+        for targets, after in placing.steps(wanted, new, among):
+            if after is not None:
+                after = self._behind_ours(after)
+            self.line.include(targets, after)
+
+    def _behind_ours(self, after: Address) -> Address:
+        """Return the last message of what ours put behind a shared one: theirs comes after ours."""
+        at = self.line.order.index(after) + 1
+        order = self.line.order
+        while at < len(order) and order[at] in self._mine and order[at] not in self._shared:
+            after = self.line.order[at]
+            at += 1
+        return after
+
+    def _bring_tail(self, tail: Sequence[Entry], *, interleave: bool, rivals: bool = True) -> None:
+        """Bring in what theirs goes on with."""
+        own = tails.tail_of(self._ours.entries, self._shared)
+        shared = self._ours.entries[: len(self._ours.entries) - len(own)]
+        if rivals:
+            self._rivals(shared, own, tail)
+        count = tails.completing(shared, tail)
+        if count:
+            self.line.include([e.address for e in tail[:count]], shared[-1].address)
+        rest = list(tail[count:])
+        if interleave:
+            self._waiting(tails.waiting_end(own) and tails.waiting_end(rest), rest)
+            self._bring_interleaved(own, rest)
+            return
+        waits = self._waits(shared, own, tail[:count])
+        after = self._waiting(waits, rest) or self.line.last
+        self.line.include([entry.address for entry in rest], after)
+
+    def _rivals(self, shared: Sequence[Entry], own: Sequence[Entry], tail: Sequence[Entry]) -> None:
+        """Settle that both sides answer the last message that they share."""
+        found = tails.answers(shared, own, tail)
+        if found is None:
+            return
+        mine, yours = found
+        if tails.say_the_same(mine, yours):
+            for entry in yours:
+                self._hide(entry.address)
+            return
+        last = next(entry for entry in reversed(shared) if entry.visible)
+        settled = self._desk.bring(kinds.TWO_ANSWERS, [last.address], last, mine, yours)
+        for entry in {THEIRS: mine, BOTH: []}.get(settled.choice, yours):
+            self._hide(entry.address)
+        if settled.choice == TEXT:
+            for entry in mine[:-1]:
+                self._hide(entry.address)
+            parts = [p for p in mine[-1].parts if p.get("type") not in ("tool_call",)]
+            self._change_of(mine[-1].address).parts = reworded_parts(parts, settled.text, self._put)
+
+    def _waits(
+        self, shared: Sequence[Entry], own: Sequence[Entry], completed: Sequence[Entry]
+    ) -> list[Entry]:
+        """Return the messages from an open call on with which ours ends, hidden ones left out."""
+        gone = {a for a, change in self._changes.items() if change.shown and change.shown[0]}
+        left = [e for e in [*shared, *completed, *own] if e.address not in gone]
+        return tails.waiting_end(left)
+
+    def _waiting(self, waits: Sequence[Entry], rest: Sequence[Entry]) -> Address | None:
+        """Settle that ours ends in a call without its result; return where the rest of theirs goes (None: the end)."""
+        gone = {a for a, change in self._changes.items() if change.shown and change.shown[0]}
+        if not waits or waits[0].address in self._shared:
+            return None
+        if not any(e.visible and e.address not in gone for e in rest):
+            return None
+        settled = self._desk.bring(kinds.OPEN_CALL, [waits[0].address], None, waits, rest)
+        if settled.choice == THEIRS:
+            for entry in waits:
+                self._hide(entry.address)
+        elif settled.choice == TEXT:
+            self._answer(waits, settled.text)
+        elif settled.choice == OURS:
+            at = self.line.order.index(waits[0].address)
+            return self.line.order[at - 1] if at else None
+        return None
+
+    def _answer(self, waits: Sequence[Entry], text: str) -> None:
+        """Give the open calls a result: the one message that a merge may add."""
+        answered = {name for entry in waits for name in _results(entry)}
+        names = [name for entry in waits for name in calls_of(entry) if name not in answered]
+        message = Message("tool", [ToolResult(name, text) for name in names])
+        self.line.append(store_message(message, self._put))
+
+    def _bring_interleaved(self, own: Sequence[Entry], rest: Sequence[Entry]) -> None:
+        coming = {entry.address for entry in rest}
+        line = [entry.address for entry in tails.interleaved(own, rest, self._time_of)]
+        start = len(self.line.order) - len(own)
+        before = self.line.order[:start]
+        for targets, after in placing.steps([*before, *line], coming, set(self.line.order)):
+            self.line.include(targets, after)
+
+    def _moves(self) -> list[tuple[list[Address], Address | None]]:
+        """Return how to place what theirs moved."""
+        ours = [entry.address for entry in self._ours.entries]
+        theirs = [entry.address for entry in self._theirs.entries]
+        by_us, by_them = (
+            self._moved(order, side.placed)
+            for order, side in zip((ours, theirs), self._sides, strict=True)
+        )
+        if not by_them:
+            return []
+        still = self._shared - by_us - by_them
+        going = set(by_them)
+        for address in [a for a in theirs if a in by_us & by_them]:
+            places = [placing.neighbour(order, address, still) for order in (ours, theirs)]
+            if places[0] == places[1]:
+                going.discard(address)
+                continue
+            mine, yours = self._mine[address], self._yours[address]
+            settled = self._desk.bring(kinds.BOTH_MOVED, [address], None, [mine], [yours])
+            if settled.choice == OURS:
+                going.discard(address)
+        return placing.steps(theirs, going, self._shared)
+
+    def _moved(self, order: Sequence[Address], placed: Collection[Address]) -> set[Address]:
+        """Return the shared messages that a side has elsewhere than every base has them."""
+        found: set[Address] | None = None
+        for base in self._bases:
+            before = [entry.address for entry in base.entries]
+            here = placing.moved(before, order, placed) & self._shared
+            found = here if found is None else found & here
+        return found or set()
+
+    def _tools(self) -> None:
+        ours, theirs = self._ours.tools, self._theirs.tools
+        bases = [base.tools for base in self._bases] or [()]
+        if ours == theirs or theirs in bases:
+            return
+        if ours not in bases:
+            settled = self._desk.bring(kinds.CONTRADICTING_TOOLS, [])
+            if settled.choice == OURS:
+                return
+            if settled.choice == BOTH:
+                theirs = (*ours, *(each for each in theirs if each not in ours))
+        self.line.operations.append(ops.tools(list(theirs)))  # type: ignore[arg-type]
+
+    def _change_of(self, address: Address) -> Change:
+        return self._changes.setdefault(address, Change())
+
+    def _hide(self, address: Address) -> None:
+        self._change_of(address).shown = (REMOVED, False)
+
+    def _change(self) -> None:
+        there = set(self.line.order)
+        found = [(a, change) for a, change in self._changes.items() if a in there]
+        self.line.operations += operations_of(found)
+
+    def _keep_together(self, touched: set[Address]) -> None:
+        """Place results at their calls, where a merge has taken either elsewhere; not what was apart before."""
+        if not touched:
+            return
+        apart = {
+            entry.address
+            for fold in (self._ours, self._theirs)
+            for entry, _ in misplaced(list(fold.visible()))
+        }
+        state = self._ours.copy()
+        made = Commit((), "", 0, self.line.operations)
+        state.apply(ops.HERE, made, [None, self._theirs])
+        seen = [entry for entry in state.entries if entry.visible]
+        for entry, behind in misplaced(seen):
+            if {entry.address, behind.address} & touched and entry.address not in apart:
+                self.line.place([entry.address], behind.address)
+
+
+def _results(entry: Entry) -> list[str]:
+    return [str(part.get("id", "")) for part in entry.parts if part.get("type") == "tool_result"]
