@@ -132,6 +132,17 @@ def storm(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def model_server(session: nox.Session) -> None:
+    """The model client against an independent server with a tiny random model; installs 1.5 GB, downloads no model."""
+    session.install("-e", ".[test]", "torch", "transformers[serving]")
+    python = os.path.join(session.bin, "python")
+    session.run(
+        *["pytest", "tests/llm/test_real_server.py", *session.posargs],
+        env={"TRACE_TEST_MODEL_PYTHON": python},
+    )
+
+
+@nox.session(python="3.11")
 def attacks(session: nox.Session) -> None:
     """Everything that a stranger's repository was made to try, and hostile texts of 10 MB, with a table of each."""
     install(session)
