@@ -106,7 +106,8 @@ def crash(session: nox.Session) -> None:
     """The power cut at every point of every workload, with what was found; the suite makes fewer of the choices."""
     install(session)
     session.run(
-        *("pytest", "-q", "-s", "-n", "0", "tests/reliability/test_crash.py"),
+        # One test is all states of one workload: on a busy machine longer than a test of the suite may take.
+        *("pytest", "-q", "-s", "-n", "0", "--timeout", "3600", "tests/reliability/test_crash.py"),
         *session.posargs,
         env={"TRACE_TEST_FULL": "1"},
     )
