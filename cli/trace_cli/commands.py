@@ -72,6 +72,15 @@ COMMANDS = (
     _porcelain(
         "diff", "comparing:diff", "comparing.diff", "Show what differs between two contexts"
     ),
+    _porcelain(
+        "blame", "tracing:blame", "comparing.blame", "Show where each message of a context is from"
+    ),
+    _porcelain(
+        "whohas",
+        "tracing:whohas",
+        "comparing.whohas_text",
+        "List the branches and contexts that have a message or a text",
+    ),
     _porcelain("show", "showing:show", "history.walk", "Show a commit, a message or a blob"),
     _porcelain(
         "branch", "branching:branch", "branching.list_branches", "List, make or delete branches"

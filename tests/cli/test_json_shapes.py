@@ -49,6 +49,8 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("log", ["log"], ["tokens_added", "token_count", "token_source"]),
         ("diff", ["diff"], []),
         ("diff --compiled", ["diff", "--compiled"], []),
+        ("blame", ["blame"], []),
+        ("whohas", ["whohas", "HEAD~1.0"], []),
         ("compile", ["compile", "--table"], []),
         ("compile", ["compile"], ["messages"]),
         ("merge", ["merge", "HEAD"], []),

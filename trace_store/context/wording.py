@@ -87,6 +87,12 @@ def find_wording(place: Address, read_commit: ReadCommit) -> Sequence[Stored]:
     return wording_of(read_commit(place[0]), place[1])
 
 
+def stored_wording(address: Address, place: Address, read_commit: ReadCommit) -> Stored:
+    """Return a message in stored form with the wording that stands at a place; errors as in `find_wording`."""
+    stored = find_message(address, read_commit)
+    return stored if place == address else {**stored, "parts": find_wording(place, read_commit)}
+
+
 def wording_of(commit: Commit, number: int) -> Sequence[Stored]:
     """Return stored parts by their number among those that a commit makes; errors as in `find_wording`."""
     wordings = [message["parts"] for message in created_messages(commit)]

@@ -1,0 +1,191 @@
+"""`trace blame` and `trace whohas`: where messages come from, and where they are."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.porcelain.opening import JSON, opened_store
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, moment, paint, table
+from trace_store import comparing, errors
+from trace_store.context import ContextCompiler
+from trace_store.context.wording import message_line, stored_wording
+from trace_store.ident import format_time
+from trace_store.objects.codec import COMMIT, kind_of
+from trace_store.oid import is_prefix
+from trace_store.revision import resolve, resolve_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.comparing import Blame, Deed, Found
+    from trace_store.store import Store
+
+
+@takes(
+    Argument(
+        "REVISION",
+        "revision",
+        "The commit whose context is looked at",
+        OPTIONAL,
+        default="HEAD",
+        completes="COMMIT",
+    ),
+    Option("--address", "address", "Of this message alone", "ADDRESS", default=""),
+    JSON,
+)
+def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool) -> None:
+    """Show for each message of a context what brought it, and who changed it since.
+
+    Of each message: the commit that made it, the branch it was made on, who made it, with which tool, and what was
+    done to it since. The branch of an imported message is that of its session; else the reflogs of this working copy
+    tell, and where they do not, the branch in whose line the commit stands.
+    """
+    with opened_store(invocation) as store:
+        contexts = ContextCompiler(store)
+        asked = resolve_address(store, address) if address else None
+        found = comparing.blame(contexts, revision)
+        rows, styles = [], []
+        met = False
+        for each in found:
+            if asked is not None and each.message.address != asked:
+                continue
+            met = True
+            if as_json:
+                write_record(invocation, _blame_record(each))
+                continue
+            rows.append(_blame_row(store, each))
+            role = ROLE_STYLES.get(each.message.role, "")
+            styles.append(("yellow", "dim", "", "", role, "", "cyan", ""))
+        if asked is not None and not met:
+            raise errors.MessageNotFoundError(
+                f"the context of {revision[:80]} does not show {short_address(asked)}",
+                address=asked,
+            )
+        header = ("address", "time", "author", "branch", "role", "tools", "since", "text")
+        for line in table(invocation, header if rows else (), rows, LEFT * 8, styles):
+            invocation.line(line)
+
+
+def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
+    message = each.message
+    text = "" if message.ghost else message_line(message.stored, store.objects.read, 60)
+    return (
+        short_address(message.address),
+        moment(format_time(each.made.time))[:16],
+        one_line(each.made.author, 40),
+        one_line(each.branch.removeprefix("refs/heads/"), 30),
+        message.role,
+        one_line(", ".join(each.tools), 40),
+        ", ".join(f"{one_line(deed.operation, 20)} {deed.commit.short(8)}" for deed in each.deeds),
+        one_line(text.partition(": ")[2], 60),
+    )
+
+
+def _blame_record(each: Blame) -> dict[str, Any]:
+    return {
+        "address": address_text(each.message.address),
+        "position": each.message.position,
+        "role": each.message.role,
+        "kind": each.message.kind,
+        "branch": each.branch,
+        "model": each.model,
+        "tools": list(each.tools),
+        "made": _deed_record(each.made),
+        "since": [_deed_record(deed) for deed in each.deeds],
+    }
+
+
+def _deed_record(deed: Deed) -> dict[str, Any]:
+    return {
+        "operation": deed.operation,
+        "commit": str(deed.commit),
+        "author": deed.author,
+        "time": format_time(deed.time),
+    }
+
+
+@takes(
+    Argument("WHAT", "what", "An address, an object id or a beginning of one, or a text"),
+    Option("--text", "as_text", "Look for WHAT as a text, whatever else it might be"),
+    JSON,
+)
+def whohas(invocation: Invocation, *, what: str, as_text: bool, as_json: bool) -> None:
+    """List every ref whose history has a message, a commit, content or a text.
+
+    With each ref stands whether its context shows the message in this wording, or why it does not: `reworded`,
+    `removed`, `replaced`, `skip`, or `in its history`. An id may be that of a blob, as `trace ls-context` prints them,
+    or of a commit; a text is looked for in any case.
+
+        trace whohas 46ef7c56ce66.0
+        trace whohas "deploy on Friday"
+    """
+    with opened_store(invocation) as store:
+        contexts = ContextCompiler(store)
+        commit, found = _found(store, contexts, what, as_text=as_text)
+        if commit is not None:
+            for name in commit:
+                if as_json:
+                    write_record(invocation, {"ref": name})
+                else:
+                    invocation.line(safe(name))
+        for each in found:
+            if as_json:
+                write_record(invocation, _found_record(each))
+            else:
+                _show_found(invocation, store, contexts, each)
+        if not commit and not found:
+            raise errors.NotFoundError(f"nothing that a ref leads to has {one_line(what, 80)!r}")
+
+
+def _found(
+    store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
+) -> tuple[list[str] | None, list[Found]]:
+    """Return the refs that have a commit (None: it is none), and the wordings that were looked for."""
+    if not as_text:
+        try:
+            return None, comparing.whohas_message(contexts, resolve_address(store, what))
+        except (errors.NotFoundError, errors.InvalidInputError):
+            pass
+        if is_prefix(what):
+            try:
+                oid = resolve(store, what)
+            except errors.NotFoundError:
+                pass
+            else:
+                if kind_of(store.objects.read(oid)) == COMMIT:
+                    return comparing.whohas_commit(store, oid), []
+                return None, comparing.whohas_content(contexts, oid)
+    return None, comparing.whohas_text(contexts, what)
+
+
+def _show_found(
+    invocation: Invocation, store: Store, contexts: ContextCompiler, found: Found
+) -> None:
+    wording = found.wording
+    stored = stored_wording(wording.address, wording.place, contexts.read_commit)
+    where = paint(invocation, short_address(wording.address), "yellow")
+    edited = "" if wording.place == wording.address else f"  edited in {wording.place[0].short()}"
+    line = one_line(message_line(stored, store.objects.read, 100), 120)
+    invocation.line(f"{where}{edited}  {line}")
+    rows = [
+        (f"    {safe(h.ref)}", h.state, "" if h.position is None else f"message {h.position:,}")
+        for h in found.holders
+    ]
+    styles = [("", "green" if h.position is not None else "dim", "") for h in found.holders]
+    for row in table(invocation, (), rows, LEFT * 2 + RIGHT, styles):
+        invocation.line(row)
+
+
+def _found_record(found: Found) -> dict[str, Any]:
+    return {
+        "address": address_text(found.wording.address),
+        "wording": address_text(found.wording.place),
+        "role": found.wording.role,
+        "refs": [
+            {"ref": each.ref, "state": each.state, "position": each.position}
+            for each in found.holders
+        ],
+    }

@@ -1,0 +1,44 @@
+"""`trace blame` and `trace whohas`, as they are typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from tests.cli.test_bad_input import refused
+from tests.support.command_line import Outcome, Trace
+
+Run = Callable[..., Outcome]
+
+
+def test_blame(repository: Trace, ok: Run) -> None:
+    ok("commit", "--user", "first", "-q")
+    ok("commit", "--assistant", "second\x1b[2J", "-q")
+    ok("edit", "HEAD~1.0", "another", "-q")
+    head, one, two = ok("blame", terminal=True).lines
+    assert "address" in head
+    assert "edit " in one
+    assert "main" in one
+    assert "\x1b[2J" not in two
+    (record,) = map(json.loads, ok("blame", "--address", "HEAD~2.0", "--json").lines)
+    assert record["since"][0]["operation"] == "edit"
+    refused(repository("blame", "--address", "HEAD~1.0", "HEAD~2"), 4, "does not show")
+    refused(repository("blame", "nowhere"), 4, "nowhere")
+
+
+def test_whohas(repository: Trace, ok: Run) -> None:
+    ok("commit", "--user", "deploy on Friday", "-q")
+    ok("update-ref", "refs/heads/other", "HEAD")
+    ok("remove", "HEAD.0", "-q")
+    lines = ok("whohas", "FRIDAY").lines
+    assert "user: deploy on Friday" in lines[0]
+    assert lines[1].split() == ["refs/heads/main", "removed"]
+    assert lines[2].split() == ["refs/heads/other", "shown", "message", "0"]
+    assert ok("whohas", "other.0").lines == lines
+    blob = ok("ls-context", "other").lines[0].split()[-1]
+    assert ok("whohas", blob[:12]).lines == lines
+    assert ok("whohas", ok("rev-parse", "HEAD").text.strip()).lines == ["refs/heads/main"]
+    (record,) = map(json.loads, ok("whohas", "Friday", "--json").lines)
+    assert [each["state"] for each in record["refs"]] == ["removed", "shown"]
+    refused(repository("whohas", "Sunday"), 4, "nothing that a ref leads to has 'Sunday'")
+    refused(repository("whohas", "--text", blob), 4, "nothing that a ref leads to")

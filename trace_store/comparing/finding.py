@@ -1,0 +1,220 @@
+"""`whohas`: every ref whose history or context has a message, a commit or content.
+
+Rule: every commit that a ref reaches is read once, and which refs reach it is handed on from children to parents.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.context.index_records import GHOST
+from trace_store.context.wording import created_messages, find_message
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import read_commit
+from trace_store.objects.content import read_content
+from trace_store.objects.message import part_blobs
+from trace_store.oid import ObjectId
+from trace_store.revision import commits_of, resolve_commit
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.folding import Address, Place
+    from trace_store.objects.commit import Commit
+    from trace_store.store import Store
+
+    Wanted: TypeAlias = Callable[[ObjectId, "Commit"], Iterable["Wording"]]
+
+SHOWN = "shown"
+REWORDED = "reworded"
+LATER = "in its history"
+_LEFT_OUT = ("refs/transcripts/",)
+
+
+@value
+class Wording:
+    """One wording of a message.
+
+    Attributes:
+        address: the message's address.
+        place: the commit where the wording stands, and its number there.
+        role: the message's role.
+    """
+
+    address: tuple[ObjectId, int]
+    place: tuple[ObjectId, int]
+    role: str
+
+
+@value
+class Holder:
+    """A ref that has a wording.
+
+    Attributes:
+        ref: its full name.
+        state: "shown" in its context, "reworded" since, hidden by "removed", "replaced" or "skip", or "in its history".
+        position: the message's place in the context, from 0; None where it is not shown.
+    """
+
+    ref: str
+    state: str
+    position: int | None
+
+
+@value
+class Found:
+    """A wording, and who has it."""
+
+    wording: Wording
+    holders: tuple[Holder, ...]
+
+
+def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[Found]:
+    """Return the wordings that are made of a blob, with the refs that have them; the latest first.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: the history of a ref is not whole.
+    """
+    return _search(contexts, lambda stored: oid in part_blobs(stored["parts"]))
+
+
+def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
+    """Return the wordings that say a text, in any case, as `whohas_content` does. What is not here says nothing."""
+    wanted = text.casefold()
+    read = contexts.store.objects.read
+    known: dict[bytes, bool] = {}
+
+    def says(oid: bytes) -> bool:
+        found = known.get(oid)
+        if found is None:
+            try:
+                content = read_content(oid, read).decode("utf-8", "replace")
+                found = wanted in content.casefold()
+            except (errors.NotFoundError, errors.FormatError):
+                found = False
+            known[oid] = found
+        return found
+
+    return _search(contexts, lambda stored: any(map(says, part_blobs(stored["parts"]))))
+
+
+def whohas_message(contexts: ContextCompiler, address: Address) -> list[Found]:
+    """Return the wordings of one message, as `whohas_content` does."""
+    return [
+        found
+        for found in _search(contexts, lambda stored: True)
+        if found.wording.address == address
+    ]
+
+
+def whohas_commit(store: Store, commit: bytes) -> list[str]:
+    """Return the full names of the refs in whose history a commit stands, sorted.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: the history of a ref is not whole.
+    """
+    names, tips = _tips(store)
+    for oid, _, mask in _reached(store, tips):
+        if oid == commit:
+            return [name for at, name in enumerate(names) if mask >> at & 1]
+    return []
+
+
+def _search(contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bool]) -> list[Found]:
+    store = contexts.store
+    names, tips = _tips(store)
+    found: list[tuple[Wording, int]] = []
+    for oid, commit, mask in _reached(store, tips):
+        for wording, stored in _wordings(contexts, oid, commit):
+            if matches(stored):
+                found.append((wording, mask))
+    asked = 0
+    for _, mask in found:
+        asked |= mask
+    holders: list[list[Holder]] = [[] for _ in found]
+    for at, name in enumerate(names):
+        if asked >> at & 1:
+            of_ref = [index for index, (_, mask) in enumerate(found) if mask >> at & 1]
+            states = _states(contexts, name, tips[at], [found[index][0] for index in of_ref])
+            for index, holder in zip(of_ref, states, strict=True):
+                holders[index].append(holder)
+    return [Found(w, tuple(held)) for (w, _), held in zip(found, holders, strict=True)]
+
+
+def _tips(store: Store) -> tuple[list[str], list[ObjectId]]:
+    """Return the refs that stand for commits, and these."""
+    names: list[str] = []
+    tips: list[ObjectId] = []
+    for name, oid in store.refs.iterate("refs/"):
+        if name.startswith(_LEFT_OUT):
+            continue
+        try:
+            tips.append(resolve_commit(store, bytes(oid)))
+        except errors.NotFoundError:
+            continue  # a ref of something else, or of what is not here
+        names.append(name)
+    return names, tips
+
+
+def _reached(store: Store, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit, int]]:
+    """Yield each commit that is reached, children before their parents, with a bit for each tip that reaches it."""
+    masks: dict[ObjectId, int] = {}
+    for at, tip in enumerate(tips):
+        masks[tip] = masks.get(tip, 0) | 1 << at
+    for oid in commits_of(store).topological(list(dict.fromkeys(tips))):
+        commit = read_commit(oid, store.objects.read)
+        mask = masks.pop(oid, 0)
+        for parent in commit.parents:
+            masks[parent] = masks.get(parent, 0) | mask
+        yield oid, commit, mask
+
+
+def _wordings(
+    contexts: ContextCompiler, oid: ObjectId, commit: Commit
+) -> Iterator[tuple[Wording, Mapping[str, Any]]]:
+    """Yield the wordings that a commit makes, with the messages in stored form."""
+    messages = created_messages(commit)
+    for number, stored in enumerate(messages):
+        yield Wording((oid, number), (oid, number), stored["role"]), stored
+    number = len(messages)
+    for operation in commit.operations:
+        if operation.name == ops.EDIT:
+            target, at = operation.fields["target"]
+            address = (ObjectId(target) if target else oid, at)
+            stored = find_message(address, contexts.read_commit)
+            wording = Wording(address, (oid, number), stored["role"])
+            yield wording, {**stored, "parts": operation.fields["parts"]}
+            number += 1
+
+
+def _states(
+    contexts: ContextCompiler, name: str, tip: ObjectId, wordings: Sequence[Wording]
+) -> list[Holder]:
+    """Return how a ref has each of some wordings."""
+    shown: dict[Address, tuple[Place, int]] = {}
+    for record in contexts.compile(tip).view.messages():
+        if not record.flags & GHOST:
+            place = record.place_commit, record.place_number
+            shown[record.commit, record.number] = place, record.ordinal - 1
+    holders: list[Holder] = []
+    for wording in wordings:
+        found = shown.get(wording.address)
+        if found is None:
+            holders.append(Holder(name, _hidden(contexts, tip, wording.address), None))
+        elif found[0] == wording.place:
+            holders.append(Holder(name, SHOWN, found[1]))
+        else:
+            holders.append(Holder(name, REWORDED, None))
+    return holders
+
+
+def _hidden(contexts: ContextCompiler, tip: ObjectId, address: Address) -> str:
+    """Return why a context does not show a message that its history has."""
+    try:
+        entry = contexts.fold(tip).entry(address)
+    except errors.MessageNotFoundError:
+        return LATER
+    return entry.hidden or entry.priority
