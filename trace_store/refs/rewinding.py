@@ -79,9 +79,15 @@ class Witness:
 
     def _is_recovered(self, had: ObjectId) -> bool:
         """Tell whether a value was kept aside because a journal was removed that it rests on."""
-        is_ancestor = self._refs.lineage.is_ancestor
-        kept = self._refs.iterate_tips(refs.RECOVERED)
-        return any(is_ancestor(had, tip) for _, tips in kept for tip in tips)
+        # As the lock's holder sees it: a look at the directory would find a removed journal gone, and begin another.
+        kept = [tip for _, tips in self._refs.files.iterate(refs.RECOVERED) for tip in tips]
+        folds = self._journal.fold.refs
+        kept += [
+            fold.value
+            for name, fold in folds.items()
+            if fold.value is not None and name.startswith(refs.RECOVERED)
+        ]
+        return any(self._refs.lineage.is_ancestor(had, tip) for tip in kept)
 
     def _is_adopted(self, name: str, now: ObjectId | None) -> bool:
         """Tell whether this value, or one that it continues, was accepted since this process began."""
