@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     )
     from trace_store.branching.logs import has_log, newest_first
     from trace_store.branching.resetting import Reset, reset_hard, reset_soft
+    from trace_store.branching.reverting import Reverted, revert
+    from trace_store.branching.staging import Recommitted, Staged, commit_staged, squash, staged
     from trace_store.branching.switching import Switch, begin_branch, begin_empty, detach, switch
     from trace_store.branching.tagging import TagEntry, create_tag, delete_tags, list_tags
     from trace_store.branching.trash import keeping
@@ -38,6 +40,8 @@ _HOMES = {
     ),
     "logs": ("has_log", "newest_first"),
     "resetting": ("Reset", "reset_hard", "reset_soft"),
+    "reverting": ("Reverted", "revert"),
+    "staging": ("Recommitted", "Staged", "commit_staged", "squash", "staged"),
     "switching": ("Switch", "begin_branch", "begin_empty", "detach", "switch"),
     "tagging": ("TagEntry", "create_tag", "delete_tags", "list_tags"),
     "trash": ("keeping",),
@@ -50,7 +54,10 @@ _HOMES = {
 
 __all__ = [
     "Branch",
+    "Recommitted",
     "Reset",
+    "Reverted",
+    "Staged",
     "Switch",
     "TagEntry",
     "Tracking",
@@ -58,6 +65,7 @@ __all__ = [
     "ahead_behind",
     "begin_branch",
     "begin_empty",
+    "commit_staged",
     "create_branch",
     "create_tag",
     "delete_branches",
@@ -73,7 +81,10 @@ __all__ = [
     "rename_branch",
     "reset_hard",
     "reset_soft",
+    "revert",
     "set_upstream",
+    "squash",
+    "staged",
     "switch",
     "tracking",
     "undo",

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from trace_cli.porcelain.importing import show_report
     from trace_cli.porcelain.placing import tell_where
     from trace_cli.porcelain.salvaging import repair_repository
+    from trace_cli.porcelain.staging import commit_staged
 
 __all__ = [
+    "commit_staged",
     "give_back",
     "give_back_all",
     "kept_otherwise",
@@ -24,6 +26,7 @@ __all__ = [
 __getattr__ = door(
     __name__,
     {
+        "commit_staged": "staging",
         "give_back": "giving_back",
         "give_back_all": "giving_back",
         "kept_otherwise": "giving_back",

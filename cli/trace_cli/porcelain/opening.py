@@ -173,6 +173,21 @@ def recorded(
             invocation.line(_line(store, str(result.oid), result))
 
 
+def guarded_message(invocation: Invocation, store: Store, message: str) -> str:
+    """Return what is to be said about a commit or a tag, without secrets, as a commit's own words are stored.
+
+    Raises:
+        SecretFoundError: there is one, and the settings let none pass.
+    """
+    if not message:
+        return message
+    guard = secrets_.Guard.of(store, invocation.environment, "")
+    gathering = guard.gathering()
+    message = gathering.text(message)
+    tell_secrets(invocation, gathering.secrets, guard)
+    return message
+
+
 def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard) -> None:
     """Say how many secrets of each kind were found, and what became of them."""
     if found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.branching import tell_deleted
-from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
+from trace_cli.porcelain.opening import JSON, QUIET, finish, guarded_message, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
@@ -68,6 +68,7 @@ def tag(
         elif names and not listing:
             if len(names) > 2:
                 raise usage_error("a tag has one name and names one object")
+            message = guarded_message(invocation, store, message)
             made = branching.create_tag(store, *names, author=author, message=message, force=force)
             finish(invocation, store, quiet=quiet)
             if as_json:

@@ -75,6 +75,7 @@ def _shortcut(role: str) -> Option:
     Option(
         "--private", "private", "Let no id confirm a guess of the content: it is hashed with a salt"
     ),
+    Option("--staged", "staged", "Commit what `trace reset` staged, as one commit"),
     MESSAGE,
     SECRETS,
     Option("--result-json", "as_json", "Print the result as JSON (--json names the input)"),
@@ -92,6 +93,7 @@ def commit(
     from_jsonl: bool,
     branch: str | None,
     private: bool,
+    staged: bool,
     message: str,
     secrets: str,
     as_json: bool,
@@ -114,6 +116,11 @@ def commit(
         trace commit --role assistant -F answer.md
         trace commit --jsonl < messages.jsonl
     """
+    if staged:
+        if text or said or file or from_json or from_jsonl or branch or private:
+            raise usage_error("--staged commits what is staged, and nothing else")
+        porcelain.commit_staged(invocation, message=message, as_json=as_json, quiet=quiet)
+        return
     if from_json and from_jsonl:
         raise usage_error("--json and --jsonl are two forms; give one")
     typed = [text, *(each for _, each in said)]

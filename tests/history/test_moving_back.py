@@ -1,0 +1,318 @@
+"""Taking commits back, committing again what was staged, and undo, over all kinds of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from trace_store import FixedClock, Message, ObjectId, Store, branching, context
+from trace_store.context.folding import Fold
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.errors import ConflictError, StateError, TraceError
+from trace_store.history import writing
+from trace_store.history.draft import Draft
+from trace_store.objects.commit import read_commit
+from trace_store.objects.parts import Text, ToolCall, ToolResult
+
+Address = tuple[bytes, int]
+Change = Callable[[Draft, list[Address]], object]
+
+AUTHOR = "Ada"
+
+
+def opened() -> Store:
+    return Store.memory(clock=FixedClock(step=1000))
+
+
+def told(store: Store, *texts: str) -> list[Address]:
+    """Commit messages one by one; return their addresses."""
+    return [
+        writing.commit(store, [Message("user", text)], author=AUTHOR).addresses[0]
+        for text in texts
+    ]
+
+
+def change(store: Store, add: Callable[[Draft], object]) -> ObjectId:
+    draft = writing.new_draft(store)
+    add(draft)
+    return writing.write(store, draft, author=AUTHOR).oid
+
+
+def fold(store: Store, revision: str = "HEAD") -> Fold:
+    oid = store.refs.head().oid if revision == "HEAD" else None
+    assert oid is not None
+    return context.fold(oid, lambda each: read_commit(each, store.objects.read))
+
+
+def state(found: Fold) -> list[tuple[object, ...]]:
+    """What a model is shown, and what is known of it, without the addresses of commits made on the way."""
+    return [
+        (entry.address, entry.parts, entry.priority, entry.labels, entry.keep, entry.is_ghost)
+        for entry in found.visible()
+    ] + [found.tools]
+
+
+OPERATIONS: dict[str, Change] = {
+    "append": lambda draft, at: draft.append("user", "new"),
+    "edit": lambda draft, at: draft.edit(at[1], "other words"),
+    "pin": lambda draft, at: draft.annotate(at[1:3], priority="pinned"),
+    "important": lambda draft, at: draft.annotate(at[1:2], priority="important", keep=["m1"]),
+    "label": lambda draft, at: draft.annotate(at[1:3], labels=["decision"]),
+    "unlabel": lambda draft, at: draft.annotate(at[3:4], unlabels=["kept"]),
+    "remove": lambda draft, at: draft.remove(at[1:3]),
+    "remove leaving a ghost": lambda draft, at: draft.remove(at[1:3], ghost=True),
+    "restore": lambda draft, at: draft.restore(at[4:5]),
+    "restore a wording": lambda draft, at: draft.restore(at[3:4], version=0),
+    "replace": lambda draft, at: draft.replace(at[1:3], [Message("assistant", "in short")]),
+    "move": lambda draft, at: draft.move(at[1:3], after=at[3]),
+    "move first": lambda draft, at: draft.move(at[3:4], after=None),
+    "tools": lambda draft, at: draft.set_tools([{"name": "other"}]),
+}
+
+
+def prepared(store: Store) -> list[Address]:
+    """Messages in each state that an operation may meet."""
+    at = told(store, *(f"m{number}" for number in range(6)))
+    change(store, lambda draft: draft.edit(at[3], "m3, again"))
+    change(store, lambda draft: draft.annotate([at[3]], labels=["kept"], priority="important"))
+    change(store, lambda draft: draft.remove([at[4]], ghost=True))
+    change(store, lambda draft: draft.set_tools([{"name": "one"}]))
+    return at
+
+
+@pytest.mark.parametrize("kind", OPERATIONS)
+def test_each_kind_of_operation_has_an_inverse(kind: str) -> None:
+    store = opened()
+    at = prepared(store)
+    before = state(fold(store))
+    done = change(store, lambda draft: OPERATIONS[kind](draft, at))
+    changed = state(fold(store))
+    assert changed != before
+    (later,) = told(store, "later")
+    branching.revert(store, [done.hex()], author=AUTHOR)
+    assert [each for each in state(fold(store)) if each[0] != later] == before
+    branching.revert(store, ["HEAD"], author=AUTHOR)
+    assert [each for each in state(fold(store)) if each[0] != later] == changed
+
+
+def test_what_a_merge_brought_is_taken_back() -> None:
+    store = opened()
+    (base,) = told(store, "base")
+    branching.begin_branch(store, "side", author=AUTHOR)
+    told(store, "theirs")
+    theirs = store.refs.read("refs/heads/side")
+    assert theirs is not None
+    branching.switch(store, "main", author=AUTHOR)
+    told(store, "ours")
+    before = state(fold(store))
+    draft = writing.new_draft(store)
+    draft.include([(theirs, 0)], after=base)
+    merge = writing.write(store, draft, author=AUTHOR, merge=[theirs]).oid
+    assert len(state(fold(store))) == len(before) + 1
+    branching.revert(store, [merge.hex()], author=AUTHOR)
+    assert state(fold(store)) == before
+
+
+def test_a_range_is_taken_back_as_a_whole() -> None:
+    store = opened()
+    at = prepared(store)
+    before = state(fold(store))
+    change(store, lambda draft: draft.edit(at[1], "once"))
+    change(store, lambda draft: draft.edit(at[1], "twice"))
+    change(store, lambda draft: draft.remove([at[1]]))
+    found = branching.revert(store, ["HEAD~3..HEAD"], author=AUTHOR)
+    assert len(found) == 3
+    assert state(fold(store)) == before
+
+
+CONFLICTS: dict[str, tuple[Change, Change]] = {
+    "both-edited": (OPERATIONS["edit"], lambda draft, at: draft.edit(at[1], "third words")),
+    "edited-and-removed": (
+        lambda draft, at: draft.remove(at[1:2], ghost=True),
+        lambda draft, at: draft.remove(at[1:2]),
+    ),
+    "contradicting-priorities": (
+        OPERATIONS["pin"],
+        lambda draft, at: draft.annotate(at[1:2], priority="skip"),
+    ),
+    "both-moved": (
+        lambda draft, at: draft.move(at[1:2], after=at[3]),
+        lambda draft, at: draft.move(at[1:2], after=at[5]),
+    ),
+    "compressed-and-edited": (
+        OPERATIONS["edit"],
+        lambda draft, at: draft.replace(at[1:3], [Message("assistant", "in short")]),
+    ),
+    "both-set-tools": (
+        OPERATIONS["tools"],
+        lambda draft, at: draft.set_tools([{"name": "third"}]),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CONFLICTS)
+def test_each_conflict_has_a_name(kind: str) -> None:
+    store = opened()
+    at = prepared(store)
+    first, second = CONFLICTS[kind]
+    done = change(store, lambda draft: first(draft, at))
+    change(store, lambda draft: second(draft, at))
+    head, now = store.refs.head(), state(fold(store))
+    with pytest.raises(ConflictError) as caught:
+        branching.revert(store, [done.hex()], author=AUTHOR)
+    assert {each.kind for _, each in caught.value.conflicts} == {kind}  # type: ignore[attr-defined]
+    assert store.refs.head() == head
+    branching.revert(store, [done.hex()], author=AUTHOR, favour="ours")
+    kept = [each for each in state(fold(store)) if kind != "contradicting-priorities"]
+    assert kind == "contradicting-priorities" or kept == now
+
+
+def test_theirs_takes_back_all_the_same() -> None:
+    store = opened()
+    at = prepared(store)
+    done = change(store, lambda draft: draft.edit(at[1], "once"))
+    change(store, lambda draft: draft.edit(at[1], "twice"))
+    branching.revert(store, [done.hex()], author=AUTHOR, favour="theirs")
+    assert fold(store).entry(at[1]).versions[fold(store).entry(at[1]).current].place == at[1]
+
+
+def test_an_edited_answer_is_not_taken_out_unseen() -> None:
+    store = opened()
+    at = told(store, "question", "answer")
+    change(store, lambda draft: draft.edit(at[1], "a better answer"))
+    with pytest.raises(ConflictError, match="edited-and-removed"):
+        branching.revert(store, ["HEAD~1"], author=AUTHOR)
+
+
+def test_c17_a_call_is_not_separated_from_its_result() -> None:
+    store = opened()
+    told(store, "look")
+    calls = [Message("assistant", [ToolCall("call_1", "ls", "{}")])]
+    writing.commit(store, calls, author=AUTHOR)
+    writing.commit(store, [Message("tool", [ToolResult("call_1", "a.txt")])], author=AUTHOR)
+    for revision in ("HEAD", "HEAD~1"):
+        with pytest.raises(ConflictError, match="separated-call"):
+            branching.revert(store, [revision], author=AUTHOR)
+    branching.revert(store, ["HEAD~2..HEAD"], author=AUTHOR, favour="theirs")
+    assert len(list(fold(store).visible())) == 1
+
+
+def test_a_recorded_usage_is_a_fact() -> None:
+    store = opened()
+    told(store, "question")
+    counts = {"input_tokens": 1, "output_tokens": 1}
+    change(store, lambda draft: draft.record_usage(counts))
+    with pytest.raises(StateError, match="changes no message"):
+        branching.revert(store, ["HEAD"], author=AUTHOR)
+
+
+@pytest.mark.parametrize("first", OPERATIONS)
+def test_what_was_staged_is_committed_again_as_one(first: str) -> None:
+    store = opened()
+    at = prepared(store)
+    start = store.refs.head().oid
+    assert start is not None
+    change(store, lambda draft: OPERATIONS[first](draft, at))
+    (own,) = told(store, "own")
+    change(store, lambda draft: draft.edit(own, [Text("own, again")]))
+    change(store, lambda draft: draft.move([own], after=at[0]))
+    shown = [each[1:] for each in state(fold(store)) if isinstance(each[0], tuple)]
+    tip = store.refs.head().oid
+    branching.reset_soft(store, start.hex(), author=AUTHOR)
+    done = branching.commit_staged(store, author=AUTHOR)
+    assert [each[1:] for each in state(fold(store)) if isinstance(each[0], tuple)] == shown
+    assert read_commit(done.oid, store.objects.read).parents == (start,)
+    assert store.refs.read(done.staged.ref) is None
+    assert tip in dict(store.refs.iterate("refs/trash/")).values()
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.read(done.staged.ref) == tip
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.head().oid == tip
+
+
+def test_nothing_is_staged_where_the_branch_went_on() -> None:
+    store = opened()
+    told(store, "a", "b", "c")
+    with pytest.raises(StateError, match="nothing is staged"):
+        branching.commit_staged(store, author=AUTHOR)
+    branching.reset_soft(store, "HEAD~1", author=AUTHOR)
+    told(store, "else")
+    with pytest.raises(StateError, match="does not continue"):
+        branching.commit_staged(store, author=AUTHOR)
+
+
+def _pick(store: Store, number: int) -> str:
+    names = [name for name, _ in store.refs.iterate("refs/heads/")]
+    return names[number % len(names)].removeprefix("refs/heads/") if names else "main"
+
+
+def _step(store: Store, kind: str, number: int) -> None:
+    """Do what a person may type, as far as it can be done here."""
+    name, back = f"b{number % 3}", f"HEAD~{number % 3}"
+    at = [entry.address for entry in fold(store).entries]
+    steps: dict[str, Callable[[], object]] = {
+        "commit": lambda: told(store, f"said {number}"),
+        "remove": lambda: change(store, lambda d: d.remove([at[number % len(at)]])),
+        "create": lambda: branching.create_branch(store, name, back, author=AUTHOR, force=True),
+        "begin": lambda: branching.begin_branch(store, name, back, author=AUTHOR, force=True),
+        "switch": lambda: branching.switch(store, _pick(store, number), author=AUTHOR),
+        "detach": lambda: branching.detach(store, back, author=AUTHOR),
+        "delete": lambda: branching.delete_branches(store, [_pick(store, number)], author=AUTHOR),
+        "rename": lambda: branching.rename_branch(store, _pick(store, number), name, author=AUTHOR),
+        "hard": lambda: branching.reset_hard(store, back, author=AUTHOR),
+        "soft": lambda: branching.reset_soft(store, back, author=AUTHOR),
+        "staged": lambda: branching.commit_staged(store, author=AUTHOR),
+        "revert": lambda: branching.revert(store, ["HEAD"], author=AUTHOR, favour="theirs"),
+        "tag": lambda: branching.create_tag(store, "v", back, author=AUTHOR, force=True),
+    }
+    steps[kind]()
+
+
+KINDS = [
+    *("commit", "remove", "create", "begin", "switch", "detach", "delete", "rename"),
+    *("hard", "soft", "staged", "revert", "tag"),
+]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 5)), max_size=14))
+def test_undo_restores_the_identical_context(steps: list[tuple[str, int]]) -> None:
+    """Each step back gives the context, HEAD and all names as they were, whatever was done; each step on as well."""
+    store = opened()
+    told(store, "m0", "m1", "m2")
+
+    def seen() -> tuple[object, ...]:
+        compiled = context.ContextCompiler(store).compile("HEAD")
+        refs = {n: oid for n, oid in store.refs.iterate() if not n.startswith("refs/trash/")}
+        return compiled.prefix_hash, store.refs.head(), refs
+
+    states = [seen()]
+    for kind, number in steps:
+        try:
+            _step(store, kind, number)
+        except TraceError:
+            assert seen() == states[-1]
+            continue
+        if seen() != states[-1]:
+            states.append(seen())
+    for expected in reversed(states[:-1]):
+        branching.undo(store, author=AUTHOR)
+        assert seen() == expected
+    for expected in states[1:]:
+        branching.redo(store, author=AUTHOR)
+        assert seen() == expected
+    with pytest.raises(StateError):
+        branching.redo(store, author=AUTHOR)
+
+
+def test_undo_refuses_what_something_else_moved_since() -> None:
+    store = opened()
+    told(store, "a", "b")
+    branching.create_branch(store, "idea", "HEAD", author=AUTHOR)
+    moved = Transaction([], [RefEdit("refs/heads/idea", None, ANY)], "moved by git")
+    store.transact(lambda _: moved, author="git")
+    with pytest.raises(StateError, match="has been moved since"):
+        branching.undo(store, author=AUTHOR)

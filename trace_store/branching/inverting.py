@@ -1,0 +1,246 @@
+"""What takes a commit back: operations that undo what it did, where nothing later decided otherwise.
+
+Rule: pure, a function of three folds: the context before the commit, after it, and now. What the commit changed and
+what stands as it left it goes back to what it was. What something later changed as well is a conflict, with a name;
+nothing is decided silently.
+"""
+
+from __future__ import annotations
+
+from trace_store.context.folding import REPLACED, Entry, Fold
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.values import mutable, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    Address = tuple[bytes, int]
+
+BOTH_EDITED = "both-edited"
+EDITED_AND_REMOVED = "edited-and-removed"
+COMPRESSED_AND_EDITED = "compressed-and-edited"
+CONTRADICTING_PRIORITIES = "contradicting-priorities"
+BOTH_MOVED = "both-moved"
+BOTH_SET_TOOLS = "both-set-tools"
+SEPARATED_CALL = "separated-call"
+OURS, THEIRS = "ours", "theirs"
+
+
+@value
+class Conflict:
+    """Something that a commit changed, and something later changed otherwise.
+
+    Attributes:
+        kind: one of the names above.
+        address: the message; None of the tools.
+    """
+
+    kind: str
+    address: Address | None
+
+
+@mutable
+class Inverse:
+    """The operations that take a commit back, and what stands in their way.
+
+    Attributes:
+        operations: to be applied to the context as it is now.
+        conflicts: what they leave as it is (`ours`), or take back all the same (`theirs`).
+    """
+
+    operations: list[Operation]
+    conflicts: list[Conflict]
+
+
+def invert(before: Fold, after: Fold, now: Fold, commit: Commit, favour: str = "") -> Inverse:
+    """Return what takes a commit back.
+
+    Args:
+        before: the context that the commit continued.
+        after: the context after it.
+        now: the context in which it is taken back.
+        commit: the commit.
+        favour: what becomes of conflicts: OURS keeps what there is now, THEIRS takes back all the same.
+    """
+    return _Inverting(before, after, now, favour).run(commit)
+
+
+class _Inverting:
+    """One commit that is taken back."""
+
+    def __init__(self, before: Fold, after: Fold, now: Fold, favour: str) -> None:
+        self._before = {entry.address: entry for entry in before.entries}
+        self._now = {entry.address: entry for entry in now.entries}
+        self._folds = before, after, now
+        self._takes = favour == THEIRS
+        self._conflicts: list[Conflict] = []
+        self._hide: dict[bool, list[Address]] = {}
+        self._show: list[Address] = []
+        self._replace: list[Address] = []
+        self._wordings: list[Operation] = []
+        self._marks: list[Operation] = []
+
+    def run(self, commit: Commit) -> Inverse:
+        _, after, _ = self._folds
+        for made in after.entries:
+            now = self._now.get(made.address)
+            if now is None:
+                continue  # the context never had it
+            was = self._before.get(made.address)
+            if was is None:
+                self._take_out(made, now)
+            else:
+                self._take_back(was, made, now)
+        self._look_at_calls()
+        moves = list(self._moves(commit))
+        return Inverse(
+            [*self._states(), *self._wordings, *self._marks, *moves, *self._tools()],
+            self._conflicts,
+        )
+
+    def _conflict(self, kind: str, address: Address | None) -> bool:
+        """Note a conflict; tell whether what the commit did is taken back all the same."""
+        self._conflicts.append(Conflict(kind, address))
+        return self._takes
+
+    def _take_out(self, made: Entry, now: Entry) -> None:
+        """Hide a message that the commit brought."""
+        if now.hidden == REPLACED and made.hidden != REPLACED:
+            self._conflict(COMPRESSED_AND_EDITED, made.address)
+        elif not now.hidden and (
+            now.parts == made.parts or self._conflict(EDITED_AND_REMOVED, made.address)
+        ):
+            self._hide.setdefault(False, []).append(made.address)
+
+    def _take_back(self, was: Entry, made: Entry, now: Entry) -> None:
+        """Give a message back the state that it had before the commit."""
+        address = made.address
+        hidden = [(each.hidden, each.ghost) for each in (was, made, now)]
+        kind = EDITED_AND_REMOVED
+        if REPLACED in (was.hidden, made.hidden, now.hidden):
+            kind = COMPRESSED_AND_EDITED
+        shown = not now.hidden
+        if self._wants(hidden, kind, address):
+            shown = not was.hidden
+            if shown:
+                self._show.append(address)
+            elif was.hidden == REPLACED:
+                self._replace.append(address)
+            else:
+                self._hide.setdefault(was.ghost, []).append(address)
+        wordings = [each.parts for each in (was, made, now)]
+        kind = COMPRESSED_AND_EDITED if now.hidden == REPLACED else BOTH_EDITED
+        if was.parts != made.parts and now.hidden == REPLACED != made.hidden:
+            self._conflict(kind, address)
+        elif self._wants(wordings, kind, address):
+            self._reword(was, now, shown=shown)
+        self._mark(was, made, now)
+
+    def _wants(self, states: Sequence[Any], kind: str, address: Address | None) -> bool:
+        """Tell whether a property goes back to the first of its states before, after and now."""
+        was, made, now = states
+        if was in (made, now):
+            return False
+        return bool(made == now) or self._conflict(kind, address)
+
+    def _reword(self, was: Entry, now: Entry, *, shown: bool) -> None:
+        """Go back to a wording: to the version itself where that is to be had, since it would also show a message."""
+        for number, version in enumerate(now.versions if shown else ()):
+            if version.place == was.place:
+                self._wordings.append(ops.restore([was.address], version=number))
+                return
+        self._wordings.append(ops.edit(was.address, was.parts))
+
+    def _mark(self, was: Entry, made: Entry, now: Entry) -> None:
+        fields: dict[str, Any] = {}
+        priorities = [each.priority for each in (was, made, now)]
+        if self._wants(priorities, CONTRADICTING_PRIORITIES, was.address):
+            fields["priority"] = was.priority
+        kept = [each.keep for each in (was, made, now)]
+        if self._wants(kept, CONTRADICTING_PRIORITIES, was.address):
+            fields["keep"] = list(was.keep)
+        labels = sorted((was.labels - made.labels) - now.labels)
+        unlabels = sorted((made.labels - was.labels) & now.labels)
+        if labels:
+            fields["labels"] = labels
+        if unlabels:
+            fields["unlabels"] = unlabels
+        if fields:
+            self._marks.append(ops.annotate([was.address], **fields))
+
+    def _states(self) -> Iterator[Operation]:
+        if self._show:
+            yield ops.restore(self._show)
+        if self._replace:
+            yield ops.replace(self._replace, [])
+        for ghost, addresses in self._hide.items():
+            yield ops.remove(addresses, ghost=ghost)
+
+    def _moves(self, commit: Commit) -> Iterator[Operation]:
+        """Place what the commit moved where it was, each after what it then followed."""
+        moved = {
+            (bytes(target[0]), target[1])
+            for operation in commit.operations
+            if operation.name == ops.MOVE
+            for target in operation.fields["targets"]
+        }
+        moved &= set(self._before) & set(self._now)
+        if not moved:
+            return
+        places = [_followed(fold, moved, set(self._now)) for fold in self._folds]
+        for address in (entry.address for entry in self._folds[0].entries):
+            if address in moved and self._wants(
+                [place.get(address) for place in places], BOTH_MOVED, address
+            ):
+                yield ops.move([address], after=self._neighbour(address))
+
+    def _neighbour(self, address: Address) -> Address | None:
+        """Return what a message followed before the commit, of what there is now."""
+        found = None
+        for entry in self._folds[0].entries:
+            if entry.address == address:
+                break
+            if entry.address in self._now:
+                found = entry.address
+        return found
+
+    def _tools(self) -> Iterator[Operation]:
+        if self._wants([fold.tools for fold in self._folds], BOTH_SET_TOOLS, None):
+            yield ops.tools([*self._folds[0].tools])  # type: ignore[list-item]
+
+    def _look_at_calls(self) -> None:
+        """Keep a call whose result stays, and a result whose call stays, or name both as what is separated."""
+        hidden = {address for each in self._hide.values() for address in each}
+        if not hidden:
+            return
+        calls: dict[str, set[Address]] = {}
+        for address, entry in self._now.items():
+            if entry.visible and not entry.is_ghost:
+                for part in entry.parts:
+                    if part.get("type") in ("tool_call", "tool_result") and part.get("id"):
+                        calls.setdefault(part["id"], set()).add(address)
+        for together in calls.values():
+            if together & hidden and not together <= hidden:
+                for address in sorted(together & hidden):
+                    if not self._conflict(SEPARATED_CALL, address):
+                        for each in self._hide.values():
+                            if address in each:
+                                each.remove(address)
+        self._hide = {ghost: each for ghost, each in self._hide.items() if each}
+
+
+def _followed(
+    fold: Fold, moved: set[Address], there: set[Address]
+) -> Mapping[Address, Address | None]:
+    """Return what each of some messages follows, of those that were not moved and are there now."""
+    found: dict[Address, Address | None] = {}
+    last: Address | None = None
+    for entry in fold.entries:
+        if entry.address in moved:
+            found[entry.address] = last
+        elif entry.address in there:
+            last = entry.address
+    return found

@@ -1,0 +1,177 @@
+"""Committing again what `reset --soft` took back: all of it as one commit.
+
+Rule: the one commit does what the several did, in their order, so that the context is the same. Messages that it
+creates have new addresses, and what the several said of each other's messages follows them.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.branching.resetting import staged_ref
+from trace_store.branching.switching import keep_and_move
+from trace_store.branching.trash import keeping
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.ident import check_author
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation, read_commit
+from trace_store.oid import ObjectId, hash_object
+from trace_store.refs.head import NAME
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_store.contracts import RefReader
+    from trace_store.store import Store
+
+_ADDRESSES = ("targets", "sources")
+_ADDRESS = ("target", "after")
+
+
+@value
+class Staged:
+    """What is ready to be committed again.
+
+    Attributes:
+        ref: the ref that keeps it.
+        tip: the last of its commits.
+        commits: their ids, oldest first.
+    """
+
+    ref: str
+    tip: ObjectId
+    commits: tuple[ObjectId, ...]
+
+
+@value
+class Recommitted:
+    """What was committed again: the new commit, its branch (None: detached), its number of messages, and of what."""
+
+    oid: ObjectId
+    ref: str | None
+    message_count: int
+    staged: Staged
+
+
+def staged(store: Store) -> Staged | None:
+    """Return what `reset --soft` left for HEAD's branch, or for a detached HEAD; None when there is nothing.
+
+    Raises:
+        StateError: the branch has moved since, so that it does not continue it any more.
+    """
+    head = store.refs.head()
+    ref = staged_ref(head.ref or NAME)
+    tip = store.refs.read(ref)
+    if tip is None:
+        return None
+    found: list[ObjectId] = []
+    oid = tip
+    while oid != head.oid:
+        found.append(oid)
+        parents = read_commit(oid, store.objects.read).parents
+        if not parents:
+            if head.oid is None:
+                break
+            raise errors.StateError(
+                "what was staged does not continue where HEAD is now",
+                hint=f"`trace log {ref.removeprefix('refs/')}` shows it; `trace reset` goes back to where it began",
+            )
+        oid = parents[0]
+    return Staged(ref, tip, tuple(reversed(found)))
+
+
+def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitted:
+    """Commit what is staged as one commit, and return it; the commits that it is made of go to the trash.
+
+    Args:
+        store: where.
+        author: who.
+        message: what to say about it; what the staged commits say, when they say something, otherwise.
+
+    Raises:
+        StateError: nothing is staged, or the branch has moved since.
+    """
+    head = store.refs.head()
+    check_author(author)
+    ready = staged(store)
+    if ready is None or not ready.commits:
+        raise errors.StateError(
+            "nothing is staged", hint="`trace reset REVISION` stages what was after it"
+        )
+    commits = [read_commit(oid, store.objects.read) for oid in ready.commits]
+    made = squash(ready.commits, commits, author, store.clock.now(), message)
+    data = made.encode()
+    oid = hash_object(data)
+    said = "commit: staged"
+
+    def keep(refs: RefReader) -> list[RefEdit]:
+        return [RefEdit(ready.ref, None, ready.tip), keeping(head.ref or NAME, ready.tip)]
+
+    def build(refs: RefReader) -> Transaction:
+        assert head.ref is not None
+        return Transaction([(oid, data)], [RefEdit(head.ref, oid, head.oid), *keep(refs)], said)
+
+    if head.ref is not None:
+        store.transact(build, author=author)
+    else:
+        store.transact(lambda _: Transaction([(oid, data)]))
+        keep_and_move(store, head, oid, said, author, keep)
+    count = sum(map(ops.message_count, made.operations))
+    return Recommitted(oid, head.ref, count, ready)
+
+
+def squash(
+    oids: Sequence[ObjectId], commits: Sequence[Commit], author: str, time: int, message: str = ""
+) -> Commit:
+    """Return one commit that does what a line of commits does, oldest first, on the first one's parents."""
+    parents = list(commits[0].parents[:1])
+    created: dict[bytes, int] = {}
+    count = 0
+    done: list[Operation] = []
+    links: dict[tuple[str, ObjectId | str], None] = {}
+    for oid, commit in zip(oids, commits, strict=True):
+        created[oid] = count
+        for operation in commit.operations:
+            done.append(_rewritten(operation, oid, commit, created, parents))
+            count += ops.message_count(operation)
+        links.update(dict.fromkeys(commit.links))
+    said = message or "\n\n".join(each.message for each in commits if each.message)
+    meta = commits[0].meta if len(commits) == 1 else None
+    return Commit(parents, author, time, done, said, meta, list(links))
+
+
+def _rewritten(
+    operation: Operation,
+    oid: ObjectId,
+    commit: Commit,
+    created: dict[bytes, int],
+    parents: list[ObjectId],
+) -> Operation:
+    """Return an operation with addresses of the new commit; what it brings from other parents is theirs as before."""
+
+    def moved(target: Sequence[Any]) -> list[Any]:
+        first = created.get(bytes(target[0]) or oid)
+        return list(target) if first is None else [ops.HERE, first + target[1]]
+
+    fields = dict(operation.fields)
+    if operation.name == ops.INCLUDE:
+        other = commit.parents[fields["parent"]]
+        if other not in parents[1:]:
+            parents.append(other)
+        fields["parent"] = parents.index(other, 1)
+        # What this line brought itself is there already, and including twice is one message.
+        fields["targets"] = [t for t in fields["targets"] if bytes(t[0]) not in created]
+    else:
+        for name in _ADDRESSES:
+            if name in fields:
+                fields[name] = [moved(target) for target in fields[name]]
+    for name in _ADDRESS:
+        if name in fields:
+            fields[name] = moved(fields[name])
+    if operation.name == ops.USAGE and "about" not in fields and commit.parents:
+        about = commit.parents[0]
+        if not parents or about != parents[0]:
+            fields["about"] = about  # the commit before is another now
+    return Operation(operation.name, fields)
