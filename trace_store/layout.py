@@ -45,6 +45,7 @@ class Layout:
     __slots__ = (
         "adopted_file",
         "attributes_file",
+        "bisect_file",
         "branches_dir",
         "cache_dir",
         "commit_lines_file",
@@ -98,6 +99,7 @@ class Layout:
         self.published_file = self.local_dir + sep + "published"
         self.quarantine_dir = here + "quarantine"
         self.adopted_file = self.local_dir + sep + "adopted"
+        self.bisect_file = self.local_dir + sep + "bisect"
 
     def __repr__(self) -> str:
         return f"Layout({self.root!r})"

@@ -81,6 +81,12 @@ COMMANDS = (
         "comparing.whohas_text",
         "List the branches and contexts that have a message or a text",
     ),
+    _porcelain(
+        "bisect",
+        "bisecting:GROUP",
+        "comparing.bisecting.next_step",
+        "Find the commit, or the message, that changed an outcome",
+    ),
     _porcelain("show", "showing:show", "history.walk", "Show a commit, a message or a blob"),
     _porcelain(
         "branch", "branching:branch", "branching.list_branches", "List, make or delete branches"

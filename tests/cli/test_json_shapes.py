@@ -51,6 +51,7 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
         ("diff --compiled", ["diff", "--compiled"], []),
         ("blame", ["blame"], []),
         ("whohas", ["whohas", "HEAD~1.0"], []),
+        ("bisect", ["bisect", "start"], []),
         ("compile", ["compile", "--table"], []),
         ("compile", ["compile"], ["messages"]),
         ("merge", ["merge", "HEAD"], []),
