@@ -30,8 +30,7 @@ def opened() -> Store:
 def told(store: Store, *texts: str) -> list[Address]:
     """Commit messages one by one; return their addresses."""
     return [
-        writing.commit(store, [Message("user", text)], author=AUTHOR).addresses[0]
-        for text in texts
+        writing.commit(store, [Message("user", text)], author=AUTHOR).addresses[0] for text in texts
     ]
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trace_cli.porcelain.placing import tell_where
     from trace_cli.porcelain.salvaging import repair_repository
     from trace_cli.porcelain.staging import commit_staged
+    from trace_cli.porcelain.tracking import tracking_of, upstream_line
 
 __all__ = [
     "commit_staged",
@@ -21,6 +22,8 @@ __all__ = [
     "repair_repository",
     "show_report",
     "tell_where",
+    "tracking_of",
+    "upstream_line",
 ]
 
 __getattr__ = door(
@@ -33,5 +36,7 @@ __getattr__ = door(
         "repair_repository": "salvaging",
         "show_report": "importing",
         "tell_where": "placing",
+        "tracking_of": "tracking",
+        "upstream_line": "tracking",
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trace_cli import porcelain
 from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
+    from trace_store.branching import Tracking
     from trace_store.history.status import Status
     from trace_store.store import Store
 
@@ -26,10 +28,11 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
     """Show where things stand: branch, size of the context, budget, and what needs attention."""
     with opened_store(invocation) as store:
         found = standing(context.ContextCompiler(store), model=model)
+        compared = _compared(store, found)
         if as_json:
-            write_record(invocation, _status_record(found))
+            write_record(invocation, _status_record(found, compared))
             return
-        for line in _status_lines(invocation, store, found):
+        for line in _status_lines(invocation, store, found, compared):
             invocation.line(line)
         count = found.branch_count
         if found.oid is None and count == 1:
@@ -40,7 +43,14 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
             invocation.line(f"{number(count)} branches; `trace branch` lists them")
 
 
-def _status_record(found: Status) -> dict[str, Any]:
+def _compared(store: Store, found: Status) -> Tracking | None:
+    """Return how HEAD's branch stands to its upstream; few working copies have said that any branch has one."""
+    if found.ref is None or not store.local or not store.disk.exists(store.layout.upstreams_file):
+        return None
+    return porcelain.tracking_of(store, found.ref, found.oid)
+
+
+def _status_record(found: Status, compared: Tracking | None) -> dict[str, Any]:
     return {
         "branch": found.branch,
         "ref": found.ref,
@@ -59,10 +69,15 @@ def _status_record(found: Status) -> dict[str, Any]:
         "unsealed_bytes": found.unsealed_bytes,
         "branch_count": found.branch_count,
         "returned": list(map(str, found.returned)),
+        "upstream": None if compared is None else compared.upstream,
+        "ahead": None if compared is None else compared.ahead,
+        "behind": None if compared is None else compared.behind,
     }
 
 
-def _status_lines(invocation: Invocation, store: Store, found: Status) -> list[str]:
+def _status_lines(
+    invocation: Invocation, store: Store, found: Status, compared: Tracking | None
+) -> list[str]:
     if found.branch is not None:
         head = f"on branch {paint(invocation, safe(found.branch), 'green')}"
     else:
@@ -75,6 +90,7 @@ def _status_lines(invocation: Invocation, store: Store, found: Status) -> list[s
     lines = [
         f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when} UTC",
         f"    {latest}",
+        *([] if compared is None else [porcelain.upstream_line(compared)]),
         f"context: {counted(found.message_count, 'message')}, {_tokens(found)}",
     ]
     if found.budget is not None:
