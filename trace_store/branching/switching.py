@@ -85,6 +85,8 @@ def begin_branch(
         return _go(store, ref, author=author, created=True)
     oid = revisions.resolve_commit(store, "HEAD" if start is None else start)
     message = _message(head, short(ref))
+    if head.ref == ref:
+        message = f"branch: reset to {start or 'HEAD'}"  # HEAD stays on it, so that it is no move from A to B
 
     def build(refs: RefReader) -> Transaction:
         before = refs.read(ref)
@@ -133,12 +135,18 @@ def keep_and_move(
         RefChangedError: HEAD is elsewhere.
     """
     time: int | None = None
+    moved: list[str] = []
     if keep is not None:
-        made = store.transact(lambda refs: Transaction((), keep(refs), message), author=author)
-        for edit in made.edits if made is not None else ():
-            entry = next(newest_first(store, edit.name), None)
-            if entry is not None and entry.message == message:
-                time = entry.time
+
+        def build(refs: RefReader) -> Transaction:
+            edits = keep(refs)
+            moved[:] = [edit.name for edit in edits if refs.read(edit.name) != edit.new]
+            return Transaction((), edits, message)
+
+        store.transact(build, author=author)
+        if moved:
+            entry = next(newest_first(store, moved[0]), None)
+            time = None if entry is None or entry.message != message else entry.time
 
     def move(_: RefReader) -> None:
         at = store.refs.head()
