@@ -375,6 +375,26 @@ def test_those_before_a_missing_journal_stay_sealed(tmp_path: Path) -> None:
     assert errors(again) == []
 
 
+def test_a_ref_that_another_tip_keeps_was_not_taken_back(tmp_path: Path) -> None:
+    """After a removed journal is back a ref may have two tips, and its own may not be the one that a process knew."""
+    store = new_store(tmp_path)
+    append(store, "one")
+    seal(store)
+    known = append(store, "second")
+    seal(store)
+    folder = tmp_path / ".trace" / MAIN
+    tip = folder / str(known)
+    other = next(made for n in range(99) if (made := append(store, f"{n}", OTHER)) < known)
+    seal(store)
+    wipe(tmp_path)
+    (folder / str(other)).touch()
+    assert tip.exists()
+    assert reopen(tmp_path).refs.tips(MAIN) == (other, known)
+    append(store, "three")
+    assert main_line(reopen(tmp_path))[-1] == "three"
+    assert set(reopen(tmp_path).refs.tips(MAIN)) > {known}
+
+
 def begin_successor(store: Store) -> None:
     """Close a journal, and begin its successor, without a look whether it is there still."""
     journal = store.journal

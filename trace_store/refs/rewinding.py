@@ -66,7 +66,7 @@ class Witness:
             return True
         if now is not None and self._refs.lineage.is_ancestor(had, now):
             return True
-        if self._is_recovered(had):
+        if self._is_kept(name, had):
             return True
         logged = refs.read_log(self._disk, self._layout.log_file(name))
         recent = refs.entries_of(self._journal.fold.frames).get(name, [])
@@ -77,16 +77,15 @@ class Witness:
                 return True
         return False
 
-    def _is_recovered(self, had: ObjectId) -> bool:
-        """Tell whether a value was kept aside because a journal was removed that it rests on."""
+    def _is_kept(self, name: str, had: ObjectId) -> bool:
+        """Tell whether a value is in another tip of a ref, or kept aside, because a journal was removed meanwhile."""
         # As the lock's holder sees it: a look at the directory would find a removed journal gone, and begin another.
-        kept = [tip for _, tips in self._refs.files.iterate(refs.RECOVERED) for tip in tips]
-        folds = self._journal.fold.refs
-        kept += [
-            fold.value
-            for name, fold in folds.items()
-            if fold.value is not None and name.startswith(refs.RECOVERED)
-        ]
+        kept = list(self._refs.files.read(name))
+        for _, tips in self._refs.files.iterate(refs.RECOVERED):
+            kept += tips
+        for ref, fold in self._journal.fold.refs.items():
+            if fold.value is not None and ref.startswith(refs.RECOVERED):
+                kept.append(fold.value)
         return any(self._refs.lineage.is_ancestor(had, tip) for tip in kept)
 
     def _is_adopted(self, name: str, now: ObjectId | None) -> bool:
