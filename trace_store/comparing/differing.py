@@ -174,21 +174,27 @@ class _Comparison:
         """Return the pairs in the common beginning that may differ in what a model is not shown."""
         places: set[int] = set()
         if self.common and self._touched:
-            for view in self._views:
-                places.update(self._places(view))
+            for side, view in enumerate(self._views):
+                places.update(self._places(view, self._touched_there(side)))
         pairs = []
         for place in sorted(places):
             one, other = (next(view.messages(place, place + 1)) for view in self._views)
             pairs.append(Pair(one, other))
         return pairs
 
-    def _places(self, view: IndexView) -> Iterable[int]:
+    def _touched_there(self, side: int) -> set[Address]:
+        """Return the messages that one side may have: not those that were made on the way of the other."""
+        own, other = self._ways[side], self._ways[1 - side]
+        made = {oid for oid, _ in other.commits}
+        return {each for each in self._touched if each in own.last or each[0] not in made}
+
+    def _places(self, view: IndexView, touched: set[Address]) -> Iterable[int]:
         """Return the places in the common beginning of messages that were named on the way."""
-        if len(self._touched) <= FEW:
-            found = [record for each in self._touched if (record := view.find(each)) is not None]
+        if len(touched) <= FEW:
+            found = [record for each in touched if (record := view.find(each)) is not None]
             return [r.ordinal - 1 for r in found if r.ordinal <= self.common]
         within = view.messages(0, self.common)
-        return [r.ordinal - 1 for r in within if (r.commit, r.number) in self._touched]
+        return [r.ordinal - 1 for r in within if (r.commit, r.number) in touched]
 
     def _kinds(self, pair: Pair) -> tuple[str, ...]:
         one, other = pair.before, pair.after
