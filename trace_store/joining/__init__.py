@@ -15,18 +15,22 @@ if TYPE_CHECKING:
         look_at_merge,
         merge,
     )
+    from trace_store.joining.semantic import Advisor, Proposal
     from trace_store.joining.settling import abort, open_conflicts, resolve
 
 _HOMES = {
     "conflicts": ("Conflict", "Settlement"),
     "merging": ("Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"),
+    "semantic": ("Advisor", "Proposal"),
     "settling": ("abort", "open_conflicts", "resolve"),
 }
 
 __all__ = [
+    "Advisor",
     "Conflict",
     "Merge",
     "MergeOptions",
+    "Proposal",
     "Settlement",
     "abort",
     "continue_merge",

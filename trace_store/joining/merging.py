@@ -11,8 +11,21 @@ from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import stops
+from trace_store.joining.advising import Matter
 from trace_store.joining.conflicts import OURS, Settlement
-from trace_store.joining.plan import APPEND, DECISIONS, STRATEGIES, Plan
+from trace_store.joining.outcome import (
+    FAST_FORWARD,
+    JOINER,
+    MERGED,
+    NEVER,
+    ONLY,
+    SQUASHED,
+    STOPPED,
+    UP_TO_DATE,
+    Merge,
+    MergeOptions,
+)
+from trace_store.joining.plan import DECISIONS, SEMANTIC, STRATEGIES, Plan
 from trace_store.joining.sides import Reading
 from trace_store.joining.squashing import squashed
 from trace_store.joining.three_way import three_way
@@ -20,7 +33,6 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, hash_object
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,69 +40,14 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from trace_store.contracts import RefReader
+    from trace_store.joining.advising import Advise, Advised
     from trace_store.joining.conflicts import Conflict
+    from trace_store.joining.properties import Put
     from trace_store.objects.commit import Operation
     from trace_store.secrets import Guard
     from trace_store.store import Store
 
     Resolver: TypeAlias = Callable[[Conflict], Settlement | None]
-
-JOINER = "trace"
-"""The author of a commit that joins the tips of a diverged branch without a conflict: it is nobody's in particular."""
-ALLOWED, NEVER, ONLY = "allowed", "never", "only"
-"""Whether a merge may, must not, or must be a mere step forward of the branch."""
-
-UP_TO_DATE = "up-to-date"
-FAST_FORWARD = "fast-forward"
-MERGED = "merged"
-SQUASHED = "squashed"
-STOPPED = "stopped"
-
-
-@value
-class Merge:
-    """What a merge came to.
-
-    Attributes:
-        outcome: UP_TO_DATE, FAST_FORWARD, MERGED, SQUASHED, or STOPPED at conflicts, with nothing written.
-        ref: full name of the branch.
-        before: where it stood; None when it had no commit.
-        after: where it stands.
-        theirs: the commits that were brought in.
-        included: how many messages of theirs came in.
-        conflicts: those that nobody settled.
-        settled: those that somebody did.
-    """
-
-    outcome: str
-    ref: str
-    before: ObjectId | None
-    after: ObjectId | None
-    theirs: tuple[ObjectId, ...]
-    included: int = 0
-    conflicts: tuple[Conflict, ...] = ()
-    settled: tuple[Conflict, ...] = ()
-
-
-@value
-class MergeOptions:
-    """How to merge.
-
-    Attributes:
-        strategy: one of `plan.STRATEGIES`.
-        favour: "ours" or "theirs" settles every conflict that it can.
-        fast_forward: ALLOWED, NEVER or ONLY.
-        squash: one commit without theirs as a parent, with copies of their messages.
-        unrelated: whether histories that share nothing may be merged.
-        message: what to say about the commit; "" names what was merged.
-    """
-
-    strategy: str = APPEND
-    favour: str = ""
-    fast_forward: str = ALLOWED
-    squash: bool = False
-    unrelated: bool = False
-    message: str = ""
 
 
 def merge(
@@ -101,6 +58,7 @@ def merge(
     author: str,
     guard: Guard | None = None,
     resolver: Resolver | None = None,
+    advise: Advise | None = None,
 ) -> Merge:
     """Bring another line of history into HEAD's branch; without a revision join the tips of the branch itself.
 
@@ -112,9 +70,12 @@ def merge(
         guard: looks for secrets in texts that settle conflicts.
         resolver: asked about each conflict; None as an answer leaves it open. With open conflicts nothing is written
             but what is needed to go on: see `continue_merge` and `abort`.
+        advise: asked about the whole of a merge by the strategy `semantic`, as `semantic.Advisor` is.
 
     Raises:
-        StateError: something else is in progress, or the branch cannot go forward and that was asked for.
+        StateError: something else is in progress, the branch cannot go forward and that was asked for, or nobody
+            advises a semantic merge.
+        ModelError, BudgetError, ConflictError: as who advises does.
         DetachedHeadError: HEAD is on no branch.
         UnbornBranchError: there is nothing to join.
         InvalidInputError: no such strategy, or the histories share nothing and that was not allowed.
@@ -125,6 +86,12 @@ def merge(
         raise errors.InvalidInputError(
             f"no strategy {options.strategy[:40]!r}: one of {', '.join(STRATEGIES)}"
         )
+    if options.strategy == SEMANTIC and advise is None:
+        raise errors.StateError(
+            "a semantic merge asks a model, and none is given", code=errors.ErrorCode.NO_MODEL
+        )
+    if options.strategy == SEMANTIC and options.squash:
+        raise errors.InvalidInputError("a semantic merge keeps both lines, and is not squashed")
     ref = branch_of_head(store)
     tips = store.refs.tips(ref)
     before = tips[0] if tips else None
@@ -132,7 +99,7 @@ def merge(
     name = revision or "diverged tips"
     inputs = _inputs(options, name, theirs, joins=not revision)
     stop = stops.Stop(stops.MERGE, ref, before, inputs, {}, [])
-    return _Merging(store, stop, author, guard, resolver).run()
+    return _Merging(store, stop, author, guard, resolver, advise).run()
 
 
 def continue_merge(
@@ -202,11 +169,13 @@ class _Merging:
         author: str,
         guard: Guard | None,
         resolver: Resolver | None,
+        advise: Advise | None = None,
     ) -> None:
         self._store = store
         self._stop = stop
         self._author = author
         self._resolver = resolver
+        self._advise = advise
         self._reading = Reading(store)
         self._gathering = Gathering() if guard is None else guard.gathering()
         self._theirs = [ObjectId.parse(each) for each in stop.inputs["theirs"]]
@@ -289,7 +258,11 @@ class _Merging:
     def _join(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]
     ) -> tuple[tuple[str, ObjectId] | None, Sequence[Conflict]]:
-        plan = self._plan(ours, theirs, bases)
+        plan, advised = self._plan(ours, theirs, bases), None
+        if self._advise is not None:
+            advised = self._advise(self._matter(ours, theirs, bases, plan))
+            self._stop.settlements.update(advised.settlements)
+            plan = self._plan(ours, theirs, bases)
         if plan.conflicts and self._resolver is not None:
             for conflict in plan.conflicts:
                 said = self._resolver(conflict)
@@ -308,19 +281,36 @@ class _Merging:
                 return None, ()
             links = [("squashes", str(theirs))]
             return (SQUASHED, self._made([ours], operations, links, plan)), ()
-        return (MERGED, self._made([ours, theirs], plan.operations, (), plan)), ()
+        return (MERGED, self._made([ours, theirs], plan.operations, (), plan, advised)), ()
 
-    def _plan(self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]) -> Plan:
+    def _matter(
+        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan
+    ) -> Matter:
+        def replan(settlements: Mapping[str, Settlement], put: Put) -> Plan:
+            return self._plan(ours, theirs, bases, settlements, put)
+
+        fold = self._reading.fold
+        folds = [fold(base) for base in bases]
+        return Matter(folds, fold(ours), fold(theirs), plan, replan, self._gathering)
+
+    def _plan(
+        self,
+        ours: ObjectId,
+        theirs: ObjectId,
+        bases: Sequence[ObjectId],
+        settlements: Mapping[str, Settlement] | None = None,
+        put: Put | None = None,
+    ) -> Plan:
         folds = [self._reading.fold(base) for base in bases]
         return three_way(
             folds,
             self._reading.side(ours, bases),
             self._reading.side(theirs, bases),
             strategy=self._stop.inputs["strategy"],
-            settlements=self._stop.settlements,
+            settlements={**self._stop.settlements, **(settlements or {})},
             favour=self._stop.inputs["favour"],
             time_of=self._reading.time,
-            put=self._gathering.put,
+            put=put or self._gathering.put,
         )
 
     def _made(
@@ -329,10 +319,13 @@ class _Merging:
         operations: Sequence[Operation],
         links: Sequence[tuple[str, str]],
         plan: Plan,
+        advised: Advised | None = None,
     ) -> ObjectId:
         """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
         inputs = self._stop.inputs
-        clean = inputs["joins"] and not plan.settled
+        clean = inputs["joins"] and not plan.settled and advised is None
+        if advised is not None:
+            operations = [*operations, *advised.operations]
         times = [self._reading.commit(parent).time for parent in parents]
         message = inputs["message"] or _message(inputs, self._stop.ref)
         commit = Commit(
@@ -341,7 +334,7 @@ class _Merging:
             max(times) if clean else self._store.clock.now(),
             operations,
             self._gathering.text(message),
-            {**_meta(inputs, plan), **self._gathering.facts},
+            {**_meta(inputs, plan, advised), **self._gathering.facts},
             links,
         )
         state = self._reading.fold(parents[0]).copy()
@@ -374,7 +367,7 @@ def _message(inputs: Mapping[str, Any], ref: str) -> str:
     return f"{'squash' if inputs['squash'] else 'merge'} {inputs['name']}"
 
 
-def _meta(inputs: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+def _meta(inputs: Mapping[str, Any], plan: Plan, advised: Advised | None = None) -> dict[str, Any]:
     """Return how a merge was made as a commit's metadata: by which strategy, and how each conflict was settled."""
     meta: dict[str, Any] = {"strategy": inputs["strategy"]}
     if inputs["favour"]:
@@ -384,6 +377,8 @@ def _meta(inputs: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
             [each.kind, *(list(each.addresses[0]) if each.addresses else [])]
             for each in plan.settled
         ]
+    if advised is not None:
+        meta["advice"] = dict(advised.meta)
     return {"merge": meta}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
+from trace_cli.porcelain.advising import advisor
 from trace_cli.porcelain.conflicts import choices_line, conflict_lines, conflict_record
 from trace_cli.porcelain.editing import settle_in_editor
 from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, SECRETS, finish, opened_store
@@ -14,7 +15,7 @@ from trace_cli.render.tables import counted
 from trace_store import errors, joining
 from trace_store import secrets as secrets_
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
-from trace_store.joining.merging import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY, STOPPED
+from trace_store.joining.outcome import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY, STOPPED
 from trace_store.joining.plan import APPEND, STRATEGIES
 from trace_store.joining.stops import MERGE, WORDS, read_stop
 
@@ -46,7 +47,7 @@ SKIP = Option("--skip", "skip", "Leave out what stopped, and go on with what com
     Option(
         "-s --strategy",
         "strategy",
-        "How: append, interleave, ours, theirs, decisions",
+        "How: append, interleave, ours, theirs, decisions, semantic",
         "STRATEGY",
         default=APPEND,
         choices=STRATEGIES,
@@ -63,6 +64,8 @@ SKIP = Option("--skip", "skip", "Leave out what stopped, and go on with what com
     Option("--ff-only", "ff_only", "Refuse to make a commit"),
     Option("--squash", "squash", "Bring copies of the messages in, as a commit with one parent"),
     Option("--allow-unrelated-histories", "unrelated", "Merge also what shares no commit"),
+    Option("--review", "review", "Show what a model proposes, and ask; on a terminal it is asked"),
+    Option("--no-review", "no_review", "Take what a model proposes, when it is valid"),
     CONTINUE,
     ABORT,
     SKIP,
@@ -81,6 +84,8 @@ def merge(
     ff_only: bool,
     squash: bool,
     unrelated: bool,
+    review: bool,
+    no_review: bool,
     go_on: bool,
     abort: bool,
     skip: bool,
@@ -93,7 +98,8 @@ def merge(
 
     A merge without a conflict adds no message: what theirs has and ours has not comes in, and what theirs changed is
     changed. The strategy says how: append (theirs after ours), interleave (by time), ours (theirs counts as merged,
-    nothing comes in), theirs (the context becomes theirs), decisions (only messages with the label decision).
+    nothing comes in), theirs (the context becomes theirs), decisions (only messages with the label decision), semantic
+    (a model settles the conflicts, and may put summaries in the place of new messages; see `trace model`).
 
     At conflicts nothing is written, and the exit code is 3. `trace resolve` settles them, `trace merge --continue` goes
     on, `trace merge --abort` gives up.
@@ -121,7 +127,10 @@ def merge(
                 unrelated=unrelated,
                 message=message,
             )
-            found = joining.merge(store, revision, options, author=author, guard=guard)
+            advise = advisor(invocation, store, strategy, review=review, no_review=no_review)
+            found = joining.merge(
+                store, revision, options, author=author, guard=guard, advise=advise
+            )
         if found.outcome != STOPPED:
             finish(invocation, store, quiet=quiet)
         _tell(invocation, store, found, as_json=as_json, quiet=quiet)

@@ -28,9 +28,14 @@ class Request(NamedTuple):
 
 
 class Connection:
-    """What a reply writes to."""
+    """What a reply writes to.
 
-    def __init__(self, sock: socket.socket, server: FaultServer) -> None:
+    Attributes:
+        request: that is replied to.
+    """
+
+    def __init__(self, sock: socket.socket, server: FaultServer, request: Request) -> None:
+        self.request = request
         self._socket = sock
         self._server = server
 
@@ -97,7 +102,7 @@ class FaultServer:
                     self.requests.append(request)
                     self.asked.set()
                     reply = self._replies[min(len(self.requests), len(self._replies)) - 1]
-                    reply(Connection(sock, self))
+                    reply(Connection(sock, self, request))
             self._open.remove(sock)
 
     def _read(self, sock: socket.socket) -> Request | None:

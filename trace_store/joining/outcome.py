@@ -1,0 +1,71 @@
+"""What is asked of a merge, and what it came to.
+
+Rule: plain values.
+"""
+
+from __future__ import annotations
+
+from trace_store.joining.plan import APPEND
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.joining.conflicts import Conflict
+    from trace_store.oid import ObjectId
+
+JOINER = "trace"
+"""The author of a commit that joins the tips of a diverged branch without a conflict: it is nobody's in particular."""
+ALLOWED, NEVER, ONLY = "allowed", "never", "only"
+"""Whether a merge may, must not, or must be a mere step forward of the branch."""
+
+UP_TO_DATE = "up-to-date"
+FAST_FORWARD = "fast-forward"
+MERGED = "merged"
+SQUASHED = "squashed"
+STOPPED = "stopped"
+
+
+@value
+class Merge:
+    """What a merge came to.
+
+    Attributes:
+        outcome: UP_TO_DATE, FAST_FORWARD, MERGED, SQUASHED, or STOPPED at conflicts, with nothing written.
+        ref: full name of the branch.
+        before: where it stood; None when it had no commit.
+        after: where it stands.
+        theirs: the commits that were brought in.
+        included: how many messages of theirs came in.
+        conflicts: those that nobody settled.
+        settled: those that somebody did.
+    """
+
+    outcome: str
+    ref: str
+    before: ObjectId | None
+    after: ObjectId | None
+    theirs: tuple[ObjectId, ...]
+    included: int = 0
+    conflicts: tuple[Conflict, ...] = ()
+    settled: tuple[Conflict, ...] = ()
+
+
+@value
+class MergeOptions:
+    """How to merge.
+
+    Attributes:
+        strategy: one of `plan.STRATEGIES`.
+        favour: "ours" or "theirs" settles every conflict that it can.
+        fast_forward: ALLOWED, NEVER or ONLY.
+        squash: one commit without theirs as a parent, with copies of their messages.
+        unrelated: whether histories that share nothing may be merged.
+        message: what to say about the commit; "" names what was merged.
+    """
+
+    strategy: str = APPEND
+    favour: str = ""
+    fast_forward: str = ALLOWED
+    squash: bool = False
+    unrelated: bool = False
+    message: str = ""
