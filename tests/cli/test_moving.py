@@ -319,3 +319,48 @@ class TestBadInput:
         outcome = repository("undo")
         assert outcome.code == 6
         assert "refs/heads/idea has been moved since" in outcome.err
+
+
+def test_c15_the_grammar_of_steps_back(line: Run) -> None:
+    """Trap C15: HEAD~n, @, ORIG_HEAD, and what follows them."""
+    commits = line("rev-list", "HEAD").lines
+    line("reset", "--hard", "HEAD~1")
+    assert [at(line, text) for text in ("ORIG_HEAD", "HEAD@{1}", "main@{1}")] == [commits[0]] * 3
+    assert [at(line, text) for text in ("@", "HEAD", "ORIG_HEAD~1", "ORIG_HEAD^")] == (
+        [commits[1]] * 4
+    )
+    assert [at(line, f"HEAD~{n}") for n in range(3)] == commits[1:]
+    assert at(line, "ORIG_HEAD.0") == f"{commits[0]}.0"
+    assert (
+        line("log", "--json", "HEAD..ORIG_HEAD").lines[0].startswith(f'{{"commit": "{commits[0]}')
+    )
+    line("undo")
+    assert at(line, "ORIG_HEAD") == commits[1]
+
+
+def test_c13_what_was_given_up_outlives_collecting_with_age_0(line: Run) -> None:
+    """Trap C13: ORIG_HEAD, tags, what is staged, the trash, and each entry of the reflogs."""
+    line("tag", "v1", "HEAD~1")
+    line("tag", "-m", "Sent.", "v2")
+    line("switch", "-c", "idea")
+    line("commit", "-q", "--user", "given up")
+    line("switch", "main")
+    line("branch", "-D", "idea")
+    line("reset", "--soft", "HEAD~1")
+    line("switch", "--detach", "HEAD~1")
+    line("commit", "-q", "--user", "alone")
+    line("reset", "--hard", "HEAD~1")
+    line("switch", "main")
+    line("commit", "-q", "--user", "else")
+    line("undo")
+    names = ["HEAD", "ORIG_HEAD", "v1", "v2^{commit}", "staged/heads/main"]
+    names += [each.split("\t")[1] for each in line("for-each-ref").lines]
+    logs = [json.loads(each)["commit"] for each in line("reflog", "--json").lines]
+    before = {name: at(line, name) for name in names}
+    line("gc", "--grace", "0")
+    line("prune", "--now")
+    line("gc", "--grace", "0")
+    assert {name: at(line, name) for name in names} == before
+    for oid in (*before.values(), *filter(None, logs)):
+        assert line("cat-file", "-t", oid).text in ("commit\n", "tag\n")
+    assert "everything is in order" in line("fsck").err

@@ -82,6 +82,15 @@ OTHERS = [
     ["pin", "HEAD.0"],
     ["edit", "HEAD.0", "better"],
     ["log", "--tokens"],
+    ["branch"],
+    ["branch", "-v"],
+    ["switch", "-c", "idea"],
+    ["checkout", "HEAD"],
+    ["tag", "v1"],
+    ["reset", "HEAD"],
+    ["reflog"],
+    ["undo", "-n"],
+    ["revert", "HEAD"],
 ]
 WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"], ["fsck"]]
 """They need what makes JSON or runs further processes, and with it some of what that imports."""

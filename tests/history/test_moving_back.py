@@ -243,6 +243,18 @@ def test_nothing_is_staged_where_the_branch_went_on() -> None:
         branching.commit_staged(store, author=AUTHOR)
 
 
+def test_what_is_staged_is_kept_when_something_else_is() -> None:
+    store = opened()
+    told(store, "a", "b", "c")
+    first = store.refs.head().oid
+    branching.reset_soft(store, "HEAD~1", author=AUTHOR)
+    told(store, "else")
+    second = store.refs.head().oid
+    branching.reset_soft(store, "HEAD~1", author=AUTHOR)
+    assert store.refs.read("refs/staged/heads/main") == second
+    assert first in dict(store.refs.iterate("refs/trash/")).values()
+
+
 def _pick(store: Store, number: int) -> str:
     names = [name for name, _ in store.refs.iterate("refs/heads/")]
     return names[number % len(names)].removeprefix("refs/heads/") if names else "main"

@@ -62,6 +62,14 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("symbolic-ref", "HEAD"), ("--dir", "{evil}", "log"), ("compile", "-f", "{evil}")),
     *(("commit", "--{evil}"), ("label", "HEAD.0", "--add", "{evil}"), ("config", "{evil}")),
     *(("trust", "{evil}"), ("bundle", "list", "{evil}"), ("gc",), ("seal",), ("pack",)),
+    *(("branch", "-v"), ("tag",), ("reflog",), ("undo", "-n"), ("checkout", "HEAD")),
+    *(("switch", "{evil}"), ("branch", "{evil}"), ("tag", "{evil}"), ("revert", "{evil}")),
+    *(
+        ("reset", "{evil}"),
+        ("checkout", "{evil}"),
+        ("reflog", "{evil}"),
+        ("branch", "-d", "{evil}"),
+    ),
 )
 RAW: tuple[tuple[str, ...], ...] = (
     *(

@@ -6,8 +6,6 @@ transaction.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.branching.trash import keeping
@@ -77,7 +75,7 @@ def list_branches(store: Store, patterns: Sequence[str] = ()) -> list[Branch]:
     found: list[Branch] = []
     for ref, tips in store.refs.iterate_tips(BRANCHES):
         name = ref.removeprefix(BRANCHES)
-        if patterns and not any(fnmatchcase(name, pattern) for pattern in patterns):
+        if patterns and not is_like(name, patterns):
             continue
         upstream = known.get(ref)
         compared = None
@@ -107,7 +105,8 @@ def find_branch(store: Store, name: str) -> str:
     for full in (BRANCHES + name, "refs/" + name, name):
         if full.startswith(BRANCHES) and is_ref_name(full) and store.refs.read(full) is not None:
             return full
-    found = revisions.branch_of(store, name) if name else None
+    named = is_ref_name(BRANCHES + name)  # else it is a revision, and no session is called so
+    found = revisions.branch_of(store, name) if named else None
     if found is None or not found.startswith(BRANCHES):
         raise errors.RefNotFoundError(f"no branch {name[:120]!r}", ref=name)
     return found
@@ -234,6 +233,13 @@ def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) 
 
     store.transact(build, author=author)
     return found
+
+
+def is_like(name: str, patterns: Sequence[str]) -> bool:
+    """Tell whether a name is like one of some patterns, such as `feature/*`."""
+    from fnmatch import fnmatchcase  # few give any, and it takes long to load
+
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def short(ref: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from trace_store import revision as revisions
 from trace_store.branching.switching import keep_and_move
 from trace_store.branching.trash import is_kept_by, keeping, steps_between
-from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.contracts import RefEdit, Transaction
 from trace_store.refs.head import NAME
 from trace_store.values import value
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 STAGED = "refs/staged/"
-_NEAR = 1000
+_COUNTED = 64
 """How many commits are looked at to tell how many are taken back."""
+_STAGED = 1000
+"""How many are looked at to see that what is staged continues the branch."""
 
 
 @value
@@ -83,9 +85,9 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
             return []
         store.refs.set_original(before)  # before anything moves, as what it is to be found by
         name = head.ref or NAME
-        edit = _staging(store, refs, name, before) if soft else keeping(name, before)
-        kept = edit.name
-        return [edit]
+        edits = _staging(store, refs, name, before) if soft else [keeping(name, before)]
+        kept = edits[0].name
+        return edits
 
     def build(refs: RefReader) -> Transaction | None:
         assert head.ref is not None
@@ -96,14 +98,16 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
         store.transact(build, author=author)
     elif head.oid != after:
         keep_and_move(store, head, after, message, author, lambda refs: keep(refs, head.oid))
-    count = None if head.oid is None else steps_between(store, head.oid, after, _NEAR)
+    count = None if head.oid is None else steps_between(store, head.oid, after, _COUNTED)
     return Reset(head.ref, head.oid, after, kept, count)
 
 
-def _staging(store: Store, refs: RefReader, ref: str, before: ObjectId) -> RefEdit:
-    """Return the edit that stages what a branch stood for, or what is staged already when it continues that."""
+def _staging(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[RefEdit]:
+    """Return the edits that stage what a branch stood for, or leave what is staged already when it continues that."""
     name = staged_ref(ref)
     already = refs.read(name)
-    if already is not None and steps_between(store, already, before, _NEAR) is not None:
-        return RefEdit(name, already, already)
-    return RefEdit(name, before, ANY)
+    if already is None:
+        return [RefEdit(name, before, None)]
+    if steps_between(store, already, before, _STAGED) is not None:
+        return [RefEdit(name, already, already)]
+    return [RefEdit(name, before, already), keeping(name, already)]

@@ -6,11 +6,9 @@ annotated tag is an object with an author, a time and a message; a light one is 
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 from trace_store import errors
 from trace_store import revision as revisions
-from trace_store.branching.branches import Deleted, delete_refs, short
+from trace_store.branching.branches import Deleted, delete_refs, is_like, short
 from trace_store.branching.trash import keeping
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import check_author
@@ -56,7 +54,7 @@ def list_tags(store: Store, patterns: Sequence[str] = ()) -> list[TagEntry]:
     found: list[TagEntry] = []
     for ref, oid in store.refs.iterate(TAGS):
         name = ref.removeprefix(TAGS)
-        if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns):
+        if not patterns or is_like(name, patterns):
             found.append(_entry(store, ref, oid))
     return found
 

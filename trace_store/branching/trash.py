@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 _TOO_LONG = TRASH + "long/"
-_NEAR = 64
+_NEAR = 8
 
 
 def keeping(ref: str, oid: ObjectId) -> RefEdit:

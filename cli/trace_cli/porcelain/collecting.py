@@ -97,7 +97,7 @@ def gc(
 def prune(
     invocation: Invocation, *, dry_run: bool, grace: int, now: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Remove what nothing has led to for a while, also from packs.
+    """Remove what nothing has led to for a while, also from packs. It cannot be undone.
 
     Packs that hold some of it are written anew. What is removed stays readable in .trace/quarantine until trace gc lets
     it go. A branch that is only in another branch of your git leads to nothing here: look at them first. Nothing is

@@ -79,7 +79,7 @@ def purge(
     verify: bool,
     as_json: bool,
 ) -> int:
-    """Remove content for good: out of packs, loose objects, journals, caches and indexes.
+    """Remove content for good: out of packs, loose objects, journals, caches and indexes. It cannot be undone.
 
     A tombstone stays in its place: it says when, by whom and why, and no writer takes the bytes in again. Ids of
     commits stay as they are, and every parent still verifies. What the text of a commit itself says stays.

@@ -29,7 +29,8 @@ def config(
 ) -> None:
     """Show and change settings.
 
-    Without arguments all settings are listed, with KEY one is printed, with VALUE it is changed. They stand in
+    Without arguments all settings are listed, with KEY one is printed, with VALUE it is changed. `trace undo` does not
+    take that back. They stand in
     `.trace/config` and are shared with whoever shares the repository:
 
         budget           tokens a context may have: 200000, 200k or 1m

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from trace_cli.arguments import OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, QUIET, finish, guarded_message, opened_store
@@ -12,6 +10,7 @@ from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import counted, moment, paint
 from trace_store import branching, errors
 from trace_store.ident import format_time
+from trace_store.oid import is_full_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
+SHORT = 12
 DRY_RUN = Option("-n --dry-run", "dry_run", "Say what would be done, and do nothing")
 
 
@@ -248,7 +248,8 @@ def _record(done: Undone) -> dict[str, Any]:
 
 def _told(message: str) -> str:
     """Return what a reflog says, for people: ids in it are cut."""
-    return one_line(re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", message), 200)
+    words = (word[:SHORT] if is_full_id(word) else word for word in message.split(" "))
+    return one_line(" ".join(words), 200)
 
 
 def _place(oid: ObjectId | None) -> str:
