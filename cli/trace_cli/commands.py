@@ -139,6 +139,19 @@ COMMANDS = (
         "resolve", "joining:resolve", "joining.resolve", "Settle conflicts of what has stopped"
     ),
     _porcelain(
+        "cherry-pick",
+        "rewriting:cherry_pick",
+        "joining.cherry_pick",
+        "Put copies of commits or messages at the end of the branch",
+    ),
+    _porcelain(
+        "rebase",
+        "rewriting:rebase",
+        "joining.rebase",
+        "Make commits anew on top of others, or in another order",
+    ),
+    _porcelain("move", "rewriting:move", "joining.moving.move", "Place messages elsewhere"),
+    _porcelain(
         "repair",
         "repairing:repair",
         "history.repairing.repair",

@@ -78,3 +78,42 @@ def test_settling_in_an_editor(apart: Ok, trace: Trace, tmp_path: Path) -> None:
 def test_markers_stand_around_what_differs() -> None:
     assert marked("same", "same") == "same\n<<<<<<< ours\n=======\n>>>>>>> theirs\n"
     assert marked("a", "b") == "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"
+
+
+def test_a_rebase_from_beginning_to_end(apart: Ok, trace: Trace, tmp_path: Path) -> None:
+    old = apart("rev-parse", "HEAD").text.strip()
+    stopped = trace("rebase", "side")
+    assert (stopped.code, "both-edited" in stopped.text) == (3, True)
+    assert "`trace rebase --continue`" in stopped.err
+    assert trace("merge", "--continue").code == 6
+    assert "gave the rebase up" in apart("rebase", "--abort").text
+    assert apart("rev-parse", "HEAD").text.strip() == old
+    assert "1 dropped" in apart("rebase", "side", "-X", "ours").text
+    apart("commit", "--user", "more", "-q")
+    made = apart("rev-parse", "HEAD").text.strip()
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i "s/^pick/reword/; s/user: more/Another/" "$1"\n', "utf-8")
+    editor.chmod(0o755)
+    changes = Environment(author="Ada", discovery=False, editor=str(editor))
+    assert trace("rebase", "-i", "HEAD~1", environment=changes).code == 0
+    assert "Another" in apart("log", "-n", "1").text
+    pinned = trace("pin", f"{made}.0")
+    assert (pinned.code, "since a rebase" in pinned.err) == (0, True)
+    edited = trace("edit", f"{made}.0", "much more")
+    assert (edited.code, "since a rebase" in edited.err) == (0, True)
+    dropped = trace("rebase", "HEAD~3", "--todo", "-", stdin=b"# nothing\n")
+    assert (dropped.code, "--drop-pinned" in dropped.err) == (3, True)
+    assert trace("rebase", "HEAD~3", "--todo", "-", stdin=b"grab it\n").code == 2
+    assert trace("rebase").code == 2
+
+
+def test_picks_and_moves_are_told(apart: Ok, trace: Trace) -> None:
+    apart("commit", "--assistant", "new", "-q")
+    apart("symbolic-ref", "HEAD", "refs/heads/side")
+    assert "1 commit picked" in apart("cherry-pick", "main").text
+    assert "nothing to do" in apart("rebase", "HEAD").text
+    assert "1 message moved" in apart("move", "HEAD.0", "--first").text
+    assert "stand there already" in apart("move", "HEAD~1.0", "--first").text
+    assert trace("move", "HEAD~1.0").code == 2
+    assert trace("cherry-pick").code == 2
+    assert trace("cherry-pick", "--continue").code == 6

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
         look_at_merge,
         merge,
     )
+    from trace_store.joining.picking import cherry_pick
+    from trace_store.joining.rebasing import (
+        commits_since,
+        continue_rewriting,
+        rebase,
+        rewritten_address,
+    )
+    from trace_store.joining.replaying import with_address
     from trace_store.joining.semantic import Advisor, Proposal
     from trace_store.joining.settling import abort, open_conflicts, resolve
 
@@ -22,6 +30,9 @@ _HOMES = {
     "conflicts": ("Conflict", "Settlement"),
     "merging": ("Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"),
     "semantic": ("Advisor", "Proposal"),
+    "picking": ("cherry_pick",),
+    "rebasing": ("commits_since", "continue_rewriting", "rebase", "rewritten_address"),
+    "replaying": ("with_address",),
     "settling": ("abort", "open_conflicts", "resolve"),
 }
 
@@ -33,11 +44,17 @@ __all__ = [
     "Proposal",
     "Settlement",
     "abort",
+    "cherry_pick",
+    "commits_since",
     "continue_merge",
+    "continue_rewriting",
     "look_at_merge",
     "merge",
     "open_conflicts",
+    "rebase",
     "resolve",
+    "rewritten_address",
+    "with_address",
 ]
 
 __getattr__ = door(__name__, {name: home for home, names in _HOMES.items() for name in names})

@@ -30,6 +30,7 @@ TWO_ANSWERS = "two-answers"
 OPEN_CALL = "open-call"
 CONTRADICTING_TOOLS = "contradicting-tools"
 MISSING_TARGET = "missing-target"
+REWORDING = "rewording"
 
 OURS = "ours"
 THEIRS = "theirs"
@@ -53,6 +54,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (OURS, THEIRS, BOTH, TEXT),
     ),
     CONTRADICTING_TOOLS: ("each side offers other tools", (OURS, THEIRS, BOTH)),
+    REWORDING: ("the to-do list asks for another wording", (OURS, TEXT)),
     MISSING_TARGET: ("what the commit changes is not in the context it goes on", (OURS,)),
 }
 """What each kind means, and which choices settle it."""
@@ -81,7 +83,7 @@ class Conflict:
         base: the message as both sides had it, where there is one.
         ours: messages of our side that are at stake, with their state there.
         theirs: the same of theirs.
-        choices: what settles it.
+        step: which of several steps it belongs to; "" when there are none.
     """
 
     kind: str
@@ -89,11 +91,12 @@ class Conflict:
     base: Entry | None = field(hidden=True)
     ours: tuple[Entry, ...] = field(hidden=True)
     theirs: tuple[Entry, ...] = field(hidden=True)
+    step: str = ""
 
     @property
     def key(self) -> str:
         """Its name: the same for the same conflict whenever the plan is made."""
-        return key_of(self.kind, self.addresses)
+        return self.step + key_of(self.kind, self.addresses)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -122,10 +125,11 @@ class Desk:
         settled: the others.
     """
 
-    __slots__ = ("_favour", "_settlements", "open", "settled")
+    __slots__ = ("_favour", "_settlements", "_step", "open", "settled")
 
-    def __init__(self, settlements: Settlements, favour: str = "") -> None:
+    def __init__(self, settlements: Settlements, favour: str = "", step: str = "") -> None:
         """Begin with what was settled so far; `favour` settles all others, where it may."""
+        self._step = step
         self._settlements = settlements
         self._favour = favour
         self.open: list[Conflict] = []
@@ -140,7 +144,7 @@ class Desk:
         theirs: Sequence[Entry] = (),
     ) -> Settlement:
         """Return how a conflict is settled; as long as nobody did, it is kept, and ours stays as it is."""
-        conflict = Conflict(kind, tuple(addresses), base, tuple(ours), tuple(theirs))
+        conflict = Conflict(kind, tuple(addresses), base, tuple(ours), tuple(theirs), self._step)
         found = self._settlements.get(conflict.key)
         if found is None and self._favour in conflict.choices:
             found = Settlement(self._favour)

@@ -358,6 +358,8 @@ class _Merging:
         def build(refs: RefReader) -> Transaction:
             return Transaction(new, [RefEdit(stop.ref, tip, ours)], said)
 
+        if ours is not None:
+            self._store.refs.set_original(ours)
         self._store.transact(build, author=self._author)
 
 

@@ -6,7 +6,7 @@ Rule: a settlement is checked against the conflicts that there are by now, and w
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.joining import merging, stops
+from trace_store.joining import merging, rebasing, stops
 from trace_store.joining.conflicts import Settlement
 from trace_store.oid import ObjectId
 
@@ -25,8 +25,10 @@ def open_conflicts(store: Store) -> tuple[Conflict, ...]:
     Raises:
         StateError: nothing is in progress.
     """
-    stops.required_stop(store)
-    return merging.look_at_merge(store).conflicts
+    stop = stops.required_stop(store)
+    if stop.kind == stops.MERGE:
+        return merging.look_at_merge(store).conflicts
+    return rebasing.look_at_rewriting(store).conflicts
 
 
 def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:

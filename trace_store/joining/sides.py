@@ -72,11 +72,11 @@ class Reading:
                 state = self._folds[oid].copy()
                 break
         for oid, commit in reversed(chain):
-            state.apply(oid, commit, self._others(commit))
+            state.apply(oid, commit, self.others(commit))
         self._folds[tip] = state
         return state
 
-    def _others(self, commit: Commit) -> list[Fold | None]:
+    def others(self, commit: Commit) -> list[Fold | None]:
         """Return the folds of the parents that a commit includes messages of."""
         wanted = {o.fields.get("parent") for o in commit.operations if o.name == ops.INCLUDE}
         return [

@@ -7,6 +7,7 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_cli.porcelain.finding import found_again, readdress
     from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
     from trace_cli.porcelain.importing import show_report
     from trace_cli.porcelain.placing import tell_where
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "commit_staged",
+    "found_again",
     "give_back",
     "give_back_all",
     "kept_otherwise",
+    "readdress",
     "repair_repository",
     "show_report",
     "tell_where",
@@ -30,9 +33,11 @@ __getattr__ = door(
     __name__,
     {
         "commit_staged": "staging",
+        "found_again": "finding",
         "give_back": "giving_back",
         "give_back_all": "giving_back",
         "kept_otherwise": "giving_back",
+        "readdress": "finding",
         "repair_repository": "salvaging",
         "show_report": "importing",
         "tell_where": "placing",

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, SECRETS, TARGETS, recorded
+from trace_cli.porcelain.opening import (
+    JSON,
+    MESSAGE,
+    QUIET,
+    SECRETS,
+    TARGETS,
+    recorded,
+)
 from trace_cli.porcelain.reading import argument_text, single_message, text_from
-from trace_store import context, history
+from trace_store import context, errors, history
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
 from trace_store.revision import resolve_address
 
@@ -57,8 +65,13 @@ def edit(
             draft.edit(target, single_message(given).parts)
         else:
             contexts = context.ContextCompiler(store)
-            parts = history.current_parts(contexts, resolve_address(store, target))
-            draft.edit(target, history.reworded(parts, given))
+            address: tuple[bytes, int] = resolve_address(store, target)
+            try:
+                parts = history.current_parts(contexts, address)
+            except errors.MessageNotFoundError as error:
+                address = porcelain.found_again(invocation, store, error)
+                parts = history.current_parts(contexts, address)
+            draft.edit(address, history.reworded(parts, given))
 
     recorded(invocation, add, message=message, as_json=as_json, quiet=quiet, secrets=secrets)
 

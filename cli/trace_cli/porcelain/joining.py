@@ -110,7 +110,7 @@ def merge(
         raise usage_error("--no-ff and --ff-only contradict each other")
     with opened_store(invocation, quiet=quiet) as store:
         if abort:
-            _abort(invocation, store, MERGE, as_json=as_json, quiet=quiet)
+            give_up(invocation, store, MERGE, as_json=as_json, quiet=quiet)
             return
         author = invocation.environment.author
         guard = secrets_.Guard.of(store, invocation.environment, secrets)
@@ -188,7 +188,8 @@ def _record(store: Store, found: Merge) -> dict[str, Any]:
     }
 
 
-def _abort(invocation: Invocation, store: Store, kind: str, *, as_json: bool, quiet: bool) -> None:
+def give_up(invocation: Invocation, store: Store, kind: str, *, as_json: bool, quiet: bool) -> None:
+    """Give up what is in progress, and say so."""
     given_up = joining.abort(store, kind)
     if as_json:
         write_record(invocation, {"aborted": given_up.kind, "ref": given_up.ref})

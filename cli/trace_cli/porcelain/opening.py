@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import trace_store
+from trace_cli import porcelain
 from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
@@ -158,7 +159,11 @@ def recorded(
         tells_tokens = invocation.terminal and not (quiet or as_json)
         before = _context_tokens(store, branch) if tells_tokens else 0
         author = invocation.environment.author
-        result = history.write(store, draft, author=author, message=message, branch=branch)
+        try:
+            result = history.write(store, draft, author=author, message=message, branch=branch)
+        except errors.MessageNotFoundError as error:
+            porcelain.readdress(invocation, store, draft, error)
+            result = history.write(store, draft, author=author, message=message, branch=branch)
         finish(invocation, store, quiet=quiet)
         if quiet:
             return

@@ -1,0 +1,325 @@
+"""`trace cherry-pick`, `trace rebase` and `trace move`: commits made anew, and messages in another place."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.conflicts import conflict_lines, conflict_record
+from trace_cli.porcelain.editing import edited
+from trace_cli.porcelain.joining import ABORT, CONTINUE, SKIP, give_up, stopped
+from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, SECRETS, finish, opened_store
+from trace_cli.porcelain.reading import text_from
+from trace_cli.render.escape import safe
+from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.tables import counted
+from trace_store import history, joining
+from trace_store import secrets as secrets_
+from trace_store.joining import todo
+from trace_store.joining.conflicts import OURS, THEIRS
+from trace_store.joining.moving import AFTER, BEFORE, FIRST, LAST
+from trace_store.joining.moving import move as move_messages
+from trace_store.joining.rewriting import STOPPED, UP_TO_DATE
+from trace_store.joining.stops import CHERRY_PICK, REBASE
+from trace_store.objects.commit import read_commit
+from trace_store.revision import resolve_commit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.joining.rewriting import Rewrite
+    from trace_store.joining.safety import MeaningWarning
+    from trace_store.joining.todo import Step
+    from trace_store.oid import ObjectId
+    from trace_store.store import Store
+
+FAVOUR = Option(
+    "-X --favour",
+    "favour",
+    "Settle every conflict so: ours or theirs",
+    "SIDE",
+    default="",
+    choices=(OURS, THEIRS),
+)
+
+
+@takes(
+    Argument(
+        "WHAT...",
+        "wanted",
+        "Commits, ranges A..B, or addresses of messages",
+        ANY,
+        completes="COMMIT",
+    ),
+    Option("--at", "at", "Take single messages as they are at REVISION", "REVISION", default=""),
+    FAVOUR,
+    CONTINUE,
+    ABORT,
+    SKIP,
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def cherry_pick(
+    invocation: Invocation,
+    *,
+    wanted: list[str],
+    at: str,
+    favour: str,
+    go_on: bool,
+    abort: bool,
+    skip: bool,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Put copies of commits or messages at the end of the current branch.
+
+    Each copy names what it was made from. A single message comes with the calls or results that it stands with, as they
+    are in its commit, or with --at in that context. At conflicts nothing is written, as with `trace merge`.
+    """
+    _check_way(wanted, go_on, abort, skip)
+    with opened_store(invocation, quiet=quiet) as store:
+        if abort:
+            give_up(invocation, store, CHERRY_PICK, as_json=as_json, quiet=quiet)
+            return
+        author = invocation.environment.author
+        guard = secrets_.Guard.of(store, invocation.environment, secrets)
+        if go_on or skip:
+            found = joining.continue_rewriting(
+                store, CHERRY_PICK, author=author, skip=skip, guard=guard
+            )
+        else:
+            found = joining.cherry_pick(
+                store, wanted, author=author, at=at, favour=favour, guard=guard
+            )
+        _tell(invocation, store, found, CHERRY_PICK, as_json=as_json, quiet=quiet)
+
+
+@takes(
+    Argument("UPSTREAM", "upstream", "What stays as it is", OPTIONAL, completes="COMMIT"),
+    Option(
+        "--onto", "onto", "What the commits go on; UPSTREAM, if not given", "REVISION", default=""
+    ),
+    Option("-i --interactive", "interactive", "Edit the to-do list first"),
+    Option("--todo", "todo_file", "Read the to-do list from FILE; - reads it", "FILE"),
+    Option("--print-todo", "print_todo", "Print the to-do list, and do nothing"),
+    Option("--drop-pinned", "drop_pinned", "Let pinned messages be dropped"),
+    FAVOUR,
+    CONTINUE,
+    ABORT,
+    SKIP,
+    SECRETS,
+    JSON,
+    QUIET,
+)
+def rebase(
+    invocation: Invocation,
+    *,
+    upstream: str | None,
+    onto: str,
+    interactive: bool,
+    todo_file: str | None,
+    print_todo: bool,
+    drop_pinned: bool,
+    favour: str,
+    go_on: bool,
+    abort: bool,
+    skip: bool,
+    secrets: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Make the commits of the current branch since UPSTREAM anew, on top of it.
+
+    Each keeps author, time and message, and names the one that it was made from, so that old addresses are still
+    understood. With -i or --todo a list says what becomes of each: pick, reword, edit, squash or drop, in any order.
+    What the branch stood for stays in the trash, and ORIG_HEAD names it.
+    """
+    _check_way([upstream] if upstream else [], go_on, abort, skip)
+    with opened_store(invocation, quiet=quiet) as store:
+        if abort:
+            give_up(invocation, store, REBASE, as_json=as_json, quiet=quiet)
+            return
+        author = invocation.environment.author
+        guard = secrets_.Guard.of(store, invocation.environment, secrets)
+        if go_on or skip:
+            found = joining.continue_rewriting(store, REBASE, author=author, skip=skip, guard=guard)
+        else:
+
+            def plan(steps: Sequence[Step]) -> Sequence[Step]:
+                text = todo.written(steps, lambda oid: _say(store, oid))
+                if todo_file is not None:
+                    text = text_from(invocation, todo_file)
+                elif interactive:
+                    text = edited(invocation, text, "todo")
+                return todo.read(text, [step.oid for step in steps])
+
+            if print_todo:
+                for line in _printed(store, upstream or ""):
+                    invocation.line(line)
+                return
+            found = joining.rebase(
+                store,
+                upstream or "",
+                author=author,
+                onto=onto,
+                plan=plan if interactive or todo_file is not None else None,
+                drop_pinned=drop_pinned,
+                favour=favour,
+                guard=guard,
+            )
+        _tell(invocation, store, found, REBASE, as_json=as_json, quiet=quiet)
+
+
+@takes(
+    Argument("ADDRESS...", "targets", "Messages, such as ab12cd.0", SOME, completes="ADDRESS"),
+    Option("--after", "after", "Place them after this message", "ADDRESS", default=""),
+    Option("--before", "before", "Place them before this message", "ADDRESS", default=""),
+    Option("--first", "first", "Place them before all others"),
+    Option("--last", "last", "Place them after all others"),
+    Option("-n --dry-run", "dry_run", "Only say what it may change"),
+    MESSAGE,
+    JSON,
+    QUIET,
+)
+def move(
+    invocation: Invocation,
+    *,
+    targets: list[str],
+    after: str,
+    before: str,
+    first: bool,
+    last: bool,
+    dry_run: bool,
+    message: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Place messages elsewhere in the context, and warn when that may change what they mean.
+
+    A tool call and its results move as one, and nothing is put between them.
+    """
+    ways = [(AFTER, after), (BEFORE, before), (FIRST, first), (LAST, last)]
+    given = [(where, each) for where, each in ways if each]
+    if len(given) != 1:
+        raise usage_error("give one of --after, --before, --first and --last")
+    where, beside = given[0]
+    with opened_store(invocation, quiet=quiet) as store:
+        found = move_messages(
+            store,
+            targets,
+            where,
+            beside if isinstance(beside, str) else "",
+            author=invocation.environment.author,
+            message=message,
+            dry_run=dry_run,
+        )
+        finish(invocation, store, quiet=quiet)
+        if as_json:
+            record = {
+                "commit": str(found.result.oid) if found.result else None,
+                "moved": [address_text(address) for address in found.moved],
+                "after": address_text(found.after) if found.after else None,
+                "warnings": _warning_records(found.warnings),
+            }
+            write_record(invocation, record)
+            return
+        _warn(invocation, found.warnings)
+        if not quiet:
+            done = f"{found.result.oid} " if found.result else ""
+            said = (
+                "moved" if found.result else "would be moved" if dry_run else "stand there already"
+            )
+            invocation.line(f"{done}{counted(len(found.moved), 'message')} {said}")
+
+
+def _check_way(wanted: Sequence[str], go_on: bool, abort: bool, skip: bool) -> None:
+    if sum((go_on, abort, skip, bool(wanted))) != 1:
+        raise usage_error("give what it is about, or one of --continue, --abort and --skip")
+
+
+def _say(store: Store, oid: ObjectId) -> str:
+    said = history.summary(store, read_commit(oid, store.objects.read), 60)
+    return "".join(c if c.isprintable() else " " for c in said)
+
+
+def _printed(store: Store, upstream: str) -> Iterable[str]:
+    tip, base = (resolve_commit(store, each) for each in ("HEAD", upstream))
+    steps = [todo.Step(todo.PICK, oid) for oid in joining.commits_since(store, base, tip)]
+    return map(safe, todo.written(steps, lambda oid: _say(store, oid)).splitlines())
+
+
+def _tell(
+    invocation: Invocation,
+    store: Store,
+    found: Rewrite,
+    kind: str,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    if found.outcome != STOPPED:
+        finish(invocation, store, quiet=quiet)
+    if as_json:
+        write_record(invocation, _record(store, found))
+    elif found.outcome == STOPPED:
+        if found.step is not None:
+            invocation.line(f"at {found.step.oid.short()} {safe(_say(store, found.step.oid))}")
+        for line in conflict_lines(invocation, store, found.conflicts):
+            invocation.line(line)
+    else:
+        _warn(invocation, found.warnings)
+        if not quiet:
+            invocation.line(_line(found, kind))
+    if found.outcome == STOPPED:
+        raise stopped(kind, found.conflicts)
+
+
+def _line(found: Rewrite, kind: str) -> str:
+    branch = safe(found.ref.removeprefix("refs/heads/"))
+    if found.outcome == UP_TO_DATE:
+        return f"{branch} is up to date: there is nothing to do"
+    what = "made anew" if kind == REBASE else "picked"
+    kept = sum(old == new for old, new in found.made)
+    parts = [f"{counted(len(found.made) - kept, 'commit')} {what}"]
+    if kept:
+        parts.append(f"{kept} as before")
+    if found.dropped:
+        parts.append(f"{len(found.dropped)} dropped")
+    return f"{found.after} {', '.join(parts)}"
+
+
+def _warn(invocation: Invocation, warnings: Iterable[MeaningWarning]) -> None:
+    for warning in warnings:
+        others = ", ".join(short_address(address) for address in warning.others)
+        about = f" ({others})" if others else ""
+        invocation.note(f"warning: {short_address(warning.address)}: {warning.meaning}{about}")
+
+
+def _warning_records(warnings: Iterable[MeaningWarning]) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": warning.kind,
+            "meaning": warning.meaning,
+            "address": address_text(warning.address),
+            "others": [address_text(address) for address in warning.others],
+        }
+        for warning in warnings
+    ]
+
+
+def _record(store: Store, found: Rewrite) -> dict[str, Any]:
+    return {
+        "outcome": found.outcome,
+        "ref": found.ref,
+        "before": str(found.before) if found.before else None,
+        "commit": str(found.after) if found.after else None,
+        "made": [{"from": str(old), "commit": str(new)} for old, new in found.made],
+        "dropped": [str(oid) for oid in found.dropped],
+        "stopped_at": str(found.step.oid) if found.step else None,
+        "conflicts": [conflict_record(store, n, c) for n, c in enumerate(found.conflicts, 1)],
+        "warnings": _warning_records(found.warnings),
+    }

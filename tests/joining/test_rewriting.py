@@ -1,0 +1,452 @@
+"""Cherry-pick, rebase and move: what commits made anew keep, and what is refused or warned about."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.valid_requests import assert_valid_requests
+from trace_store import Environment, FixedClock, ObjectId, Repo, ToolCall, ToolResult
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.errors import ConflictError, InvalidInputError, MessageNotFoundError, StateError
+from trace_store.joining import (
+    Settlement,
+    abort,
+    cherry_pick,
+    continue_rewriting,
+    open_conflicts,
+    rebase,
+    resolve,
+    rewritten_address,
+)
+from trace_store.joining.moving import move
+from trace_store.joining.rewriting import Rewrite
+from trace_store.joining.todo import Step, read, written
+from trace_store.objects.commit import Commit
+
+ADA = Environment(author="ada")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    return Repo.init(tmp_path, environment=ADA, clock=FixedClock(), durability="fast")
+
+
+def said(repo: Repo, revision: str = "HEAD") -> list[str]:
+    return [message.text for message in repo.compile(revision).messages]
+
+
+def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
+    edit = RefEdit(f"refs/heads/{name}", repo.resolve(revision), ANY)
+    repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
+
+
+def on(repo: Repo, name: str) -> None:
+    repo.store.refs.set_head(f"refs/heads/{name}")
+
+
+def apart(repo: Repo, ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:
+    """Let `side` and `main` go on from HEAD, each its own way; HEAD ends on main."""
+    branch(repo, "side")
+    on(repo, "side")
+    theirs()
+    on(repo, "main")
+    ours()
+
+
+def commit_of(repo: Repo, oid: ObjectId | None) -> Commit:
+    assert oid is not None
+    return Commit.decode(repo.store.objects.read(oid))
+
+
+def rebased(repo: Repo, upstream: str = "side", *lines: str, **more: Any) -> Rewrite:
+    """Rebase HEAD's branch; lines are of a to-do list in which commits are named by their numbers."""
+
+    def plan(steps: Sequence[Step]) -> Sequence[Step]:
+        oids = [step.oid for step in steps]
+        text = "\n".join(
+            f"{deed} {oids[int(number)]} {rest}"
+            for deed, number, rest in ((line + "  ").split(" ", 2) for line in lines)
+        )
+        return read(text, oids)
+
+    return rebase(repo.store, upstream, author="ada", plan=plan if lines else None, **more)
+
+
+def entry(repo: Repo, text: str) -> Any:
+    """Return the entry of HEAD's fold whose compiled message says this."""
+    context = repo.compile()
+    at = [message.text for message in context].index(text)
+    return list(repo.contexts.fold(repo.resolve("HEAD")).visible())[at]
+
+
+def files(repo: Repo) -> dict[str, str]:
+    root = repo.store.layout.root
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            where = os.path.relpath(os.path.join(folder, name), root)
+            if where.split(os.sep)[0] in ("journal", "refs", "objects", "HEAD", "logs"):
+                found[where] = hashlib.sha256(Path(root, where).read_bytes()).hexdigest()
+    return found
+
+
+def test_rebase_keeps_author_time_and_message_and_says_what_it_rewrote(repo: Repo) -> None:
+    repo.append("assistant", "a")
+    apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
+    old = repo.resolve("main")
+    found = rebased(repo)
+    assert said(repo) == ["a", "c", "b"]
+    new, was = commit_of(repo, found.after), commit_of(repo, old)
+    assert (new.author, new.time, new.message) == (was.author, was.time, was.message)
+    assert new.parents == (repo.resolve("side"),)
+    assert new.links == (("rewrites", str(old)),)
+    assert repo.resolve("ORIG_HEAD") == old
+    assert old in [oid for _, oid in repo.store.refs.iterate("refs/trash/")]
+    assert rewritten_address(repo.store, (old, 0)) == (found.after, 0)
+    assert rebased(repo).outcome == "up-to-date"
+    assert repo.contexts.verify("HEAD").matches
+
+
+def test_c6_pins_skips_and_labels_follow_what_is_rebased(repo: Repo) -> None:
+    repo.append("assistant", "a")
+
+    def ours() -> None:
+        for text, priority in (("pinned", "pinned"), ("skipped", "skip"), ("kept", "important")):
+            made = (repo.append("user", text).oid, 0)
+            repo.annotate(made, priority=priority, labels=[f"is-{text}"], keep=["k"])
+
+    apart(repo, ours, lambda: repo.append("user", "c"))
+    for upstream in ("side", "main~6"):
+        rebased(repo, upstream)
+        fold = repo.contexts.fold(repo.resolve("main"))
+        marks = [(e.priority, *sorted(e.labels), len(e.keep)) for e in fold.entries[-3:]]
+        assert marks == [
+            ("pinned", "is-pinned", 1),
+            ("skip", "is-skipped", 1),
+            ("important", "is-kept", 1),
+        ]
+
+
+def test_c7_an_edit_of_a_message_of_its_own_range_finds_it_again(repo: Repo) -> None:
+    repo.append("assistant", "a")
+
+    def ours() -> None:
+        made = (repo.append("user", "first").oid, 0)
+        repo.edit(made, "second")
+        repo.append("assistant", "ok")
+        repo.edit(made, "third")
+
+    apart(repo, ours, lambda: repo.append("user", "c"))
+    rebased(repo)
+    assert said(repo) == ["a", "c", "third", "ok"]
+    assert len(entry(repo, "third").versions) == 3
+
+
+def test_c8_a_pinned_message_keeps_its_edit(repo: Repo) -> None:
+    repo.append("assistant", "a")
+
+    def ours() -> None:
+        made = (repo.append("user", "draft").oid, 0)
+        repo.annotate(made, priority="pinned")
+        repo.edit(made, "final")
+
+    apart(repo, ours, lambda: repo.append("user", "c"))
+    before = entry(repo, "final").parts
+    rebased(repo)
+    assert entry(repo, "final").parts == before
+    assert entry(repo, "final").priority == "pinned"
+
+
+def test_c10_a_change_of_a_message_that_is_not_there_is_refused(repo: Repo) -> None:
+    repo.append("assistant", "a")
+
+    def theirs() -> None:
+        made = (repo.append("user", "only there").oid, 0)
+        repo.edit(made, "changed")
+
+    apart(repo, lambda: None, theirs)
+    before = files(repo)
+    found = cherry_pick(repo.store, ["side"], author="ada")
+    assert [conflict.kind for conflict in found.conflicts] == ["missing-target"]
+    assert files(repo) == before
+    abort(repo.store, "cherry-pick")
+    with pytest.raises(MessageNotFoundError):
+        repo.edit((repo.resolve("side~1"), 0), "not here")
+
+
+def test_c17_calls_stay_with_their_results(repo: Repo) -> None:
+    repo.append("user", "Look.")
+
+    def look(name: str) -> None:
+        repo.append("assistant", [ToolCall(name, "look", "{}")])
+        repo.append("tool", [ToolResult(name, "seen")])
+        repo.append("assistant", f"done {name}")
+
+    apart(repo, lambda: look("ours"), lambda: look("theirs"))
+    result = f"{repo.resolve('side~1')}.0"
+    cherry_pick(repo.store, [result], author="ada", at="side")
+    assert [m.role for m in repo.compile()][-2:] == ["assistant", "tool"]
+    call = f"{repo.resolve('main~3')}.0"
+    moved = move(repo.store, [call], "last", author="ada")
+    assert len(moved.moved) == 2
+    assert_valid_requests(repo.compile().messages)
+    rebased(repo)
+    assert_valid_requests(repo.compile().messages)
+    parts = [p for m in repo.compile() for p in m.parts]
+    names = [p.id for p in parts if isinstance(p, ToolCall)]
+    assert sorted(names) == sorted(p.call_id for p in parts if isinstance(p, ToolResult))
+
+
+def test_c44_skip_drops_the_commit(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+
+    def ours() -> None:
+        repo.append("user", "b")
+        repo.edit(target, "mine")
+        repo.append("user", "d")
+
+    apart(repo, ours, lambda: repo.edit(target, "yours"))
+    found = rebased(repo)
+    assert (found.outcome, found.conflicts[0].kind) == ("stopped", "both-edited")
+    assert found.step is not None
+    assert found.step.oid == repo.resolve("main~1")
+    done = continue_rewriting(repo.store, "rebase", author="ada", skip=True)
+    assert done.dropped == (found.step.oid,)
+    assert said(repo) == ["yours", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "text", "outcome"),
+    [("ours", "", "yours"), ("theirs", "", "mine"), ("text", "both", "both")],
+)
+def test_a_conflict_is_settled_and_the_rebase_goes_on(
+    repo: Repo, choice: str, text: str, outcome: str
+) -> None:
+    target = (repo.append("user", "a").oid, 0)
+
+    def ours() -> None:
+        repo.edit(target, "mine")
+        repo.append("user", "d")
+
+    apart(repo, ours, lambda: repo.edit(target, "yours"))
+    before = files(repo)
+    rebased(repo)
+    with pytest.raises(StateError, match="a rebase of refs/heads/main is in progress"):
+        rebased(repo)
+    assert resolve(repo.store, "1", Settlement(choice, text)) == ()
+    assert files(repo) == before
+    continue_rewriting(repo.store, "rebase", author="ada")
+    assert said(repo) == [outcome, "d"]
+
+
+def test_a_rebase_that_is_given_up_changed_nothing(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    before = files(repo)
+    assert rebased(repo).outcome == "stopped"
+    abort(repo.store, "rebase")
+    assert files(repo) == before
+    with pytest.raises(StateError, match="no rebase is in progress"):
+        continue_rewriting(repo.store, "rebase", author="ada")
+
+
+def test_the_to_do_list(repo: Repo) -> None:
+    repo.append("user", "start")
+    for text in "abcd":
+        repo.append("user", text)
+    found = rebased(repo, "HEAD~4", "pick 1", "squash 0", "reword 3 Another message", "drop 2")
+    assert said(repo) == ["start", "b", "a", "d"]
+    assert len(found.dropped) == 1
+    tip = commit_of(repo, found.after)
+    assert tip.message == "Another message"
+    squashed = commit_of(repo, tip.parents[0])
+    assert len(squashed.operations) == 2
+    old = found.made[1][0]
+    assert squashed.links[-1] == ("rewrites", f"{old}+1")
+    assert rewritten_address(repo.store, (old, 0)) == (tip.parents[0], 1)
+
+
+def test_a_squashed_edit_names_the_message_of_its_own_commit(repo: Repo) -> None:
+    repo.append("user", "start")
+    made = (repo.append("user", "a").oid, 0)
+    repo.edit(made, "b")
+    repo.annotate(made, priority="pinned")
+    rebased(repo, "HEAD~3", "pick 0", "squash 1", "squash 2")
+    assert said(repo) == ["start", "b"]
+    assert entry(repo, "b").priority == "pinned"
+    assert len(commit_of(repo, repo.resolve("HEAD")).operations) == 3
+    assert repo.resolve("HEAD~1") == repo.resolve("ORIG_HEAD~3")
+
+
+def test_edit_stops_for_another_wording(repo: Repo) -> None:
+    repo.append("user", "start")
+    repo.append("user", "a")
+    repo.append("user", "b")
+    found = rebased(repo, "HEAD~2", "edit 0", "edit 1")
+    assert [each.kind for each in found.conflicts] == ["rewording"]
+    resolve(repo.store, "", Settlement("text", "A"))
+    assert continue_rewriting(repo.store, "rebase", author="ada").outcome == "stopped"
+    assert len(open_conflicts(repo.store)) == 1
+    assert continue_rewriting(repo.store, "rebase", author="ada").outcome == "done"
+    assert said(repo) == ["start", "A", "b"]
+
+
+def test_a_pinned_message_is_dropped_only_when_told(repo: Repo) -> None:
+    repo.append("user", "start")
+    made = (repo.append("user", "pinned").oid, 0)
+    repo.annotate(made, priority="pinned")
+    repo.append("user", "c")
+    before = files(repo)
+    with pytest.raises(ConflictError, match="a pinned message would be dropped"):
+        rebased(repo, "HEAD~3", "drop 0", "pick 1", "pick 2")
+    assert files(repo) == before
+    rebased(repo, "HEAD~3", "drop 0", "pick 1", "pick 2", drop_pinned=True)
+    assert said(repo) == ["start", "c"]
+
+
+def test_an_edit_cannot_come_before_its_target(repo: Repo) -> None:
+    repo.append("user", "start")
+    made = (repo.append("user", "a").oid, 0)
+    repo.edit(made, "b")
+    found = rebased(repo, "HEAD~2", "pick 1", "pick 0")
+    assert [each.kind for each in found.conflicts] == ["missing-target"]
+
+
+def test_another_order_warns_of_what_it_may_mean(repo: Repo) -> None:
+    repo.append("user", "start")
+    first = repo.append("system", "Be brief.").oid
+    repo.append("assistant", "Fine.")
+    repo.append("user", f"As in {first.short()}.0, please.")
+    decision = (repo.append("assistant", "We take A.").oid, 0)
+    repo.append("user", "Then B is out.")
+    repo.annotate(decision, labels=["decision"])
+    found = rebased(repo, "HEAD~6", "pick 1", "pick 2", "pick 0", "pick 4", "pick 3", "pick 5")
+    kinds = sorted(warning.kind for warning in found.warnings)
+    assert kinds == ["decision-later", "instruction-moved", "reference-later"]
+
+
+def test_moving_a_message(repo: Repo) -> None:
+    a, b, c = ((repo.append("user", text).oid, 0) for text in "abc")
+    text = f"{c[0]}.0"
+    assert (
+        move(repo.store, [text], "before", f"{b[0]}.0", author="ada", dry_run=True).result is None
+    )
+    assert said(repo) == ["a", "b", "c"]
+    move(repo.store, [text], "before", f"{b[0]}.0", author="ada")
+    assert said(repo) == ["a", "c", "b"]
+    move(repo.store, [text], "first", author="ada")
+    assert said(repo) == ["c", "a", "b"]
+    assert move(repo.store, [text], "first", author="ada").result is None
+    with pytest.raises(InvalidInputError, match="beside itself"):
+        move(repo.store, [text], "after", text, author="ada")
+    assert a != b
+
+
+def test_picking_ranges_keeps_their_order_and_names_origins(repo: Repo) -> None:
+    repo.append("assistant", "a")
+
+    def theirs() -> None:
+        for text in "xyz":
+            repo.append("user", text)
+
+    apart(repo, lambda: repo.append("user", "b"), theirs)
+    found = cherry_pick(repo.store, ["main..side", "side"], author="ada")
+    assert said(repo) == ["a", "b", "x", "y", "z", "z"]
+    assert commit_of(repo, found.after).links == (("picked", str(repo.resolve("side"))),)
+    with pytest.raises(InvalidInputError, match="nothing to pick"):
+        cherry_pick(repo.store, ["side..side"], author="ada")
+
+
+def test_picking_a_merge_copies_what_it_brought(repo: Repo) -> None:
+    from trace_store.joining import merge
+
+    repo.append("assistant", "a")
+    branch(repo, "third")
+    apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
+    merge(repo.store, "side", author="ada")
+    on(repo, "third")
+    cherry_pick(repo.store, ["main"], author="ada")
+    assert said(repo) == ["a", "c"]
+
+
+def test_a_merge_is_rebased_with_its_other_parent(repo: Repo) -> None:
+    from trace_store.joining import merge
+
+    repo.append("assistant", "a")
+    branch(repo, "third")
+    apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
+    merge(repo.store, "side", author="ada")
+    on(repo, "third")
+    repo.append("user", "d")
+    on(repo, "main")
+    rebased(repo, "third")
+    assert said(repo) == ["a", "d", "b", "c"]
+    assert len(commit_of(repo, repo.resolve("main")).parents) == 2
+    assert repo.contexts.verify("HEAD").matches
+
+
+def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know() -> None:
+    oids = [ObjectId(bytes([n]) * 32) for n in (1, 2, 3)]
+    steps = [Step("pick", oid) for oid in oids]
+    assert read(written(steps, lambda _: "said"), oids) == steps
+    assert [step.deed for step in read(f"p {oids[1]}", oids)] == ["pick", "drop", "drop"]
+    for text, problem in (
+        ("merge 0101", "line 1 of the to-do list is not understood"),
+        ("pick ffff", "names no commit of the range"),
+        (f"pick {oids[0]}\npick {oids[0]}", "line 2 names 010101010101 again"),
+        (f"squash {oids[0]}", "no commit before the first"),
+    ):
+        with pytest.raises(InvalidInputError, match=problem):
+            read(text, oids)
+
+
+deeds = st.lists(
+    st.one_of(
+        st.tuples(st.just("say"), st.just(0)),
+        st.tuples(st.sampled_from(["edit", "pin", "remove", "label"]), st.integers(0, 9)),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def act(repo: Repo, name: str, changes: Sequence[tuple[str, int]], own: bool) -> None:
+    """Make changes; with `own` only to messages that this line made itself."""
+    mine: list[Any] = []
+    for count, (deed, number) in enumerate(changes):
+        if deed == "say" or not mine:
+            mine.append((repo.append("user", f"{name}{count}").oid, 0))
+            continue
+        target = mine[number % len(mine)]
+        if deed == "edit":
+            repo.edit(target, f"{name} edited {count}")
+        elif deed == "pin":
+            repo.annotate(target, priority="pinned")
+        elif deed == "label":
+            repo.annotate(target, labels=["x"])
+        else:
+            repo.remove(target, ghost=False)
+
+
+@given(ours=deeds, theirs=deeds)
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+def test_a_rebase_shows_theirs_and_then_ours(ours: Any, theirs: Any) -> None:
+    repo = Repo.memory(author="ada", clock=FixedClock())
+    repo.append("assistant", "start")
+    apart(repo, lambda: act(repo, "o", ours, True), lambda: act(repo, "t", theirs, True))
+    mine, yours = said(repo, "main"), said(repo, "side")
+    marks = [e.priority for e in repo.contexts.fold(repo.resolve("main")).visible()]
+    rebase(repo.store, "side", author="ada")
+    assert said(repo) == [*yours, *mine[1:]]
+    kept = [e.priority for e in repo.contexts.fold(repo.resolve("main")).visible()]
+    assert kept[len(yours) :] == marks[1:]
+    cold = [m.text for m in repo.contexts.compile("HEAD", cold=True)]
+    assert cold == said(repo)

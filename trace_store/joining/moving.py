@@ -1,0 +1,113 @@
+"""Move messages of HEAD's context, with what they stand with, and warn when that may change their meaning.
+
+Rule: a call and its results move as one, and nothing is put between them.
+"""
+
+from __future__ import annotations
+
+from trace_store import context, errors, history
+from trace_store.joining import safety
+from trace_store.joining.groups import groups
+from trace_store.objects.commit import read_commit
+from trace_store.objects.content import read_content, text_of
+from trace_store.revision import resolve_address, resolve_commit
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.context.folding import Entry
+    from trace_store.history.draft import CommitResult
+    from trace_store.joining.safety import MeaningWarning
+    from trace_store.store import Store
+
+    Address = tuple[bytes, int]
+
+AFTER, BEFORE, FIRST, LAST = "after", "before", "first", "last"
+
+
+@value
+class MovedMessages:
+    """What was moved.
+
+    Attributes:
+        moved: the messages, in their order.
+        after: the one that they come after; None when they are first.
+        warnings: what may not mean what it meant before.
+        result: the commit; None when they stand there already, or nothing was to be written.
+    """
+
+    moved: tuple[Address, ...]
+    after: Address | None
+    warnings: tuple[MeaningWarning, ...]
+    result: CommitResult | None
+
+
+def move(
+    store: Store,
+    targets: Sequence[str],
+    where: str,
+    neighbour: str = "",
+    *,
+    author: str,
+    message: str = "",
+    dry_run: bool = False,
+) -> MovedMessages:
+    """Place visible messages elsewhere in HEAD's context.
+
+    Args:
+        store: the repository.
+        targets: addresses; they keep their order.
+        where: AFTER or BEFORE a neighbour, FIRST or LAST.
+        neighbour: the address of that.
+        author: who.
+        message: what to say about the commit.
+        dry_run: whether to write nothing.
+
+    Raises:
+        MessageNotFoundError: the context does not show such a message.
+        InvalidOperationError: a message would be placed beside itself.
+        As `history.write`.
+    """
+    tip = resolve_commit(store, "HEAD")
+    fold = context.fold(tip, lambda oid: read_commit(oid, store.objects.read))
+    seen = [entry for entry in fold.entries if entry.visible]
+    blocks = groups(seen)
+    wanted = [_block(blocks, resolve_address(store, text)) for text in targets]
+    going = [block for block in blocks if any(block is each for each in wanted)]
+    staying = [block for block in blocks if not any(block is each for each in going)]
+    at = len(staying) if where == LAST else 0
+    if where in (AFTER, BEFORE):
+        beside = _block(blocks, resolve_address(store, neighbour))
+        places = [number for number, block in enumerate(staying) if block is beside]
+        if not places:
+            raise errors.InvalidOperationError("a message cannot be placed beside itself")
+        at = places[0] + (where == AFTER)
+    order = [e.address for block in [*staying[:at], *going, *staying[at:]] for e in block]
+    moved = tuple(entry.address for block in going for entry in block)
+    after = staying[at - 1][-1].address if at else None
+    warnings = tuple(safety.check_order(seen, order, lambda entry: _text(store, entry)))
+    if dry_run or order == [entry.address for entry in seen]:
+        return MovedMessages(moved, after, warnings, None)
+    draft = history.new_draft(store)
+    draft.move(list(moved), after=after)
+    result = history.write(store, draft, author=author, message=message, onto=tip)
+    return MovedMessages(moved, after, warnings, result)
+
+
+def _block(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
+    for block in blocks:
+        if any(entry.address == address for entry in block):
+            return block
+    raise errors.MessageNotFoundError(
+        f"the context does not show message {address[0].hex()[:12]}.{address[1]}", address=address
+    )
+
+
+def _text(store: Store, entry: Entry) -> str:
+    said = [part["blob"] for part in entry.parts if part.get("type") == "text"]
+    try:
+        return "\n".join(text_of(read_content(oid, store.objects.read)) for oid in said)
+    except errors.NotFoundError:
+        return ""

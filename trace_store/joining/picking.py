@@ -1,0 +1,79 @@
+"""Cherry-pick: copies of commits, or of single messages, at the end of HEAD's branch.
+
+Rule: a copy mentions its origin as text, since that need not stay. A message comes with the calls or results that it
+stands with.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store import revision as revisions
+from trace_store.joining import stops
+from trace_store.joining.merging import branch_of_head
+from trace_store.joining.rewriting import Rewriting
+from trace_store.joining.todo import PICK, Step
+from trace_store.revision import commits_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.joining.merging import Resolver
+    from trace_store.joining.rewriting import Rewrite
+    from trace_store.secrets import Guard
+    from trace_store.store import Store
+
+
+def cherry_pick(
+    store: Store,
+    wanted: Sequence[str],
+    *,
+    author: str,
+    at: str = "",
+    favour: str = "",
+    guard: Guard | None = None,
+    resolver: Resolver | None = None,
+) -> Rewrite:
+    """Put copies of commits or messages at the end of HEAD's branch.
+
+    Args:
+        store: the repository.
+        wanted: commits, ranges `A..B` (oldest first), and addresses of single messages, in the order to pick them.
+        author: who runs the command; each commit keeps its own author.
+        at: the revision in whose context single messages are taken; "" is the commit that made each.
+        favour: "ours" or "theirs" settles every conflict that it can.
+        guard: looks for secrets in texts that settle conflicts.
+        resolver: as in `merge`.
+
+    Raises:
+        StateError: something else is in progress.
+        DetachedHeadError: HEAD is on no branch.
+        RevisionNotFoundError, MessageNotFoundError: something that is wanted is not here.
+        InvalidInputError: a range is empty, or nothing is wanted.
+    """
+    stops.refuse_while_stopped(store)
+    ref = branch_of_head(store)
+    steps = [step for text in wanted for step in _steps(store, text)]
+    if not steps:
+        raise errors.InvalidInputError("there is nothing to pick")
+    inputs = {
+        "steps": [step.as_json() for step in steps],
+        "onto": None,
+        "name": " ".join(wanted)[:200],
+        "at": str(revisions.resolve_commit(store, at)) if at else "",
+        "favour": favour,
+    }
+    stop = stops.Stop(stops.CHERRY_PICK, ref, store.refs.read(ref), inputs, {}, [])
+    return Rewriting(store, stop, author, guard, resolver).run()
+
+
+def _steps(store: Store, text: str) -> list[Step]:
+    if ".." in text:
+        found = revisions.resolve_range(store, text)
+        oids = list(commits_of(store).topological(found.include, found.exclude))
+        return [Step(PICK, oid) for oid in reversed(oids)]
+    _, dot, digits = text.rpartition(".")
+    if dot and digits.isascii() and digits.isdigit():
+        oid, number = revisions.resolve_address(store, text)
+        return [Step(PICK, oid, "", number)]
+    return [Step(PICK, revisions.resolve_commit(store, text))]

@@ -1,0 +1,154 @@
+"""Rebase: the commits of HEAD's branch since another, made anew on top of that.
+
+Rule: each new commit keeps author, time, message and metadata, and names the one that it was made from. What the branch
+stood for stays in the trash, and ORIG_HEAD names it.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store import revision as revisions
+from trace_store.joining import stops
+from trace_store.joining.conflicts import OURS, REWORDING, Settlement
+from trace_store.joining.merging import branch_of_head
+from trace_store.joining.rewriting import Rewriting
+from trace_store.joining.todo import DROP, PICK, Step
+from trace_store.objects.commit import parents_of, read_commit
+from trace_store.oid import ObjectId
+from trace_store.revision import commits_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from trace_store.joining.merging import Resolver
+    from trace_store.joining.rewriting import Rewrite
+    from trace_store.secrets import Guard
+    from trace_store.store import Store
+
+
+def commits_since(store: Store, upstream: ObjectId, tip: ObjectId) -> list[ObjectId]:
+    """Return the commits on a tip's line of first parents that another has not in its past, oldest first."""
+    new = set(commits_of(store).topological([tip], [upstream]))
+    found: list[ObjectId] = []
+    oid = tip
+    while oid in new:
+        found.append(oid)
+        above = parents_of(store.objects.read(oid))
+        if not above:
+            break
+        oid = above[0]
+    found.reverse()
+    return found
+
+
+def rebase(
+    store: Store,
+    upstream: str,
+    *,
+    author: str,
+    onto: str = "",
+    plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
+    drop_pinned: bool = False,
+    favour: str = "",
+    guard: Guard | None = None,
+    resolver: Resolver | None = None,
+) -> Rewrite:
+    """Make the commits of HEAD's branch since another anew, on top of that.
+
+    Args:
+        store: the repository.
+        upstream: what is not made anew: everything in its past.
+        author: who.
+        onto: what they go on; "" is upstream.
+        plan: given a step for each commit, oldest first, returns those to do; None does them all.
+        drop_pinned: whether a pinned message may be dropped.
+        favour: "ours" or "theirs" settles every conflict that it can; ours is what they go on.
+        guard: looks for secrets in texts that settle conflicts.
+        resolver: as in `merge`.
+
+    Raises:
+        StateError: something else is in progress.
+        DetachedHeadError, UnbornBranchError: HEAD is on no branch, or its branch has no commit.
+        RevisionNotFoundError: there is no such commit.
+        ConflictError: a pinned message would be dropped.
+        InvalidInputError: the plan is not sound.
+        RefChangedError: the branch moved meanwhile.
+    """
+    stops.refuse_while_stopped(store)
+    ref = branch_of_head(store)
+    tip = revisions.resolve_commit(store, "HEAD")
+    base = revisions.resolve_commit(store, upstream)
+    start = revisions.resolve_commit(store, onto) if onto else base
+    every = [Step(PICK, oid) for oid in commits_since(store, base, tip)]
+    steps = list(every if plan is None else plan(every))
+    ranks = {step.oid: rank for rank, step in enumerate(every)}
+    order = [ranks.get(step.oid, -1) for step in steps if step.deed != DROP]
+    inputs = {
+        "steps": [step.as_json() for step in steps],
+        "onto": str(start),
+        "name": f"{len(every)} commits onto {onto or upstream}",
+        "drop_pinned": drop_pinned,
+        "elsewhere": bool(onto),
+        "reordered": order != sorted(order),
+        "favour": favour,
+    }
+    stop = stops.Stop(stops.REBASE, ref, tip, inputs, {}, [])
+    return Rewriting(store, stop, author, guard, resolver).run()
+
+
+def continue_rewriting(
+    store: Store,
+    kind: str,
+    *,
+    author: str,
+    skip: bool = False,
+    guard: Guard | None = None,
+    resolver: Resolver | None = None,
+) -> Rewrite:
+    """Go on with a pick or a rebase that stopped; with `skip` without the step that it stopped at.
+
+    A step that stopped for other wordings goes on with those that were given; the others stay.
+
+    Raises:
+        StateError: nothing of this kind is in progress.
+        RefChangedError: the branch moved since the rebase began.
+    """
+    stop = stops.required_stop(store, kind)
+    if kind == stops.REBASE and store.refs.read(stop.ref) != stop.before:
+        raise errors.RefChangedError(
+            f"{stop.ref} moved since the rebase began", ref=stop.ref, expected=stop.before
+        )
+    if skip:
+        stop.skipped.append(stop.number)
+    else:
+        at = stop.number
+        found, _ = Rewriting(store, stop, author, guard).look()
+        for conflict in found.conflicts:
+            if conflict.kind == REWORDING and stop.number == at:
+                stop.settlements[conflict.key] = Settlement(OURS)
+    return Rewriting(store, stop, author, guard, resolver).run()
+
+
+def look_at_rewriting(store: Store) -> Rewrite:
+    """Return what the pick or rebase that is in progress comes to by now, and write nothing."""
+    found, _ = Rewriting(store, stops.required_stop(store), "").look()
+    return found
+
+
+def rewritten_address(store: Store, address: tuple[bytes, int]) -> tuple[bytes, int] | None:
+    """Return where a message of HEAD's context is that had another address before a rebase; None when it had none.
+
+    Only what is recorded in the commits of HEAD's own line is looked at, newest first.
+    """
+    wanted, number = ObjectId(address[0]), address[1]
+    oid = store.refs.head().oid
+    while oid is not None:
+        commit = read_commit(oid, store.objects.read)
+        for relation, target in commit.links:
+            if relation == "rewrites" and isinstance(target, str):
+                name, _, first = target.partition("+")
+                if name == str(wanted) and (first.isdigit() or not first):
+                    return oid, number + int(first or 0)
+        oid = commit.parents[0] if commit.parents else None
+    return None

@@ -1,0 +1,261 @@
+"""Commits made anew on another context, one after the other.
+
+Rule: operations are rewritten, never invented: addresses of commits that were made anew become the new ones, all others
+stay. What a commit changes is compared with what the new context has by then, so that nothing is overwritten unseen.
+Contexts are folded only where a commit does more than append.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold, Version, is_append_only
+from trace_store.joining import conflicts as kinds
+from trace_store.joining.conflicts import OURS, TEXT, Desk
+from trace_store.joining.properties import reworded_parts
+from trace_store.joining.squashing import squashed
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.oid import ObjectId, hash_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_store.joining.properties import Put
+    from trace_store.joining.sides import Reading
+
+    Address = tuple[bytes, int]
+
+REWRITES, PICKED = "rewrites", "picked"
+"""Links of a commit that was made anew: from which it was. The target is text, since that one need not stay."""
+
+
+class Replay:
+    """A line of commits on a start, which grows by commits of another.
+
+    Attributes:
+        tip: where it ends; None as long as there is nothing.
+        made: new commits with their ids, oldest first.
+        addresses: for each commit that was made anew the new one, and the number that its first message has there.
+        dropped: messages of commits that were left out.
+    """
+
+    def __init__(self, reading: Reading, start: ObjectId | None, put: Put) -> None:
+        self.tip = start
+        self.made: list[tuple[ObjectId, Commit]] = []
+        self.addresses: dict[bytes, tuple[bytes, int]] = {}
+        self.dropped: set[Address] = set()
+        self._reading = reading
+        self._put = put
+        self._state: Fold | None = None
+        self._pending: list[tuple[ObjectId, Commit]] = []
+        self._line: list[tuple[ObjectId, Commit]] = []
+        self._start = start
+
+    def state(self) -> Fold:
+        """Return the context that it ends with."""
+        if self._state is None:
+            start = self._start
+            self._state = Fold() if start is None else self._reading.fold(start).copy()
+        for oid, commit in self._pending:
+            self._state.apply(oid, commit, self._reading.others(commit))
+        self._pending = []
+        return self._state
+
+    def address(self, old: Address) -> Address:
+        """Return where a message is now."""
+        found = self.addresses.get(bytes(old[0]))
+        return old if found is None else (found[0], found[1] + old[1])
+
+    def operations(
+        self, oid: ObjectId, commit: Commit, desk: Desk, *, flat: bool = False
+    ) -> list[Operation]:
+        """Return the operations of a commit as they are on this line.
+
+        Args:
+            oid: the commit's id.
+            commit: the commit.
+            desk: where contradictions are brought.
+            flat: whether what a merge included is copied, since its other parents stay behind.
+
+        Raises:
+            UnsupportedFormatError: an operation is unknown to this version.
+        """
+        for operation in commit.operations:
+            if operation.name not in ops.OPERATIONS:
+                raise errors.UnsupportedFormatError(
+                    f"commit {oid.short()} holds the operation {operation.name[:40]!r}, "
+                    "which this version does not know",
+                    required=f"operation:{operation.name}",
+                )
+        given: Sequence[Operation] = commit.operations
+        includes = any(operation.name == ops.INCLUDE for operation in given)
+        if flat and includes:
+            before = self._reading.fold(commit.parents[0])
+            for number in range(1, len(commit.parents)):
+                given = squashed(given, before, self._reading.fold(commit.parents[number]))
+        if is_append_only(commit):
+            return [self._rewritten(operation, oid) for operation in given]
+        before = self._reading.fold(commit.parents[0]) if commit.parents else Fold()
+        checking = _Checking(self, oid, before, self.state(), desk, self._put)
+        return [each for operation in given for each in checking.checked(operation)]
+
+    def add(self, commit: Commit, old: Sequence[tuple[bytes, int]]) -> ObjectId:
+        """Put a commit on the line; `old` are the commits that it stands for, with where their messages begin."""
+        data = commit.encode()
+        oid = hash_object(data)
+        self.made.append((oid, commit))
+        self._reading.remember(oid, commit)
+        self._follow(oid, commit, old)
+        return oid
+
+    def keep(self, oid: ObjectId, commit: Commit) -> None:
+        """Put a commit on the line as it is, since nothing before it changed."""
+        self._follow(oid, commit, [(oid, 0)])
+
+    def take_back(self) -> tuple[Commit, list[tuple[bytes, int]]] | None:
+        """Take the last commit off, to put another in its place; None when nothing was put on the line."""
+        if not self._line:
+            return None
+        oid, commit = self._line.pop()
+        if self.made and self.made[-1][0] == oid:
+            self.made.pop()
+        self.tip = commit.parents[0] if commit.parents else None
+        old = [(o, first) for o, (new, first) in self.addresses.items() if new == oid]
+        self._state, self._pending = None, list(self._line)
+        return commit, old
+
+    def _follow(self, oid: ObjectId, commit: Commit, old: Sequence[tuple[bytes, int]]) -> None:
+        for each, first in old:
+            self.addresses[bytes(each)] = (oid, first)
+        self._pending.append((oid, commit))
+        self._line.append((oid, commit))
+        self.tip = oid
+
+    def _rewritten(self, operation: Operation, oid: ObjectId) -> Operation:
+        return rewritten(operation, lambda address: self._placed(address, oid))
+
+    def _placed(self, address: Address, oid: ObjectId) -> Address:
+        """Return an address of an old commit's operation as it is in the new one."""
+        if not address[0] or address[0] == oid:
+            return (ops.HERE, address[1])
+        return self.address(address)
+
+
+def rewritten(operation: Operation, place: Any) -> Operation:
+    """Return an operation with other addresses; what an `include` names stays, since it is in another context."""
+    fields = dict(operation.fields)
+    for name in ("target", "after"):
+        if fields.get(name) is not None:
+            fields[name] = list(place((bytes(fields[name][0]), fields[name][1])))
+    if operation.name != ops.INCLUDE:
+        for name in ("targets", "sources"):
+            if name in fields:
+                fields[name] = [list(place((bytes(c), n))) for c, n in fields[name]]
+    if isinstance(fields.get("about"), bytes):
+        fields["about"] = ObjectId(place((fields["about"], 0))[0])
+    return Operation(operation.name, fields)
+
+
+def with_address(operations: Sequence[Operation], old: Address, new: Address) -> list[Operation]:
+    """Return operations that name a message by another address."""
+    return [rewritten(each, lambda given: new if given == old else given) for each in operations]
+
+
+class _Checking:
+    """The operations of one commit, each against what the new context has by then."""
+
+    def __init__(
+        self, replay: Replay, oid: ObjectId, before: Fold, state: Fold, desk: Desk, put: Put
+    ) -> None:
+        self._replay = replay
+        self._oid = oid
+        self._before = {entry.address: entry for entry in before.entries}
+        self._now = {entry.address: entry for entry in state.entries}
+        self._desk = desk
+        self._put = put
+
+    def checked(self, operation: Operation) -> list[Operation]:
+        """Return the operation as it is made anew; none when nothing is left of it."""
+        made: list[Operation] = []
+        fields = dict(operation.fields)
+        kept: dict[str, Any] = {}
+        if operation.name == ops.EDIT:
+            target = (bytes(fields["target"][0]), fields["target"][1])
+            if not self._may(operation, target, made):
+                return made
+        elif "targets" in fields and operation.name != ops.INCLUDE:
+            targets = [(bytes(commit), number) for commit, number in fields["targets"]]
+            kept["targets"] = [list(each) for each in targets if self._may(operation, each, made)]
+            if targets and not kept["targets"] and not fields.get("messages"):
+                return made
+        after = fields.get("after")
+        if after is not None and not self._is_there((bytes(after[0]), after[1])):
+            if operation.name != ops.INCLUDE:
+                self._missing((bytes(after[0]), after[1]))
+                return made
+            del fields["after"]
+        new = Operation(operation.name, {**fields, **kept})
+        return [*made, rewritten(new, lambda a: self._replay._placed(a, self._oid))]
+
+    def _is_there(self, old: Address) -> bool:
+        return not old[0] or old[0] == self._oid or self._replay.address(old) in self._now
+
+    def _missing(self, old: Address) -> None:
+        """Bring up that a message is not there, unless its commit was left out on purpose."""
+        if old not in self._replay.dropped:
+            base = self._before.get(old)
+            self._desk.bring(kinds.MISSING_TARGET, [old], base, (), [base] if base else ())
+
+    def _may(self, operation: Operation, old: Address, made: list[Operation]) -> bool:
+        """Tell whether an operation may change a message; what settles a contradiction otherwise is added."""
+        if not self._is_there(old):
+            self._missing(old)
+            return False
+        base, now = self._before.get(old), self._now.get(self._replay.address(old))
+        if base is None or now is None:
+            return True
+        kind = _contradiction(operation, base, now)
+        if not kind:
+            return True
+        theirs = base.copy()
+        settled = self._desk.bring(kind, [now.address], base, [now], [_after(theirs, operation)])
+        if settled.choice == TEXT:
+            parts = reworded_parts(now.parts, settled.text, self._put)
+            made.append(ops.edit(now.address, parts))
+            if now.hidden:
+                made.append(ops.restore([now.address]))
+        return settled.choice not in (OURS, TEXT)
+
+
+def _contradiction(operation: Operation, base: Entry, now: Entry) -> str:
+    """Return the kind of conflict between what an operation does and what the context has by then, or ""."""
+    if operation.name == ops.EDIT:
+        if now.hidden and not base.hidden:
+            return (
+                kinds.COMPRESSED_AND_EDITED if now.hidden == REPLACED else kinds.EDITED_AND_REMOVED
+            )
+        changed = now.parts != base.parts and now.parts != operation.fields["parts"]
+        return kinds.BOTH_EDITED if changed else ""
+    if operation.name in (ops.REMOVE, ops.REPLACE) and not now.hidden:
+        if now.parts != base.parts:
+            replaces = operation.name == ops.REPLACE
+            return kinds.COMPRESSED_AND_EDITED if replaces else kinds.EDITED_AND_REMOVED
+        pinned = now.priority == ops.PINNED != base.priority
+        return kinds.PINNED_AND_REMOVED if pinned else ""
+    priority = operation.fields.get("priority")
+    if operation.name == ops.ANNOTATE and priority not in (None, now.priority):
+        return kinds.CONTRADICTING_PRIORITIES if now.priority != base.priority else ""
+    return ""
+
+
+def _after(entry: Entry, operation: Operation) -> Entry:
+    """Return a message after an operation, to be shown as what theirs wants."""
+    if operation.name == ops.EDIT:
+        entry.versions[entry.current] = Version(operation.fields["parts"], entry.place)
+    elif operation.name == ops.ANNOTATE:
+        entry.priority = operation.fields["priority"]
+    else:
+        entry.hidden = REPLACED if operation.name == ops.REPLACE else REMOVED
+    return entry

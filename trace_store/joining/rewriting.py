@@ -1,0 +1,338 @@
+"""Picks and rebases: steps that make commits anew, one after the other, and one transaction at the end.
+
+Rule: steps, start and settlements decide everything, so that what stops is computed anew when it goes on; nothing is
+written before all steps are done.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.branching.trash import keeping
+from trace_store.context.folding import Entry
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.joining import conflicts as kinds
+from trace_store.joining import safety, stops
+from trace_store.joining.conflicts import TEXT, Desk
+from trace_store.joining.groups import with_groups
+from trace_store.joining.properties import reworded_parts
+from trace_store.joining.replaying import PICKED, REWRITES, Replay, rewritten
+from trace_store.joining.sides import Reading
+from trace_store.joining.squashing import copy_of, marks_of
+from trace_store.joining.todo import DROP, EDIT, SQUASH, Step
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.content import Gathering, read_content, text_of
+from trace_store.oid import ObjectId
+from trace_store.revision import created_by
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trace_store.contracts import RefReader
+    from trace_store.joining.conflicts import Conflict
+    from trace_store.joining.merging import Resolver
+    from trace_store.joining.safety import MeaningWarning
+    from trace_store.secrets import Guard
+    from trace_store.store import Store
+
+    Address = tuple[bytes, int]
+
+UP_TO_DATE, DONE, STOPPED = "up-to-date", "done", "stopped"
+
+
+@value
+class Rewrite:
+    """What a pick or a rebase came to.
+
+    Attributes:
+        outcome: UP_TO_DATE, DONE, or STOPPED, with nothing written.
+        ref: full name of the branch.
+        before: where it stood; None when it had no commit.
+        after: where it stands.
+        made: (commit, the one made of it) in the order of the steps.
+        dropped: commits that were left out.
+        conflicts: what has to be settled before it goes on.
+        step: the one that it stopped at; None when it did not.
+        warnings: what may not mean what it meant before.
+    """
+
+    outcome: str
+    ref: str
+    before: ObjectId | None
+    after: ObjectId | None
+    made: tuple[tuple[ObjectId, ObjectId], ...] = ()
+    dropped: tuple[ObjectId, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    step: Step | None = None
+    warnings: tuple[MeaningWarning, ...] = ()
+
+
+class Rewriting:
+    """A pick or a rebase, from its inputs to the transaction."""
+
+    def __init__(
+        self,
+        store: Store,
+        stop: stops.Stop,
+        author: str,
+        guard: Guard | None = None,
+        resolver: Resolver | None = None,
+    ) -> None:
+        self._store = store
+        self._stop = stop
+        self._author = author
+        self._resolver = resolver
+        self._reading = Reading(store)
+        self._gathering = Gathering() if guard is None else guard.gathering()
+        self._rebases = stop.kind == stops.REBASE
+        self._steps = [
+            Step(deed, ObjectId.parse(oid), said, number)
+            for deed, oid, said, number in stop.inputs["steps"]
+        ]
+        self._made: list[tuple[ObjectId, ObjectId]] = []
+        self._dropped: list[ObjectId] = []
+
+    def run(self) -> Rewrite:
+        """Do all steps and write, or stop and write down what is needed to go on."""
+        found, replay = self.look()
+        if found.outcome == STOPPED:
+            stops.write_stop(self._store, self._stop)
+            return found
+        if found.after != found.before and found.after is not None:
+            self._write(found, replay)
+        stops.clear_stop(self._store)
+        return found
+
+    def look(self) -> tuple[Rewrite, Replay]:
+        """Return what it comes to, and write nothing.
+
+        Raises:
+            ConflictError: a pinned message would be dropped, and that was not asked for.
+        """
+        stop = self._stop
+        before = self._store.refs.read(stop.ref)
+        onto = stop.inputs["onto"]
+        start = ObjectId.parse(onto) if onto else before
+        replay = Replay(self._reading, start, self._gathering.put)
+        for number, step in enumerate(self._steps):
+            if number in stop.skipped or step.deed == DROP:
+                self._drop(step, replay)
+                continue
+            open_ = self._do(number, step, replay)
+            if open_:
+                stop.number = number
+                found = Rewrite(
+                    STOPPED, stop.ref, before, before, conflicts=tuple(open_), step=step
+                )
+                return found, replay
+        if self._rebases and not stop.inputs["drop_pinned"]:
+            self._refuse_to_drop_pinned(before, replay)
+        outcome = UP_TO_DATE if replay.tip == before else DONE
+        made, dropped = tuple(self._made), tuple(self._dropped)
+        warnings = tuple(self._warnings(before, replay)) if outcome == DONE else ()
+        return (
+            Rewrite(outcome, stop.ref, before, replay.tip, made, dropped, warnings=warnings),
+            replay,
+        )
+
+    def _drop(self, step: Step, replay: Replay) -> None:
+        self._dropped.append(step.oid)
+        count = created_by(self._reading.commit(step.oid))
+        replay.dropped.update((step.oid, number) for number in range(count))
+
+    def _do(self, number: int, step: Step, replay: Replay) -> Sequence[Conflict]:
+        """Do a step; return the conflicts that keep it from being done."""
+        desk, operations = self._tried(number, step, replay)
+        if desk.open and self._resolver is not None:
+            for conflict in desk.open:
+                said = self._resolver(conflict)
+                if said is not None:
+                    self._stop.settlements[conflict.key] = said
+            desk, operations = self._tried(number, step, replay)
+        if desk.open:
+            return desk.open
+        self._put(step, operations, replay)
+        return ()
+
+    def _tried(self, number: int, step: Step, replay: Replay) -> tuple[Desk, list[Operation]]:
+        inputs = self._stop.inputs
+        desk = Desk(self._stop.settlements, inputs.get("favour", ""), f"{number}:")
+        return desk, self._operations(step, replay, desk)
+
+    def _operations(self, step: Step, replay: Replay, desk: Desk) -> list[Operation]:
+        if step.number is not None:
+            return self._copies((step.oid, step.number))
+        commit = self._reading.commit(step.oid)
+        operations = replay.operations(step.oid, commit, desk, flat=not self._rebases)
+        return self._reworded(step, operations, desk) if step.deed == EDIT else operations
+
+    def _copies(self, address: Address) -> list[Operation]:
+        """Return what appends copies of a message, and of the calls or results that it stands with."""
+        at = self._stop.inputs.get("at") or str(address[0])
+        fold = self._reading.fold(ObjectId.parse(at))
+        wanted = fold.entry(address)
+        seen = [e for e in fold.entries if (e.visible and not e.is_ghost) or e is wanted]
+        chosen = with_groups(seen, [address])
+        made = [ops.append([copy_of(entry) for entry in chosen])]
+        for number, entry in enumerate(chosen):
+            made += marks_of(entry, (ops.HERE, number))
+        return made
+
+    def _reworded(self, step: Step, operations: Sequence[Operation], desk: Desk) -> list[Operation]:
+        """Return operations with the wordings that a step asks for in the messages they create."""
+        made: list[Operation] = []
+        number = 0
+        for operation in operations:
+            if not ops.message_count(operation):
+                made.append(operation)
+                continue
+            messages = []
+            for message in operation.fields["messages"]:
+                entry = Entry((step.oid, number), message)
+                settled = desk.bring(kinds.REWORDING, [entry.address], entry, [entry], ())
+                if settled.choice == TEXT:
+                    parts = reworded_parts(message["parts"], settled.text, self._gathering.put)
+                    message = {**message, "parts": parts}
+                messages.append(message)
+                number += 1
+            made.append(Operation(operation.name, {**operation.fields, "messages": messages}))
+        return made
+
+    def _put(self, step: Step, operations: Sequence[Operation], replay: Replay) -> None:
+        """Put the commit of a step on the line."""
+        old = self._reading.commit(step.oid)
+        if not operations and old.operations:
+            self._drop(step, replay)  # nothing is left of it
+            return
+        if step.deed == SQUASH and self._squash(step, old, operations, replay):
+            return
+        parent = () if replay.tip is None else (replay.tip,)
+        message = self._gathering.text(step.message) if step.message else old.message
+        kept = (
+            parent == old.parents[:1],
+            [*operations] == [*old.operations],
+            message == old.message,
+        )
+        if self._rebases and all(kept):
+            replay.keep(step.oid, old)
+            self._made.append((step.oid, step.oid))
+            return
+        merged = old.parents[1:] if self._rebases else ()
+        time = old.time if self._rebases else self._store.clock.now()
+        made = Commit(
+            [*parent, *merged],
+            old.author,
+            time,
+            operations,
+            message,
+            old.meta,
+            self._links(step, old),
+        )
+        made._unknown = dict(old._unknown)
+        numbered = [] if step.number is not None else [(bytes(step.oid), 0)]
+        self._made.append((step.oid, replay.add(made, numbered)))
+
+    def _links(self, step: Step, old: Commit, first: int = 0) -> list[tuple[str, ObjectId | str]]:
+        """Return the links of a commit that is made anew: those it had, and where it comes from."""
+        relation = REWRITES if self._rebases else PICKED
+        name = str(step.oid) if step.number is None else f"{step.oid}.{step.number}"
+        kept = [link for link in old.links if link[0] not in (REWRITES, PICKED)]
+        return [*kept, (relation, f"{name}+{first}" if first else name)]
+
+    def _squash(
+        self, step: Step, old: Commit, operations: Sequence[Operation], replay: Replay
+    ) -> bool:
+        """Put a commit into the one before it; False when there is none on the line."""
+        tip = replay.tip
+        taken = replay.take_back()
+        if taken is None or tip is None:
+            return False
+        last, originals = taken
+        count = created_by(last)
+
+        def place(address: Address) -> Address:
+            if not address[0]:
+                return (ops.HERE, address[1] + count)
+            return (ops.HERE, address[1]) if address[0] == tip else address
+
+        message = "\n\n".join(said for said in (last.message, step.message or old.message) if said)
+        made = Commit(
+            [*last.parents, *old.parents[1:]],
+            last.author,
+            last.time,
+            [*last.operations, *(rewritten(each, place) for each in operations)],
+            message,
+            {**old.meta, **last.meta},
+            [*_origins(last, originals), *self._links(step, old, count)],
+        )
+        oid = replay.add(made, [*originals, (bytes(step.oid), count)])
+        self._made = [(o, oid if new == tip else new) for o, new in self._made]
+        self._made.append((step.oid, oid))
+        return True
+
+    def _refuse_to_drop_pinned(self, before: ObjectId | None, replay: Replay) -> None:
+        """Raise when a pinned message of the branch would no longer be in its context."""
+        if before is None or not (self._dropped or self._stop.inputs["elsewhere"]):
+            return
+        there = {entry.address for entry in replay.state().entries}
+        lost = [
+            entry.address
+            for entry in self._reading.fold(before).entries
+            if entry.priority == ops.PINNED
+            and entry.visible
+            and (entry.address in replay.dropped or replay.address(entry.address) not in there)
+        ]
+        if lost:
+            names = ", ".join(f"{ObjectId(c).short()}.{n}" for c, n in lost[:3])
+            raise errors.ConflictError(
+                f"a pinned message would be dropped: {names}",
+                code=errors.ErrorCode.DROPS_PINNED,
+                addresses=tuple(lost),
+            )
+
+    def _warnings(self, before: ObjectId | None, replay: Replay) -> list[MeaningWarning]:
+        """Return warnings about what is shown now; contexts are folded only where that can matter."""
+        if self._rebases:
+            if before is None or not self._stop.inputs["reordered"]:
+                return []
+            old = [entry for entry in self._reading.fold(before).entries if entry.visible]
+            back = {replay.address(entry.address): entry.address for entry in old}
+            order = [back[e.address] for e in replay.state().entries if e.address in back]
+            return safety.check_order(old, order, self._text)
+        new = {oid for _, oid in self._made}
+        seen = list(replay.state().visible())
+        return safety.loose_ends(seen, [e.address for e in seen if e.address[0] in new])
+
+    def _text(self, entry: Entry) -> str:
+        """Return what a message says in its texts."""
+        read = self._store.objects.read
+        said = [part["blob"] for part in entry.parts if part.get("type") == "text"]
+        try:
+            return "\n".join(text_of(read_content(oid, read)) for oid in said)
+        except errors.NotFoundError:
+            return ""
+
+    def _write(self, found: Rewrite, replay: Replay) -> None:
+        stop, before, after = self._stop, found.before, found.after
+        new = [*self._gathering.objects, *((oid, made.encode()) for oid, made in replay.made)]
+        edits = [RefEdit(stop.ref, after, before)]
+        if self._rebases and before is not None:
+            edits.append(keeping(stop.ref, before))
+            self._store.refs.set_original(before)
+        said = f"{stop.kind}: {stop.inputs['name']}"
+
+        def build(refs: RefReader) -> Transaction:
+            return Transaction(new, edits, said)
+
+        self._store.transact(build, author=self._author)
+
+
+def _origins(
+    commit: Commit, originals: Sequence[tuple[bytes, int]]
+) -> list[tuple[str, ObjectId | str]]:
+    """Return the links of a commit that another is squashed into; one that was kept so far names itself."""
+    if any(relation == REWRITES for relation, _ in commit.links):
+        return list(commit.links)
+    return [*commit.links, *((REWRITES, ObjectId(oid).hex()) for oid, _ in originals)]

@@ -1,0 +1,149 @@
+"""What another order of messages may do to their meaning, by rules that always say the same.
+
+Rule: pure functions of contexts. They warn and change nothing; each warning names its messages.
+"""
+
+from __future__ import annotations
+
+from trace_store.joining.groups import calls_of, results_of
+from trace_store.joining.plan import DECISION
+from trace_store.oid import ObjectId
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from trace_store.context.folding import Entry
+
+    Address = tuple[bytes, int]
+
+REFERENCE_LATER = "reference-later"
+RESULT_BEFORE_CALL = "result-before-call"
+INSTRUCTION_MOVED = "instruction-moved"
+DECISION_LATER = "decision-later"
+CALL_WITHOUT_RESULT = "call-without-result"
+RESULT_WITHOUT_CALL = "result-without-call"
+EDIT_BEFORE_TARGET = "edit-before-target"
+
+MEANINGS: Mapping[str, str] = {
+    REFERENCE_LATER: "it refers to a message that would now come later",
+    RESULT_BEFORE_CALL: "the result would come before its call",
+    INSTRUCTION_MOVED: "the instruction would no longer stand before what it is about",
+    DECISION_LATER: "the decision would come after what it decided",
+    CALL_WITHOUT_RESULT: "the call has no result here",
+    RESULT_WITHOUT_CALL: "the result has no call here",
+    EDIT_BEFORE_TARGET: "it is changed by a commit that would come before it",
+}
+_SHORTEST = 8
+_HEX = frozenset("0123456789abcdef")
+
+
+@value
+class MeaningWarning:
+    """Something that may not mean what it meant before.
+
+    Attributes:
+        kind: one of MEANINGS.
+        address: the message.
+        others: the messages that it is about; the first few.
+    """
+
+    kind: str
+    address: Address
+    others: tuple[Address, ...] = ()
+
+    @property
+    def meaning(self) -> str:
+        """What it is, in a few words."""
+        return MEANINGS[self.kind]
+
+
+def check_order(
+    before: Sequence[Entry],
+    after: Sequence[Address],
+    text_of: Callable[[Entry], str],
+) -> list[MeaningWarning]:
+    """Return warnings about an order of the visible messages of a context, against the one that they had.
+
+    Args:
+        before: the messages as they stood.
+        after: where they stand; messages that are not among `before` are passed over.
+        text_of: what a message says, asked only of those that others passed.
+    """
+    places = {address: at for at, address in enumerate(after)}
+    entries = [entry for entry in before if entry.address in places]
+    ranks = [places[entry.address] for entry in entries]
+    if ranks == sorted(ranks):
+        return []
+    found: list[MeaningWarning] = []
+    for at, entry in enumerate(entries):
+        # Those that stood behind it and now stand before it, and the other way about.
+        overtook = [
+            e for e, r in zip(entries[at + 1 :], ranks[at + 1 :], strict=True) if r < ranks[at]
+        ]
+        fell = [e for e, r in zip(entries[:at], ranks[:at], strict=True) if r > ranks[at]]
+        if overtook or fell:
+            found += _judged(entry, overtook, fell, text_of)
+    return found
+
+
+def _judged(
+    entry: Entry, overtook: Sequence[Entry], fell: Sequence[Entry], text_of: Callable[[Entry], str]
+) -> list[MeaningWarning]:
+    found: list[MeaningWarning] = []
+    results = set(results_of(entry))
+    calls = [e for e in fell if results & set(calls_of(e))]
+    if calls:
+        found.append(_warning(RESULT_BEFORE_CALL, entry, calls))
+    if overtook and is_instruction(entry):
+        found.append(_warning(INSTRUCTION_MOVED, entry, overtook))
+    if overtook and DECISION in entry.labels:
+        found.append(_warning(DECISION_LATER, entry, overtook))
+    if fell:
+        said = set(mentions(text_of(entry)))
+        named = [e for e in fell if any(_is_called(e.address, each) for each in said)]
+        if named:
+            found.append(_warning(REFERENCE_LATER, entry, named))
+    return found
+
+
+def loose_ends(entries: Sequence[Entry], touched: Iterable[Address]) -> list[MeaningWarning]:
+    """Return warnings about calls and results among some messages whose other half a context does not show."""
+    names = set(touched)
+    called = {name for entry in entries for name in calls_of(entry)}
+    answered = {name for entry in entries for name in results_of(entry)}
+    found: list[MeaningWarning] = []
+    for entry in entries:
+        if entry.address in names:
+            if set(calls_of(entry)) - answered:
+                found.append(MeaningWarning(CALL_WITHOUT_RESULT, entry.address))
+            if set(results_of(entry)) - called:
+                found.append(MeaningWarning(RESULT_WITHOUT_CALL, entry.address))
+    return found
+
+
+def is_instruction(entry: Entry) -> bool:
+    """Tell whether a message instructs the model."""
+    message = entry.message
+    return message.get("role") in ("system", "developer") or message.get("kind") == "instruction"
+
+
+def mentions(text: str) -> list[str]:
+    """Return what may be addresses in a text: at least 8 hex digits, a point and a number."""
+    found: list[str] = []
+    for word in text.replace("`", " ").replace("(", " ").replace(")", " ").split():
+        prefix, dot, number = word.strip(".,;:!?[]\"'").rpartition(".")
+        named = dot and number.isascii() and number.isdigit()
+        if named and len(prefix) >= _SHORTEST and _HEX.issuperset(prefix):
+            found.append(f"{prefix}.{number}")
+    return found
+
+
+def _is_called(address: Address, text: str) -> bool:
+    prefix, _, number = text.rpartition(".")
+    return str(address[1]) == number and str(ObjectId(address[0])).startswith(prefix)
+
+
+def _warning(kind: str, entry: Entry, others: Sequence[Entry]) -> MeaningWarning:
+    return MeaningWarning(kind, entry.address, tuple(other.address for other in others[:3]))

@@ -1,0 +1,99 @@
+"""The to-do list of a rebase: what becomes of each commit, one a line, oldest first.
+
+    pick ab12cd34 what the commit says         made anew as it is
+    reword ab12cd34 another message            with the rest of the line as its message
+    edit ab12cd34                              stops, for other wordings of its messages
+    squash ab12cd34                            becomes one with the commit before it
+    drop ab12cd34                              left out, as is a commit without a line
+
+Rule: text in, steps out; what an id means is asked of whoever knows the commits.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from trace_store.oid import ObjectId
+
+PICK, REWORD, EDIT, SQUASH, DROP = "pick", "reword", "edit", "squash", "drop"
+DEEDS = (PICK, REWORD, EDIT, SQUASH, DROP)
+SHORT = {"p": PICK, "r": REWORD, "e": EDIT, "s": SQUASH, "d": DROP}
+
+
+@value
+class Step:
+    """What becomes of one commit.
+
+    Attributes:
+        deed: one of DEEDS.
+        oid: the commit.
+        message: for REWORD what is said about it; otherwise "".
+        number: of the one message that is picked; None for the commit.
+    """
+
+    deed: str
+    oid: ObjectId
+    message: str = ""
+    number: int | None = None
+
+    def as_json(self) -> list[Any]:
+        """Return it as JSON."""
+        return [self.deed, str(self.oid), self.message, self.number]
+
+
+def written(steps: Iterable[Step], say: Callable[[ObjectId], str]) -> str:
+    """Return a list as text, with what each commit says, and how to change it."""
+    lines = [f"{step.deed} {step.oid.short()} {say(step.oid)}".rstrip() for step in steps]
+    lines += [
+        "",
+        "# One commit a line, oldest first; lines may be put in another order.",
+        "#   pick ID              as it is",
+        "#   reword ID MESSAGE    with another message",
+        "#   edit ID              stop, for other wordings of its messages",
+        "#   squash ID            one with the commit before it",
+        "#   drop ID              left out, as is a commit without a line",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
+    """Return the steps of a list; commits without a line are dropped.
+
+    Raises:
+        InvalidInputError: a line is not understood, or names no commit of the range, or one twice.
+    """
+    steps: list[Step] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split(None, 2)
+        if not words or words[0].startswith("#"):
+            continue
+        deed = SHORT.get(words[0], words[0])
+        if deed not in DEEDS or len(words) < 2:
+            raise errors.InvalidInputError(
+                f"line {number} of the to-do list is not understood: {line[:80]!r}", line=number
+            )
+        oid = _named(words[1], known, number)
+        if any(step.oid == oid for step in steps):
+            raise errors.InvalidInputError(f"line {number} names {oid.short()} again", line=number)
+        said = words[2].strip() if deed == REWORD and len(words) > 2 else ""
+        steps.append(Step(deed, oid, said))
+    first = next((step for step in steps if step.deed != DROP), None)
+    if first is not None and first.deed == SQUASH:
+        raise errors.InvalidInputError("there is no commit before the first to squash it into")
+    listed = {step.oid for step in steps}
+    return [*steps, *(Step(DROP, oid) for oid in known if oid not in listed)]
+
+
+def _named(prefix: str, known: Sequence[ObjectId], line: int) -> ObjectId:
+    found = [oid for oid in known if str(oid).startswith(prefix)]
+    if len(found) != 1 or len(prefix) < 4:
+        raise errors.InvalidInputError(
+            f"line {line} names no commit of the range: {prefix[:64]!r}", line=line
+        )
+    return found[0]
