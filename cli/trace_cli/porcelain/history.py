@@ -97,7 +97,17 @@ def log(
     first_parent: bool,
     tokens: bool,
     as_json: bool,
-    **filters: str,
+    text: str,
+    kind: str,
+    role: str,
+    tool: str,
+    path: str,
+    priority: str,
+    operation: str,
+    author: str,
+    since: str,
+    until: str,
+    follow: str,
 ) -> None:
     """List commits, newest first, one on a line.
 
@@ -109,6 +119,19 @@ def log(
         trace log --path src/app.py --role assistant main
         trace log --follow HEAD~3.0
     """
+    filters = {
+        "text": text,
+        "kind": kind,
+        "role": role,
+        "tool": tool,
+        "path": path,
+        "priority": priority,
+        "operation": operation,
+        "author": author,
+        "since": since,
+        "until": until,
+        "follow": follow,
+    }
     asked = any(filters.values())
     if graph and (asked or as_json):
         raise usage_error(
