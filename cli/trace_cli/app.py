@@ -236,7 +236,7 @@ def _as_parsed(
     for item in items:
         value = given[item.name]
         if item.choices:
-            values[item.name] = str(value)
+            values[item.name] = item.default if value is None else str(value)
         elif isinstance(item, Option) and item.joins:
             together = values.setdefault(item.joins, [])
             joined[item.name] = together, iter(value or ())
@@ -272,6 +272,8 @@ def _option(item: Option) -> tuple[Any, Any]:
         return Annotated[bool, typer.Option(*flags, help=f"{item.help}.")], bool(item.off)
     if item.choices:
         known = typer.Option(*item.flags, help=f"{item.help}.")
+        if not item.default:  # not one of them: it is what is there when none is given
+            return Annotated[_choice(item.choices) | None, known], None
         return Annotated[_choice(item.choices), known], item.default
     value: Any = int if item.number else str
     if item.many or item.joins:
