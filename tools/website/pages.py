@@ -71,6 +71,7 @@ NAVIGATION: dict[str, list[str]] = {
         "api/repository",
         "api/messages",
         "api/context",
+        "api/comparing",
         "api/models",
         "api/errors",
         "api/transcripts",
