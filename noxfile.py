@@ -145,9 +145,15 @@ def model_server(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def attacks(session: nox.Session) -> None:
-    """Everything that a stranger's repository was made to try, and hostile texts of 10 MB, with a table of each."""
+    """Everything that a stranger's repository was made to try, and a table of it."""
     install(session)
     session.run("python", "-m", "tests.reliability.support.attacks")
+
+
+@nox.session(python="3.11")
+def length(session: nox.Session) -> None:
+    """Hostile texts of 10 MB, each beside one of 1 MB; half an hour. `-- secrets terminal` some of the readers."""
+    install(session)
     session.run("python", "-m", "tests.reliability.support.long_texts", *session.posargs)
 
 

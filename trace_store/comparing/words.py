@@ -6,6 +6,9 @@ would take too long are told apart by lines alone.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
+from collections import Counter
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
@@ -18,11 +21,17 @@ if TYPE_CHECKING:
 
     from trace_store.objects.parts import Part
 
+    Run = tuple[bool, Sequence[str], Sequence[str]]
+    """Whether what stands on both sides is equal, and both."""
+
 SAME, GONE, NEW = "=", "-", "+"
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 MOST_WORDS = 4000
 """Of more words within lines that follow one another, the lines stand for themselves."""
 MOST_LINES = 20_000
 """Of more lines between the first and the last that differ, all count as changed."""
+MOST_STEPS = 1000
+"""What takes more steps for each item is parted at items that stand once on each side first, or counts as changed."""
 
 
 @value
@@ -103,9 +112,7 @@ def paired_lines(
         yield None, None
 
 
-def blocks(
-    one: Sequence[str], other: Sequence[str]
-) -> Iterator[tuple[bool, Sequence[str], Sequence[str]]]:
+def blocks(one: Sequence[str], other: Sequence[str]) -> Iterator[Run]:
     """Yield runs of two sequences in order: whether they are equal, and both."""
     head = 0
     least = min(len(one), len(other))
@@ -116,15 +123,70 @@ def blocks(
         tail += 1
     if head:
         yield True, one[:head], other[:head]
-    left, right = one[head : len(one) - tail], other[head : len(other) - tail]
+    yield from _changed(one[head : len(one) - tail], other[head : len(other) - tail])
+    if tail:
+        yield True, one[len(one) - tail :], other[len(other) - tail :]
+
+
+def _changed(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
+    """Yield the runs of two sequences whose first items differ, and whose last ones do."""
     if not left or not right or len(left) + len(right) > MOST_LINES:
         if left or right:
             yield False, left, right
+    elif _steps(left, right) <= MOST_STEPS * (len(left) + len(right)):
+        yield from _matched(left, right)
     else:
-        for tag, i1, i2, j1, j2 in SequenceMatcher(None, left, right).get_opcodes():
-            yield tag == "equal", left[i1:i2], right[j1:j2]
-    if tail:
-        yield True, one[len(one) - tail :], other[len(other) - tail :]
+        i = j = 0
+        for at, to, size in (*_landmarks(left, right), (len(left), len(right), 0)):
+            gap = left[i:at], right[j:to]
+            if all(gap) and _steps(*gap) <= MOST_STEPS * (at - i + to - j):
+                yield from _matched(*gap)
+            elif any(gap):
+                yield False, *gap
+            if size:
+                yield True, left[at : at + size], right[to : to + size]
+            i, j = at + size, to + size
+
+
+def _matched(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, left, right).get_opcodes():
+        yield tag == "equal", left[i1:i2], right[j1:j2]
+
+
+def _steps(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return how many steps it takes at most to match two sequences: each look for a run goes over all equal pairs.
+
+    What stands in the second very often is no beginning of a run for `SequenceMatcher`.
+    """
+    counts, most = Counter(right), len(right) // 100 + 1 if len(right) >= 200 else len(right)
+    pairs = sum(counts[item] for item in left if counts[item] <= most)
+    return (len(left) + len(right) + pairs) * min(len(left), len(right))
+
+
+def _landmarks(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Return runs of items that stand once on each side, as many as come in the same order: places, and how many."""
+    once = {item for item, count in Counter(left).items() if count == 1}
+    once &= {item for item, count in Counter(right).items() if count == 1}
+    places = {item: at for at, item in enumerate(right) if item in once}
+    ends: list[int] = []  # the least end of an increasing run, by its length
+    chain: list[tuple[int, int, int]] = []  # place left, place right, and the one before in its run
+    last: list[int] = []
+    for at, item in enumerate(left):
+        if item in places:
+            to = places[item]
+            length = bisect_left(ends, to)
+            chain.append((at, to, last[length - 1] if length else -1))
+            ends[length : length + 1] = [to]
+            last[length : length + 1] = [len(chain) - 1]
+    found: list[tuple[int, int, int]] = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        place, to, at = chain[at]
+        if found and (place + 1, to + 1) == found[-1][:2]:
+            found[-1] = (place, to, found[-1][2] + 1)
+        else:
+            found.append((place, to, 1))
+    return found[::-1]
 
 
 def _joined(pieces: Sequence[Piece]) -> list[Piece]:
@@ -171,14 +233,4 @@ def _whole_lines(text: str) -> list[str]:
 
 def _words(text: str) -> list[str]:
     """Return runs of letters and digits, runs of white space, and other characters one by one."""
-    words: list[str] = []
-    kind = ""
-    for character in text:
-        is_word = character.isalnum() or character == "_"
-        now = "w" if is_word else " " if character.isspace() else ""
-        if now and now == kind:
-            words[-1] += character
-        else:
-            words.append(character)
-        kind = now
-    return words
+    return _WORDS.findall(text)

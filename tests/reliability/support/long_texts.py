@@ -25,6 +25,7 @@ from typing import Any
 from tests.secrets.test_engine import SCANNER
 from trace_cli.render.escape import bounded, guarded, one_line, safe
 from trace_cli.render.tables import fit
+from trace_store.comparing.words import word_diff
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.parsing import parse_messages
 from trace_store.context.render import render
@@ -55,6 +56,8 @@ PIECES = (
     *("`", "```\n", "# ", "- ", "> ", "<", "&", "[](", "*", "**a", "_", "|", "$", "!["),
     *("<<<<<<< ", "data:image/png;base64,", "[redacted:a:", "<|endoftext|>", "</p>", "http://"),
 )
+QUICK = ("secrets", "terminal", "commit", "store", "diff")
+"""Beginnings of the names of readers that take a second or three for 10 MB."""
 STRUCTURE = (
     "[",
     "{",
@@ -132,6 +135,18 @@ def _rendered(form: str, text: str) -> None:
     render(form, ContextCompiler(_said(text).store).compile("HEAD").messages)
 
 
+def _diffed(text: str) -> None:
+    """Compare the text with others of its length: without spaces, and with another word after each second line."""
+    half = len(text) // 2
+    word_diff(text, text[half:] + "x" + text[:half])
+    one = [f"x{n}\n" if n % 2 else f"{text[n : n + 9]}{n % 97}\n" for n in range(0, len(text), 10)]
+    other = [
+        f"z{n}\n" if n % 2 else f"{text[n : n + 9]}{n % 97}\n" for n in range(0, len(text), 10)
+    ]
+    word_diff("".join(one), "".join(other))
+    word_diff(" ".join(one), " ".join(other).replace("\n", "\t"))
+
+
 READERS: dict[str, Callable[[str], object]] = {
     "secrets: find": SCANNER.find,
     "secrets: replace": SCANNER.filter,
@@ -146,6 +161,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "commit: append": _said,
     "tokens: count": lambda text: get_tokenizer("o200k_base").count(text),
     "store: encode": encode_text,
+    "diff: words": _diffed,
     **{f"export: {form}": partial(_written, form) for form in ("html", "markdown", "codex")},
     **{f"render: {form}": partial(_rendered, form) for form in ("openai", "anthropic", "text")},
     **{f"import: {name}": partial(_import_text, name) for name in samples()},
@@ -163,12 +179,13 @@ def long_text(piece: str, size: int) -> str:
 def readers() -> Iterator[tuple[str, Callable[[str], object], tuple[str, ...]]]:
     """Yield each reader with its name, and the pieces of the texts that it is given.
 
-    Importers share all that reads a text, so each gets a third of the pieces, another one than the next.
+    Those that take long share much, so each of them gets a third of the pieces, another one than the next.
     """
-    for number, (name, read) in enumerate(READERS.items()):
-        yield name, read, PIECES[number % 3 :: 3] if name.startswith("import") else PIECES
-    for name, read in RAW_READERS.items():
-        yield name, read, (*STRUCTURE, *PIECES[:8])
+    given: list[tuple[str, Callable[[str], object], tuple[str, ...]]]
+    given = [(name, read, PIECES) for name, read in READERS.items()]
+    given += [(name, read, (*STRUCTURE, *PIECES[:8])) for name, read in RAW_READERS.items()]
+    for number, (name, read, pieces) in enumerate(given):
+        yield name, read, pieces if name.startswith(QUICK) else pieces[number % 3 :: 3]
 
 
 def attempt(read: Callable[[str], object], text: str) -> None:
