@@ -56,7 +56,7 @@ PIECES = (
     *("`", "```\n", "# ", "- ", "> ", "<", "&", "[](", "*", "**a", "_", "|", "$", "!["),
     *("<<<<<<< ", "data:image/png;base64,", "[redacted:a:", "<|endoftext|>", "</p>", "http://"),
 )
-QUICK = ("secrets", "terminal", "commit", "store", "diff")
+QUICK = ("secrets", "terminal", "commit", "store")
 """Beginnings of the names of readers that take a second or three for 10 MB."""
 STRUCTURE = (
     "[",
