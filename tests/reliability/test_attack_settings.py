@@ -202,5 +202,5 @@ def test_what_the_surroundings_may_say() -> None:
 
     Environment.read(Noting())
     assert {name for name in read if name.startswith("TRACE_")} == {
-        *("TRACE_AUTHOR", "TRACE_DEBUG", "TRACE_DIR", "TRACE_DISCOVERY"),
+        *("TRACE_AUTHOR", "TRACE_DEBUG", "TRACE_DIR", "TRACE_DISCOVERY", "TRACE_EDITOR"),
     }

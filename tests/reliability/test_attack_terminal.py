@@ -183,6 +183,7 @@ GATES = {
     "cli/trace_cli/console.py": "flushes, and writes nothing",
     "cli/trace_cli/main.py": "lets the interpreter's last flush go nowhere",
     "cli/trace_cli/render/tables.py": "asks how wide the terminal is",
+    "trace_store/maintenance/telling.py": "logs for programs that listen; what is not printable is escaped",
     "trace_store/maintenance/proving_together.py": "a child process hands its findings to its parent",
 }
 """Where a stream of the process is named, and why; everything else is given an Invocation."""

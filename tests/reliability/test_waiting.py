@@ -28,6 +28,7 @@ from trace_store.holders import holder_of
 from trace_store.maintenance import locking, sealing, waiting
 from trace_store.maintenance.locking import OperationLock, brief_lock
 from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.telling import LoggedPatience, warn_of_unsealed
 from trace_store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -366,6 +367,17 @@ def test_a_program_that_listens_is_told_for_whom_it_waits(
         f"waiting for trace pack (pid {held.processes[-1].pid}"
     )
     assert [m.text for m in held.repo.compile().messages] == ["one", "two"]
+
+
+def test_nothing_that_a_terminal_obeys_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Who holds a lock is told by a file of the repository, and a log may end on a terminal."""
+    with caplog.at_level("INFO", logger="trace_store"):
+        LoggedPatience().tell("trace\x1b[2J\n\u202epack\x9b (pid 1)")
+        warn_of_unsealed(StorageError("\x1b]0;title\x07", path="x"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "waiting for trace\\x1b[2J\\n\\u202epack\\x9b (pid 1)",
+        "not sealed: \\x1b]0;title\\x07",
+    ]
 
 
 def test_a_lock_that_lies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """What a library tells programs that have no terminal, through `logging`: for whom it waits, and what it left undone.
 
-Rule: decides nothing. A program that never imported `logging` listens to nobody, so waiting does not load it.
+Rule: decides nothing, and logs nothing that a terminal would obey. A program that never imported `logging` listens to
+nobody, so waiting does not load it.
 """
 
 from __future__ import annotations
@@ -35,14 +36,19 @@ class LoggedPatience:
     def tell(self, holder: object) -> None:
         """Log who holds the lock, and for how long it has had it."""
         if _is_heard():
-            sys.modules["logging"].getLogger(LOGGER).info("waiting for %s", holder)
+            sys.modules["logging"].getLogger(LOGGER).info("waiting for %s", _plain(holder))
 
 
 def warn_of_unsealed(error: Exception) -> None:
     """Log that what was committed is not sealed yet: it is durable, and whoever seals next does that."""
     import logging
 
-    logging.getLogger(LOGGER).warning("not sealed: %s", error)
+    logging.getLogger(LOGGER).warning("not sealed: %s", _plain(error))
+
+
+def _plain(told: object) -> str:
+    """Return what a log may hold, which may end on a terminal: who holds a lock is told by a file of the repository."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(told))
 
 
 def _is_heard() -> bool:
