@@ -157,6 +157,11 @@ class Layout:
         return os.path.join(self.local_dir, "ORIG_HEAD")
 
     @property
+    def stopped_file(self) -> str:
+        """The file that says which merge, pick or rebase waits for somebody to settle it."""
+        return os.path.join(self.local_dir, "stopped")
+
+    @property
     def upstreams_file(self) -> str:
         """The file that says which branch each branch is compared with."""
         return os.path.join(self.local_dir, "upstreams")

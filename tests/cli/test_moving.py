@@ -228,6 +228,21 @@ class TestUndo:
             line("redo")
             assert state() == after, words
 
+    def test_a_merge_is_taken_back(self, line: Run) -> None:
+        line("switch", "-q", "-c", "idea", "HEAD~1")
+        line("commit", "-q", "--user", "else")
+        line("switch", "-q", "main")
+        before = texts(line)
+        line("merge", "idea")
+        assert texts(line) != before
+        merge = at(line)
+        line("revert", "HEAD")
+        assert texts(line) == before
+        line("undo")
+        assert at(line) == merge
+        line("undo")
+        assert (texts(line), at(line, "ORIG_HEAD")) == (before, merge)
+
     def test_redo_is_over_once_something_else_was_done(self, line: Run) -> None:
         line("undo")
         line("commit", "-q", "--user", "else")
@@ -309,6 +324,25 @@ class TestBadInput:
             outcome = repository(*words)
             assert outcome.code == 6, words
             assert "HEAD is detached" in outcome.err
+
+    def test_while_a_merge_waits(self, line: Run, repository: Trace) -> None:
+        line("switch", "-q", "-c", "idea", "HEAD~1")
+        line("edit", "-q", "HEAD~1.0", "one way")
+        line("switch", "-q", "main")
+        line("edit", "-q", "HEAD~2.0", "another")
+        assert repository("merge", "idea").code == 3
+        before = line("for-each-ref").text
+        for words in (
+            *(["switch", "idea"], ["checkout", "HEAD~1"], ["reset", "--hard", "HEAD~1"], ["undo"]),
+            *(["redo"], ["revert", "HEAD"], ["commit", "--staged"]),
+        ):
+            outcome = repository(*words)
+            assert outcome.code == 6, words
+            assert "is in progress" in outcome.err
+        assert line("for-each-ref").text == before
+        line("merge", "--abort")
+        line("undo")
+        assert line("branch", "--show-current").text == "main\n"
 
     def test_a_ref_that_moved_since(self, line: Run, repository: Trace, tmp_path: Path) -> None:
         line("branch", "idea")

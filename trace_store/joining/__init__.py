@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trace_store.joining.replaying import with_address
     from trace_store.joining.semantic import Advisor, Proposal
     from trace_store.joining.settling import abort, open_conflicts, resolve
+    from trace_store.joining.stops import refuse_while_stopped
 
 _HOMES = {
     "conflicts": ("Conflict", "Settlement"),
@@ -34,6 +35,7 @@ _HOMES = {
     "rebasing": ("commits_since", "continue_rewriting", "rebase", "rewritten_address"),
     "replaying": ("with_address",),
     "settling": ("abort", "open_conflicts", "resolve"),
+    "stops": ("refuse_while_stopped",),
 }
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "merge",
     "open_conflicts",
     "rebase",
+    "refuse_while_stopped",
     "resolve",
     "rewritten_address",
     "with_address",

@@ -8,7 +8,6 @@ is settled; so to abort is to remove the file.
 from __future__ import annotations
 
 import json
-import os
 
 from trace_store import errors
 from trace_store.files import read_file, replace_file
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from trace_store.store import Store
 
-FILE = "stopped"
 MAXIMUM_BYTES = 64 * 1024 * 1024
 MERGE, CHERRY_PICK, REBASE = "merge", "cherry-pick", "rebase"
 WORDS = {MERGE: "merge", CHERRY_PICK: "pick", REBASE: "rebase"}
@@ -61,7 +59,7 @@ class Standing:
 
 def stop_file(store: Store) -> str:
     """Return the path of the file."""
-    return os.path.join(store.layout.local_dir, FILE)
+    return store.layout.stopped_file
 
 
 def read_stop(store: Store) -> Stop | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trace_cli.porcelain.opening import finish, guarded_message, opened_store
+from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
 from trace_store import branching
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 def commit_staged(invocation: Invocation, *, message: str, as_json: bool, quiet: bool) -> None:
     """Commit what is staged for HEAD's branch, seal, and say what was written."""
     with opened_store(invocation, quiet=quiet) as store:
+        check_nothing_waits(store)
         author = invocation.environment.author
         message = guarded_message(invocation, store, message)
         done = branching.commit_staged(store, author=author, message=message)

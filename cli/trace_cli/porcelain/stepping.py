@@ -5,6 +5,7 @@ from __future__ import annotations
 from trace_cli.arguments import OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, QUIET, finish, guarded_message, opened_store
+from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import counted, moment, paint
@@ -56,6 +57,7 @@ def reset(
     if soft and hard:
         raise usage_error("--soft and --hard are two ways; choose one")
     with opened_store(invocation, quiet=quiet) as store:
+        check_nothing_waits(store)
         author = invocation.environment.author
         step = branching.reset_hard if hard else branching.reset_soft
         done = step(store, revision, author=author)
@@ -112,6 +114,7 @@ def revert(
         trace revert main~3..main      and three of them
     """
     with opened_store(invocation, quiet=quiet) as store:
+        check_nothing_waits(store)
         author = invocation.environment.author
         message = guarded_message(invocation, store, message)
         try:
@@ -213,6 +216,7 @@ def _step(
     quiet: bool,
 ) -> None:
     with opened_store(invocation, quiet=quiet) as store:
+        check_nothing_waits(store)
         done = step(store, author=invocation.environment.author, dry_run=dry_run)
         if not dry_run:
             finish(invocation, store, quiet=quiet)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
+from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
@@ -59,6 +60,7 @@ def switch(
     if start is not None and not (create or recreate):
         raise usage_error("only a new branch begins somewhere", "-c makes one")
     with opened_store(invocation, quiet=quiet) as store:
+        check_nothing_waits(store)
         author = invocation.environment.author
         if detached:
             done = branching.detach(store, name or "HEAD", author=author)
@@ -104,6 +106,7 @@ def checkout(
     if start is not None and not create:
         raise usage_error("only a new branch begins somewhere", "-b makes one")
     with opened_store(invocation, quiet=quiet) as store:
+        check_nothing_waits(store)
         author = invocation.environment.author
         if create:
             done = branching.begin_branch(store, revision, start, author=author)
