@@ -29,6 +29,22 @@ def test_log(growth: Growth) -> None:
     growth.check(lambda place: place.trace("log"), before=looked)
 
 
+def test_diff(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("diff", "--stat", "HEAD~1", "HEAD"), before=looked)
+
+
+def test_blame(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("blame"), before=looked)
+
+
+def test_whohas(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("whohas", "--text", "e"), before=looked)
+
+
+def test_bisect(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("bisect", "start", "HEAD", "HEAD~4"), before=looked)
+
+
 def test_show(growth: Growth) -> None:
     growth.check(lambda place: place.trace("show", "HEAD~2"), before=looked)
 

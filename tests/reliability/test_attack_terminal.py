@@ -62,6 +62,10 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("symbolic-ref", "HEAD"), ("--dir", "{evil}", "log"), ("compile", "-f", "{evil}")),
     *(("commit", "--{evil}"), ("label", "HEAD.0", "--add", "{evil}"), ("config", "{evil}")),
     *(("trust", "{evil}"), ("bundle", "list", "{evil}"), ("gc",), ("seal",), ("pack",)),
+    *(("diff", "HEAD~4"), ("diff", "--side", "HEAD~4"), ("diff", "--stat", "HEAD~4"), ("blame",)),
+    *(("diff", "--compiled", "-f", "openai", "HEAD~4"), ("whohas", "reworded"), ("log", "--graph")),
+    *(("diff", "{evil}"), ("whohas", "{evil}"), ("log", "--text", "reworded", "--full")),
+    *(("bisect", "start"), ("bisect", "next"), ("bisect", "good", "{evil}")),
     *(("branch", "-v"), ("tag",), ("reflog",), ("undo", "-n"), ("checkout", "HEAD")),
     *(("switch", "{evil}"), ("branch", "{evil}"), ("tag", "{evil}"), ("revert", "{evil}")),
     *(
