@@ -34,6 +34,8 @@ def test_a_conflict_from_beginning_to_end(apart: Ok, trace: Trace) -> None:
     again = trace("merge", "side")
     assert (again.code, "a merge of refs/heads/main is in progress" in again.err) == (6, True)
     assert trace("resolve", "1", "--ours", "--theirs").code == 2
+    meanwhile = trace("commit", "--user", "meanwhile")
+    assert "note: a merge of refs/heads/main is in progress" in meanwhile.err
     assert "all is settled" in apart("resolve", "1", "in the middle").text
     assert "merged: 0 messages came in, 1 conflict settled" in apart("merge", "--continue").text
     assert "in the middle" in apart("compile").text

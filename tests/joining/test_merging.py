@@ -31,7 +31,6 @@ from trace_store.joining import (
     open_conflicts,
     resolve,
 )
-from trace_store.joining.stops import stop_file
 from trace_store.objects.commit import Commit
 
 ADA = Environment(author="ada")
@@ -191,7 +190,7 @@ def test_what_stops_can_be_given_up_and_nothing_has_changed(repo: Repo) -> None:
     assert files(repo) == before
     abort(repo.store, "merge")
     assert files(repo) == before
-    assert not os.path.exists(stop_file(repo.store))
+    assert not os.path.exists(repo.store.layout.stopped_file)
     with pytest.raises(StateError, match="no merge is in progress"):
         continue_merge(repo.store, author="ada")
 
@@ -227,7 +226,7 @@ def test_the_branch_may_go_on_while_a_merge_waits(repo: Repo) -> None:
 
 def test_a_damaged_note_of_what_waits_is_named_and_can_be_given_up(repo: Repo) -> None:
     repo.append("user", "a")
-    path = stop_file(repo.store)
+    path = repo.store.layout.stopped_file
     os.makedirs(os.path.dirname(path), exist_ok=True)
     Path(path).write_text("{", encoding="utf-8")
     for use in (lambda: brought(repo), lambda: open_conflicts(repo.store)):

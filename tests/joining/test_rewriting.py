@@ -30,6 +30,7 @@ from trace_store.joining.moving import move
 from trace_store.joining.rewriting import Rewrite
 from trace_store.joining.todo import Step, read, written
 from trace_store.objects.commit import Commit
+from trace_store.odb.database import ObjectDatabase
 
 ADA = Environment(author="ada")
 
@@ -450,3 +451,32 @@ def test_a_rebase_shows_theirs_and_then_ours(ours: Any, theirs: Any) -> None:
     assert kept[len(yours) :] == marks[1:]
     cold = [m.text for m in repo.contexts.compile("HEAD", cold=True)]
     assert cold == said(repo)
+
+
+def test_appends_are_picked_and_rebased_without_reading_the_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it costs grows with what is made anew, not with what lies before."""
+    counts = []
+    for number in (20, 400):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        repo = Repo.init(folder, environment=ADA, clock=FixedClock(), durability="fast")
+        for at in range(number):
+            repo.append("assistant", f"{at}")
+        apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))  # noqa: B023
+        assert len(list(repo.log())) == number + 1  # what walks the history later is written down
+        reads = 0
+        whole = ObjectDatabase.read
+
+        def read(self: ObjectDatabase, oid: bytes) -> bytes:
+            nonlocal reads
+            reads += 1
+            return whole(self, oid)  # noqa: B023
+
+        monkeypatch.setattr(ObjectDatabase, "read", read)
+        cherry_pick(repo.store, ["side"], author="ada")
+        rebased(repo)
+        monkeypatch.undo()
+        counts.append(reads)
+    assert counts[1] <= counts[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.joining.support.sides import Builder, any_changes, put, seen, state, still, stored
@@ -99,6 +99,7 @@ def test_it_is_what_the_obvious_definition_says(base: Any, ours: Any, theirs: An
 
 
 @given(any_changes, any_changes)
+@example([("append", ["user"] * 3)], [("replace", 0, 0), ("move", 3, None)])
 @settings(max_examples=150)
 def test_what_only_theirs_changed_becomes_theirs(base: Any, theirs: Any) -> None:
     was, mine, yours = sides(base, [], theirs)
@@ -311,6 +312,18 @@ def test_two_answers(strategy: str) -> None:
     assert outcome("theirs") == sorted([*whys, text("Postgres.")], key=str)
     assert outcome("both") == sorted([*whys, text("SQLite."), text("Postgres.")], key=str)
     assert outcome("Either.") == sorted([*whys, text("Either.")], key=str)
+
+
+def test_a_call_that_was_given_up_long_ago_hides_no_conflict() -> None:
+    root = Builder("base")
+    root.call("c1")
+    root.say("user", "Never mind. Which database?")
+    case = Case()
+    case.base = root.fold
+    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case.ours.say("assistant", "SQLite.")
+    case.theirs.say("assistant", "Postgres.")
+    assert [conflict.kind for conflict in case.plan().conflicts] == ["two-answers"]
 
 
 def test_the_same_answer_stands_once() -> None:

@@ -302,6 +302,8 @@ class Rewriting:
             order = [back[e.address] for e in replay.state().entries if e.address in back]
             return safety.check_order(old, order, self._text)
         new = {oid for _, oid in self._made}
+        if not any(_is_half(commit) for _, commit in replay.made):
+            return []  # as most are, for which no context is folded
         seen = list(replay.state().visible())
         return safety.loose_ends(seen, [e.address for e in seen if e.address[0] in new])
 
@@ -336,3 +338,14 @@ def _origins(
     if any(relation == REWRITES for relation, _ in commit.links):
         return list(commit.links)
     return [*commit.links, *((REWRITES, ObjectId(oid).hex()) for oid, _ in originals)]
+
+
+def _is_half(commit: Commit) -> bool:
+    """Tell whether a commit creates messages with calls or results."""
+    return any(
+        part.get("type") in ("tool_call", "tool_result")
+        for operation in commit.operations
+        if ops.message_count(operation)
+        for message in operation.fields["messages"]
+        for part in message["parts"]
+    )

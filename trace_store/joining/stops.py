@@ -13,7 +13,7 @@ from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.joining.conflicts import Settlement
 from trace_store.oid import ObjectId
-from trace_store.values import mutable, value
+from trace_store.values import mutable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,14 +49,6 @@ class Stop:
     number: int = 0
 
 
-@value
-class Standing:
-    """What a command that writes may want to say: what waits, and on which branch."""
-
-    kind: str
-    ref: str
-
-
 def stop_file(store: Store) -> str:
     """Return the path of the file."""
     return store.layout.stopped_file
@@ -70,7 +62,7 @@ def read_stop(store: Store) -> Stop | None:
     """
     if not store.local:
         return None
-    path = stop_file(store)
+    path = store.layout.stopped_file
     data = read_file(store.disk, path, limit=MAXIMUM_BYTES)
     if data is None:
         return None
@@ -111,13 +103,13 @@ def write_stop(store: Store, stop: Stop) -> None:
         "skipped": stop.skipped,
     }
     data = json.dumps(fields, indent=1, sort_keys=True).encode() + b"\n"
-    replace_file(store.disk, stop_file(store), data, scratch=store.layout.tmp_dir)
+    replace_file(store.disk, store.layout.stopped_file, data, scratch=store.layout.tmp_dir)
 
 
 def clear_stop(store: Store) -> None:
     """Forget what waits; nothing was written that would have to be taken back."""
     if store.local:
-        store.disk.remove(stop_file(store))
+        store.disk.remove(store.layout.stopped_file)
 
 
 def required_stop(store: Store, kind: str = "") -> Stop:

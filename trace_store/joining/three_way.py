@@ -113,12 +113,12 @@ class _Merge:
         moves = self._moves()
         tail = [e for e in tails.tail_of(self._theirs.entries, self._shared) if e.address in new]
         in_tail = {entry.address for entry in tail}
+        for targets, after in moves:  # first, since what comes in has its place behind what moved
+            self.line.place(targets, after)
         self._bring_runs(new - in_tail)
         self._bring_tail(tail, interleave=interleave)
         self._tools()
         self._change()
-        for targets, after in moves:
-            self.line.place(targets, after)
         self._keep_together(set(self.line.included) | {a for targets, _ in moves for a in targets})
 
     def take_theirs(self) -> None:
@@ -242,7 +242,8 @@ class _Merge:
             self._rivals(shared, own, tail)
         count = tails.completing(shared, tail)
         if count:
-            self.line.include([e.address for e in tail[:count]], shared[-1].address)
+            last = self.line.order[-1 - len(own)]
+            self.line.include([e.address for e in tail[:count]], last)
         rest = list(tail[count:])
         if interleave:
             self._waiting(tails.waiting_end(own) and tails.waiting_end(rest), rest)

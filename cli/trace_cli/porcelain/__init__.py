@@ -7,7 +7,7 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.porcelain.finding import found_again, readdress
+    from trace_cli.porcelain.finding import found_again, readdress, tell_stopped
     from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
     from trace_cli.porcelain.importing import show_report
     from trace_cli.porcelain.placing import tell_where
@@ -24,6 +24,7 @@ __all__ = [
     "readdress",
     "repair_repository",
     "show_report",
+    "tell_stopped",
     "tell_where",
     "tracking_of",
     "upstream_line",
@@ -40,6 +41,7 @@ __getattr__ = door(
         "readdress": "finding",
         "repair_repository": "salvaging",
         "show_report": "importing",
+        "tell_stopped": "finding",
         "tell_where": "placing",
         "tracking_of": "tracking",
         "upstream_line": "tracking",

@@ -1,9 +1,11 @@
-"""Messages that a rebase has given another address: found again, and said so."""
+"""What a command that writes may have to say: that something waits, or that a rebase has moved a message."""
 
 from __future__ import annotations
 
+from trace_cli.render.escape import safe
 from trace_cli.render.records import short_address
 from trace_store import errors, joining
+from trace_store.joining.stops import WORDS, read_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,3 +40,14 @@ def readdress(
     old = error.data["address"]
     assert isinstance(old, tuple)
     draft.operations[:] = joining.with_address(draft.operations, old, new)
+
+
+def tell_stopped(invocation: Invocation, store: Store) -> None:
+    """Say that a merge, pick or rebase of HEAD's branch waits, to somebody who writes to that meanwhile."""
+    try:
+        found = read_stop(store)
+    except errors.FormatError:
+        return  # whoever goes on with it is told
+    if found is not None and found.ref == store.refs.head_target():
+        what = f"a {WORDS.get(found.kind, found.kind)} of {safe(found.ref)} is in progress"
+        invocation.note(f"note: {what}; `trace {safe(found.kind)} --continue` or --abort ends it")

@@ -167,6 +167,8 @@ def recorded(
         finish(invocation, store, quiet=quiet)
         if quiet:
             return
+        if store.disk.exists(store.layout.stopped_file):
+            porcelain.tell_stopped(invocation, store)
         tell_secrets(invocation, result.secrets, guard)
         if as_json:
             write_record(invocation, _record(result))
