@@ -82,6 +82,10 @@ def test_a_damaged_loose_file_is_an_error_where_something_leads_there(tmp_path: 
     assert found("unreachable-object-cut-off", WARNING)
     (tmp_path / ".trace" / "logs" / "stray").write_bytes(b"nobody knows what this leads to")
     assert found("object-damaged", ERROR)
+    append(store, "loose, and named by a loose commit")
+    assert found("spare-object-cut-off", WARNING)
+    Path(store.layout.loose_file(content.hex())).write_bytes(b"bytes of something else")
+    assert found("object-damaged", ERROR), "that is not what a power cut leaves"
 
 
 def test_links_of_unknown_kinds_and_fields_are_followed(tmp_path: Path) -> None:

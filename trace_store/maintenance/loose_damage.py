@@ -1,7 +1,8 @@
 """Damaged loose files: what each is worth, given what leads to its object.
 
 Rule: what is stored in `fast` is promised to nobody until something leads to it, and a loss of power may cut off its
-file. So a file that is cut off, and whose object nothing leads to, is no damage to a history. Any other damage is.
+file. So a file that is cut off is no damage to a history when nothing leads to its object, or another copy of that is
+sound. Any other damage is.
 """
 
 from __future__ import annotations
@@ -42,8 +43,12 @@ def damaged_loose(
     for oid, why in damaged.items():
         content = _content(store, oid)
         detail = maintenance.with_explanation(f"loose file: {why}", content)
-        named = wanted is None or oid in wanted or oid in objects.present
-        if named or content is None or not _is_cut_off(content):
+        if content is None or not _is_cut_off(content):
+            yield Finding("object-damaged", ERROR, str(oid), detail)
+        elif oid in objects.present:
+            detail += "; another copy is sound"
+            yield Finding("spare-object-cut-off", WARNING, str(oid), detail)
+        elif wanted is None or oid in wanted:
             yield Finding("object-damaged", ERROR, str(oid), detail)
         else:
             detail += "; nothing leads to it: it may have been stored without a sync before the power went"

@@ -182,9 +182,9 @@ class PowerCuts:
     def damaged(self, store: Store, wrong: list[str]) -> list[str]:
         """Check every object; return those that are damaged and were promised by nobody, for `fast` wrote them."""
         unpromised = set(self.logs.lines("loose"))
-        code = "unreachable-object-cut-off"
-        found = [each for each in fsck(store) if each.severity == ERROR or each.code == code]
-        allowed = [each.what for each in found if each.code == code and each.what in unpromised]
+        codes = "unreachable-object-cut-off", "spare-object-cut-off"
+        found = [each for each in fsck(store) if each.severity == ERROR or each.code in codes]
+        allowed = [each.what for each in found if each.code in codes and each.what in unpromised]
         wrong += [f"fsck: {each}" for each in found if each.what not in allowed]
         return allowed
 
