@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +15,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ConflictError, StateError, TraceError
 from trace_store.history import writing
 from trace_store.history.draft import Draft
+from trace_store.maintenance.sealing import seal
 from trace_store.objects.commit import read_commit
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 
@@ -289,10 +291,21 @@ KINDS = [
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 5)), max_size=14))
-def test_undo_restores_the_identical_context(steps: list[tuple[str, int]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 5)), max_size=14), st.booleans())
+def test_undo_restores_the_identical_context(steps: list[tuple[str, int]], on_disk: bool) -> None:
     """Each step back gives the context, HEAD and all names as they were, whatever was done; each step on as well."""
-    store = opened()
+    if not on_disk:
+        check_steps(opened(), steps)
+        return
+    clock = FixedClock(step=1000)
+    with (
+        TemporaryDirectory() as folder,
+        Store.init(folder, durability="fast", clock=clock) as store,
+    ):
+        check_steps(store, steps)
+
+
+def check_steps(store: Store, steps: list[tuple[str, int]]) -> None:
     told(store, "m0", "m1", "m2")
 
     def seen() -> tuple[object, ...]:
@@ -304,6 +317,8 @@ def test_undo_restores_the_identical_context(steps: list[tuple[str, int]]) -> No
     for kind, number in steps:
         try:
             _step(store, kind, number)
+            if store.local and number % 2:
+                seal(store)
         except TraceError:
             assert seen() == states[-1]
             continue

@@ -58,12 +58,18 @@ def _entries(
         yield from store.refs.reflog(name)
         return
     unsealed = recent.get(name, [])
-    yield from reversed(unsealed)
-    known = set(unsealed)
     oldest = min((entry.time for entry in unsealed), default=0)
-    for entry in newest_of_file(store.disk, store.layout.log_file(name)):
-        if not known or entry.time < oldest or entry not in known:
-            yield entry
+    logged = newest_of_file(store.disk, store.layout.log_file(name))
+    # Who sets HEAD writes down first what the journals say of it, so that what the file has not is newer than it.
+    near: list[ReflogEntry] = []
+    for entry in logged if unsealed else ():
+        near.append(entry)
+        if entry.time < oldest:
+            break
+    known = set(near)
+    yield from (entry for entry in reversed(unsealed) if entry not in known)
+    yield from near
+    yield from logged
 
 
 def _names_of_files(store: Store) -> Iterator[str]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 UNDO, REDO = "undo: ", "redo: "
 RENAMED = "branch: renamed "
+IMPORT = "import"
 
 
 @value
@@ -91,7 +92,7 @@ def commands(store: Store) -> Iterator[Group]:
     """Yield what commands did to refs and HEAD, the last one first; what git did to them is none of these."""
     waiting: Group | None = None
     for group in _transactions(store):
-        if waiting is None:
+        if waiting is None or _attaches(waiting, group):
             waiting = group
         elif _belong_together(waiting, group):
             waiting.entries += group.entries
@@ -147,8 +148,11 @@ def _transactions(store: Store) -> Iterator[Group]:
     heads: dict[str, ReflogEntry] = {}
     for name, entries in logs.items():
         _advance(heads, name, entries)
+    key = (0, "", "")
     while heads:
-        newest = max(heads.values(), key=lambda entry: entry.time)
+        # Within a millisecond, what says the same as the step before comes next.
+        last = key[1:]
+        newest = max(heads.values(), key=lambda e: (e.time, (e.author, e.message) == last))
         key = (newest.time, newest.author, newest.message)
         group = Group(*key, [], None)
         for name in [n for n, e in heads.items() if (e.time, e.author, e.message) == key]:
@@ -190,14 +194,23 @@ def _same(one: ReflogEntry, other: ReflogEntry) -> bool:
     return (one.time, one.author, one.message) == (other.time, other.author, other.message)
 
 
+def _attaches(later: Group, earlier: Group) -> bool:
+    """Tell whether a command, an import, only put a HEAD without a commit on the branch that it had made."""
+    head = later.head
+    if head is None or head.old is not None or later.entries or later.message != earlier.message:
+        return False
+    return MOVING not in later.message and RENAMED not in later.message
+
+
 def _belong_together(later: Group, earlier: Group) -> bool:
     """Tell whether two transactions are steps of one command: going somewhere, or renaming.
 
-    Whoever goes from A to B twice goes back in between, so that the same words twice are one command.
+    Whoever goes from A to B twice goes back in between, so that the same words twice are one command. An import makes
+    many transactions, and one that follows another is taken back with it.
     """
     if (later.author, later.message) != (earlier.author, earlier.message):
         return False
-    return MOVING in later.message or RENAMED in later.message
+    return MOVING in later.message or RENAMED in later.message or later.message == IMPORT
 
 
 def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool) -> Undone:
