@@ -109,7 +109,6 @@ HINTS: dict[str, str] = {
 
 GIT_COMMANDS: dict[str, str] = {
     "add": "`trace commit` records messages at once; nothing is staged",
-    "merge": "histories are not merged by a command; `trace commit --branch NAME` adds to a branch",
     "rm": "`trace remove ADDRESS` hides a message",
 }
 """What comes closest to a command that git has and Trace has not."""

@@ -43,6 +43,7 @@ NAVIGATION: dict[str, list[str]] = {
         "branches",
         "looking",
         "merging",
+        "rebasing",
         "semantic-merge",
         "importing",
         "exporting",
