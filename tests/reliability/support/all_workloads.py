@@ -37,6 +37,7 @@ RARE = [
     Workload(workloads_rare.writes_again, fresh),
     Workload(workloads_rare.seals_log, workloads_rare.linked_log, workloads_rare.LOGS),
     Workload(workloads_rare.own_files, fresh),
+    Workload(workloads_rare.local_files, fresh),
 ]
 UPKEEP = [
     Workload(workloads_upkeep.purges, workloads_upkeep.secretive, workloads_upkeep.SECRETIVE),

@@ -29,6 +29,9 @@ TORN = "root-file-changed"
 TO_BE_ERASED = "purged-object-present"
 """So it is while a purge is on its way; afterwards it is looked for in every file."""
 
+KEPT = ("reissued", "upstreams", "bisect", "stopped", "ORIG_HEAD")
+"""Files in `local/` that say what nothing else says."""
+
 Tips = tuple[tuple[str, tuple[str | ObjectId, ...]], ...]
 
 
@@ -97,12 +100,13 @@ def holding_of(
 def _files_of(image: Image) -> Iterator[tuple[str, bytes]]:
     """Yield (path, bytes) of the files beside the repository, and of those that it has set aside."""
     skipped = frozenset({".trace"})
-    if any("lost-found" in names or "reissued" in names for names in image.folders.values()):
+    telling = {"lost-found", *KEPT}
+    if any(not telling.isdisjoint(names) for names in image.folders.values()):
         skipped = frozenset()
     for path, number in image.paths(skipped):
         if number not in image.files or path.endswith(".tmp") or TEMPORARY_PREFIX in path:
             continue
-        if path.startswith((f"{ROOT}/lost-found/", f"{ROOT}/local/reissued")) or (
+        if path.startswith((f"{ROOT}/lost-found/", *(f"{ROOT}/local/{name}" for name in KEPT))) or (
             path.startswith(f"{FOLDER}/") and not path.startswith(f"{ROOT}/")
         ):
             yield path, image.files[number]

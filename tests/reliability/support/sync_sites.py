@@ -50,7 +50,7 @@ class Place:
         function, *within = rest.split(" > ")
         module, _, line = place.rpartition(":")
         return (
-            (module, function) == (self.module, self.function)
+            (module, function.replace(".<locals>", "")) == (self.module, self.function)
             and self.lines[0] <= int(line) <= self.lines[1]
             and _chain(within) == self.within
         )

@@ -10,11 +10,15 @@ from tests.reliability.support import workloads
 from tests.reliability.support.holdings import FOLDER, ROOT, START, Look
 from tests.reliability.support.recordings import Recording, fresh
 from tests.store.support.histories import MAIN, append, move
+from trace_store.branching.upstreams import set_upstream
+from trace_store.comparing.bisecting import Bisection, save
 from trace_store.environment import Environment
 from trace_store.errors import StorageError
 from trace_store.files import create_file
 from trace_store.ident import FixedClock
+from trace_store.joining.stops import Stop, write_stop
 from trace_store.journal.frames import LINE_BYTES, encode_begin
+from trace_store.llm.settings_file import set_setting
 from trace_store.maintenance.collecting import prune
 from trace_store.maintenance.sealing import seal
 from trace_store.odb import ObjectDatabase
@@ -167,3 +171,24 @@ def own_files(recording: Recording) -> None:
         recording.done(f"trust {number}")
         write_allowed(disk, OWN, "34cd", ["a1b2c3d4e5f6"] * (number + 1))
         recording.done(f"allow {number}")
+        set_setting(disk, OWN, "name", f"a-model-{number}")
+        recording.done(f"model {number}")
+
+
+def local_files(recording: Recording) -> None:
+    """Write what a working copy keeps beside its history: ORIG_HEAD, upstreams, a search, and a merge that waits."""
+    with recording.open() as store:
+        tip = append(store, "first", durability="durable")
+        recording.done("append")
+        move(store, "refs/heads/other", tip)
+        recording.done("move")
+        seal(store)
+        recording.done("seal")
+        store.refs.set_original(tip)
+        recording.done("original")
+        set_upstream(store, MAIN, "refs/heads/other")
+        recording.done("upstream")
+        save(store, Bisection("commits", tip, ()))
+        recording.done("search")
+        write_stop(store, Stop("merge", MAIN, tip, {"other": str(tip)}, {}, []))
+        recording.done("stop")
