@@ -37,6 +37,8 @@ _LISTS_OPEN = os.listdir in os.supports_fd
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 # Some network and user-space file systems cannot sync a directory; that is not a failed write.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
+_HAS_LINKS = hasattr(os, "link") and os.link in os.supports_follow_symlinks
+"""Whether the system gives a file, and not what it points to, a second name."""
 _NO_LINK = (errno.EEXIST, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -207,10 +209,10 @@ class Disk:
 
     def link(self, source: str, target: str) -> bool:
         """Give a file a second name; False when that name is taken, or the file system knows no links."""
+        if not _HAS_LINKS:
+            return False
         try:
             os.link(source, target, follow_symlinks=False)
-        except (NotImplementedError, AttributeError):  # so Python says that the system has none
-            return False
         except OSError as error:
             if error.errno in _NO_LINK:
                 return False

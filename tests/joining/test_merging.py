@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.joining.support.lines import ADA, branch, on, said
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import Environment, FixedClock, Message, ObjectId, Repo, ToolCall, ToolResult
+from trace_store import FixedClock, Message, ObjectId, Repo, ToolCall, ToolResult
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     DetachedHeadError,
@@ -33,25 +34,10 @@ from trace_store.joining import (
 )
 from trace_store.objects.commit import Commit
 
-ADA = Environment(author="ada")
-
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
     return Repo.init(tmp_path, environment=ADA, clock=FixedClock(), durability="fast")
-
-
-def said(repo: Repo, revision: str = "HEAD") -> list[str]:
-    return [message.text for message in repo.compile(revision).messages]
-
-
-def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
-    edit = RefEdit(f"refs/heads/{name}", repo.resolve(revision), ANY)
-    repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
-
-
-def on(repo: Repo, name: str) -> None:
-    repo.store.refs.set_head(f"refs/heads/{name}")
 
 
 def brought(repo: Repo, revision: str = "side", **options: Any) -> Merge:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.joining.support.lines import ADA, branch, on, said
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import Environment, FixedClock, ObjectId, Repo, ToolCall, ToolResult
-from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store import FixedClock, ObjectId, Repo, ToolCall, ToolResult
 from trace_store.errors import ConflictError, InvalidInputError, MessageNotFoundError, StateError
 from trace_store.joining import (
     Settlement,
@@ -32,25 +32,10 @@ from trace_store.joining.todo import Step, read, written
 from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
 
-ADA = Environment(author="ada")
-
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
     return Repo.init(tmp_path, environment=ADA, clock=FixedClock(), durability="fast")
-
-
-def said(repo: Repo, revision: str = "HEAD") -> list[str]:
-    return [message.text for message in repo.compile(revision).messages]
-
-
-def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
-    edit = RefEdit(f"refs/heads/{name}", repo.resolve(revision), ANY)
-    repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
-
-
-def on(repo: Repo, name: str) -> None:
-    repo.store.refs.set_head(f"refs/heads/{name}")
 
 
 def apart(repo: Repo, ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:

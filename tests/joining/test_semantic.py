@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.joining.test_merging import ADA, apart, commit_of, files, said
+from tests.joining.support.lines import ADA, said
+from tests.joining.test_merging import apart, commit_of, files
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Repo, ToolCall, ToolResult, branching, errors, llm
 from trace_store.context import fold, normalise_usage

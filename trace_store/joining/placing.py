@@ -6,7 +6,7 @@ were, these do.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from trace_store.comparing.aligning import longest_rise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def moved(
     rest_new = [each for each in new if each not in candidates]
     if rest_old != rest_new:
         ranks = {each: rank for rank, each in enumerate(rest_old)}
-        staying = set(_longest_rising([ranks[each] for each in rest_new]))
-        candidates |= {each for each in rest_new if ranks[each] not in staying}
+        staying = longest_rise([ranks[each] for each in rest_new])
+        candidates |= {each for at, each in enumerate(rest_new) if at not in staying}
     return _really(old, new, candidates)
 
 
@@ -69,29 +69,6 @@ def _gaps(order: Sequence[Address], candidates: set[Address]) -> dict[Address, i
             found[each] = others
         else:
             others += 1
-    return found
-
-
-def _longest_rising(ranks: Sequence[int]) -> list[int]:
-    """Return a longest rising subsequence."""
-    ends: list[int] = []
-    places: list[int] = []
-    before: list[int] = []
-    for at, rank in enumerate(ranks):
-        where = bisect_left(ends, rank)
-        if where == len(ends):
-            ends.append(rank)
-            places.append(at)
-        else:
-            ends[where] = rank
-            places[where] = at
-        before.append(places[where - 1] if where else -1)
-    found: list[int] = []
-    at = places[-1] if places else -1
-    while at >= 0:
-        found.append(ranks[at])
-        at = before[at]
-    found.reverse()
     return found
 
 

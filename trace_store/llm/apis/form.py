@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 
 from trace_store import errors
 from trace_store.context.usage import normalise_usage
@@ -20,49 +21,49 @@ _BUSY = ("overloaded", "rate_limit", "server_error", "timeout", "api_error", "sl
 _SPENT = ("insufficient_quota", "billing", "credit balance")
 
 
-class Hearing:
+class Hearing(ABC):
     """Makes one Completion of the events of a stream."""
 
     __slots__ = ()
 
+    @abstractmethod
     def take(self, event: dict[str, Any]) -> str:
         """Return the text that an event adds.
 
         Raises:
             ModelError: it says that the model failed or refuses, or is of no known shape.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def completion(self) -> Completion | None:
         """Return all that was heard; None when the end has not come."""
-        raise NotImplementedError
 
 
-class Form:
+class Form(ABC):
     """One way to ask."""
 
     __slots__ = ()
     hearing: type[Hearing]
 
+    @abstractmethod
     def address(self, url: str) -> str:
         """Return where requests go, below the address of the model."""
-        raise NotImplementedError
 
     def headers(self, key: str) -> dict[str, str]:
         """Return what a request says of who asks."""
         return {"authorization": f"Bearer {key}"} if key else {}
 
+    @abstractmethod
     def fields(self, prompt: Prompt, name: str, url: str, *, stream: bool) -> dict[str, Any]:
         """Return the fields of a request."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, answer: dict[str, Any]) -> Completion:
         """Return what a whole answer says.
 
         Raises:
             ModelError: it says that the model failed or refuses, or is of no known shape.
         """
-        raise NotImplementedError
 
 
 def parsed(text: str | bytes) -> dict[str, Any]:

@@ -1,0 +1,24 @@
+"""A repository to join lines of history in, and short ways to say what its branches are."""
+
+from __future__ import annotations
+
+from trace_store import Environment, Repo
+from trace_store.contracts import ANY, RefEdit, Transaction
+
+ADA = Environment(author="ada")
+
+
+def said(repo: Repo, revision: str = "HEAD") -> list[str]:
+    """Return the texts of a context."""
+    return [message.text for message in repo.compile(revision).messages]
+
+
+def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
+    """Let a branch stand at a revision."""
+    edit = RefEdit(f"refs/heads/{name}", repo.resolve(revision), ANY)
+    repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
+
+
+def on(repo: Repo, name: str) -> None:
+    """Go to a branch."""
+    repo.store.refs.set_head(f"refs/heads/{name}")
