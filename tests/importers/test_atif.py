@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from tests.importers.support.checks import assert_grows, damaged, import_hostile, lines_of
 from tests.importers.support.sound import (
@@ -283,6 +283,7 @@ def test_whatever_a_trajectory_holds(tmp_path_factory: pytest.TempPathFactory, v
 
 
 @given(damaged([HEADER, *STEPS]))
+@example([{}, None])
 def test_whatever_lines_hold(tmp_path_factory: pytest.TempPathFactory, records: list[Any]) -> None:
     import_hostile(tmp_path_factory.mktemp("atif"), records, "atif")
 

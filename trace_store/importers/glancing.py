@@ -24,6 +24,11 @@ _LISTS = (
     *("messages", "contents", "input", "output", "choices", "candidates"),
     *("history", "trajectory", "steps", "chapters", "files"),
 )
+_EMPTY = {
+    OBJECT: "an empty JSON object",
+    LIST: "a JSON list without objects",
+    LINES: "lines that begin with an empty JSON object",
+}
 _MARK = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\n"
 
@@ -66,7 +71,11 @@ def look(head: bytes) -> Glance:
             return Glance(TEXT)  # many a file of settings begins with a bracket
         return Glance(LIST, lists[ROOT][:MAXIMUM_VALUES])
     form = {**document.fields, **lists}
-    return Glance(OBJECT, [form]) if form else Glance(OBJECT if body[:2] == b"{}" else TEXT)
+    if form:
+        return Glance(OBJECT, [form])
+    if document.damage is None:
+        return Glance(OBJECT)
+    return Glance(LINES if body.startswith(b"{}") else TEXT)  # other lines stand behind an empty object
 
 
 def describe(head: bytes) -> str:
@@ -78,7 +87,7 @@ def describe(head: bytes) -> str:
         beginning = head[:200].decode("utf-8", "replace").split()
         return f"text that is no JSON: {' '.join(beginning)[:40]!r}"
     if not glance.values:
-        return "an empty JSON object" if glance.kind == OBJECT else "a JSON list without objects"
+        return _EMPTY[glance.kind]
     alone = glance.kind == OBJECT or (glance.kind == LINES and len(glance.values) == 1)
     many = "a JSON list of objects" if glance.kind == LIST else "JSON objects, one a line"
     keys = [str(key)[:40] for key in glance.values[0]]
