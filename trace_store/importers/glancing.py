@@ -75,7 +75,8 @@ def look(head: bytes) -> Glance:
         return Glance(OBJECT, [form])
     if document.damage is None:
         return Glance(OBJECT)
-    return Glance(LINES if body.startswith(b"{}") else TEXT)  # other lines stand behind an empty object
+    # Behind an empty object stand other lines.
+    return Glance(LINES if body.startswith(b"{}") else TEXT)
 
 
 def describe(head: bytes) -> str:
