@@ -62,7 +62,7 @@ EXIT_CODES: tuple[tuple[type[TraceError], int, str], ...] = (
 
 OTHER_EXIT_CODES: tuple[tuple[int, str], ...] = (
     (EXIT_OK, "done"),
-    (EXIT_BUG, "an unexpected error: a defect of Trace"),
+    (EXIT_BUG, "an unexpected error: a defect of Trace; of `merge-base`, without a word: no"),
     (EXIT_INTERRUPTED, "interrupted from the keyboard"),
     (EXIT_OUTPUT_CLOSED, "whoever read the output stopped reading"),
 )

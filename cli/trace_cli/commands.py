@@ -246,6 +246,9 @@ COMMANDS = (
     _plumbing("rev-parse", "revision.resolve", "Print the object ids that revisions mean"),
     _plumbing("rev-list", "graph.topological", "List the commits reachable from revisions"),
     _plumbing(
+        "merge-base", "graph.merge_bases", "Print the best common ancestors of two revisions"
+    ),
+    _plumbing(
         "update-ref",
         "store.Store.transact",
         "Move, make or delete refs, only if they stand where expected",

@@ -99,3 +99,45 @@ def test_a_log_without_filters_loads_nothing_of_them(ok: Run, tmp_path: Path) ->
     assert not {name for name in loaded if name.endswith((".filters", ".graph", ".naming"))} - {
         "trace_store.graph"
     }
+
+
+def test_several_starts(talk: Run, repository: Trace) -> None:
+    talk("update-ref", "refs/heads/side", "HEAD~1")
+    talk("commit", "--branch", "side", "--user", "Beside", "-q")
+    assert len(talk("log").lines) == 3
+    assert len(talk("log", "main", "side").lines) == 4
+    assert len(talk("log", "--all").lines) == 4
+    assert said(talk("log", "side", "^main")) == ["user: Beside"]
+    assert said(talk("log", "^side")) == said(talk("log", "side..main")) != []
+    assert said(talk("log", "--all", "--text", "beside")) == ["user: Beside"]
+    assert len(talk("log", "--all", "-n", "2").lines) == 2
+    assert len(talk("log", "--all", "--graph", "--oneline").lines) == 5
+    refused(repository("log", "main", "nowhere"), 4, "nowhere")
+
+
+def test_all_of_nothing(repository: Trace) -> None:
+    assert repository("log", "--all") == repository("log", "--all", "--text", "x")
+    assert repository("log", "--all").code == 0
+    refused(repository("log"), 6, "no commit")
+
+
+def test_merge_bases(talk: Run, repository: Trace) -> None:
+    talk("update-ref", "refs/heads/side", "HEAD~1")
+    talk("commit", "--branch", "side", "--user", "Beside", "-q")
+    base = talk("rev-parse", "HEAD~1").text
+    assert talk("merge-base", "main", "side").text == base
+    assert talk("merge-base", "--all", "side", "main").text == base
+    assert repository("merge-base", "--is-ancestor", "main~1", "side").code == 0
+    assert repository("merge-base", "--is-ancestor", "main", "side").code == 1
+    ids = [talk("rev-parse", name).text.strip() for name in ("main", "side")]
+    crossed = [
+        talk("write-commit", stdin=json.dumps({"parents": parents, "ops": []}).encode()).text
+        for parents in (ids, ids[::-1])
+    ]
+    both = talk("merge-base", "--all", *(each.strip() for each in crossed))
+    assert both.lines == sorted(ids)
+    alone = talk("write-commit", stdin=b'{"parents": [], "ops": []}').text.strip()
+    nothing = repository("merge-base", alone, "main")
+    assert (nothing.code, nothing.out, nothing.err) == (1, b"", "")
+    refused(repository("merge-base", "--all", "--is-ancestor", "main", "side"), 2, "--is-ancestor does not")
+    refused(repository("merge-base", "main"), 2, "B")

@@ -123,6 +123,10 @@ def test_rev_list_limited(growth: Growth) -> None:
     growth.check(lambda place: place.trace("rev-list", "-n", "10", "HEAD"))
 
 
+def test_merge_base(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("merge-base", "HEAD", "HEAD~6"))
+
+
 def test_completion(growth: Growth) -> None:
     before = os.getcwd()
 

@@ -11,11 +11,12 @@ from trace_store.commit_table.records import ROW_BYTES
 from trace_store.history.entries import LogSource, entries_of, entry_of
 from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
-from trace_store.revision import commits_of, resolve_range
+from trace_store.reach import reach, reach_of_several
+from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from trace_store.commit_table import Commits
     from trace_store.history.entries import LogEntry
@@ -24,16 +25,16 @@ if TYPE_CHECKING:
 
 def log(
     store: Store,
-    revision: str | ObjectId = "HEAD",
+    revision: str | ObjectId | Sequence[str | ObjectId] = "HEAD",
     *,
     limit: int | None = None,
     first_parent: bool = False,
 ) -> Iterator[LogEntry]:
-    """Yield the commits of a revision or a range, newest first; a child comes before its parents.
+    """Yield the commits of revisions or ranges, newest first; a child comes before its parents.
 
     Args:
         store: where from.
-        revision: a revision, or a range `A..B` or `A...B`.
+        revision: a revision, a range `A..B` or `A...B`, or several of them, also as `^A`, which leaves out A's past.
         limit: at most so many.
         first_parent: follow first parents alone, which is what the context is made of.
 
@@ -90,13 +91,11 @@ def _line(store: Store, starts: list[ObjectId], limit: int) -> Iterator[LogEntry
 
 
 def _ends(
-    store: Store, commits: Commits, revision: str | ObjectId
+    store: Store, commits: Commits, revisions: str | ObjectId | Sequence[str | ObjectId]
 ) -> tuple[list[ObjectId], list[ObjectId]]:
-    """Return where a revision or a range starts, and what is left out with its past."""
-    if isinstance(revision, ObjectId):
-        return [revision], []
-    wanted = resolve_range(store, revision, commits)
-    hidden = list(wanted.exclude)
-    if wanted.symmetric:
-        hidden += commits.merge_bases(*wanted.include)
-    return wanted.include, hidden
+    """Return where revisions and ranges start, and what is left out with its past."""
+    if isinstance(revisions, ObjectId):
+        return [revisions], []
+    if isinstance(revisions, str):
+        return reach(store, revisions, commits)
+    return reach_of_several(store, revisions, commits)

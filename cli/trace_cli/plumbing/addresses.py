@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trace_cli.plumbing.ranges import reach
 from trace_store import errors
+from trace_store.reach import reach
 from trace_store.revision import ref_of, resolve, resolve_address
 
 TYPE_CHECKING = False

@@ -25,13 +25,14 @@ from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.contents import size_of
 from trace_cli.plumbing.ranges import object_sets
-from trace_cli.plumbing.support import all_tips, open_store
+from trace_cli.plumbing.support import open_store
 from trace_cli.plumbing.templates import filler
 from trace_cli.render.escape import safe
 from trace_cli.runtime import Invocation
 from trace_store.objects.codec import kind_of
 from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.oid import ObjectId
+from trace_store.reach import all_tips
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

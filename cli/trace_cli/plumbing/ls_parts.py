@@ -31,8 +31,6 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.contents import content_fields, json_line
-from trace_cli.plumbing.ranges import reach
-from trace_cli.plumbing.rev_list import all_commits
 from trace_cli.plumbing.support import open_store
 from trace_cli.plumbing.templates import filler
 from trace_cli.render.escape import one_line
@@ -45,6 +43,7 @@ from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.operations import CREATES_MESSAGES
 from trace_store.oid import ObjectId
+from trace_store.reach import all_commits, reach_of_several
 from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
@@ -212,12 +211,8 @@ def _commits(
     store: Store, words: list[str], everything: bool, stdin: bool
 ) -> tuple[list[ObjectId], set[ObjectId]]:
     """Return the commits, parents before their children."""
-    wanted: list[ObjectId] = []
-    hidden: list[ObjectId] = []
-    for word in words or ([] if everything or stdin else ["HEAD"]):
-        included, excluded = reach(store, word)
-        wanted += included
-        hidden += excluded
+    revisions = words or ([] if everything or stdin else ["HEAD"])
+    wanted, hidden = reach_of_several(store, revisions)
     if everything:
         wanted += all_commits(store)
     found = list(commits_of(store).topological(wanted, hidden))

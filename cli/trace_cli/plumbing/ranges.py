@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trace_store.revision import commits_of, resolve, resolve_commit, resolve_range
+from trace_store.reach import reach
+from trace_store.revision import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,21 +11,6 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 __all__ = ["object_sets", "reach", "resolve"]
-
-
-def reach(store: Store, text: str) -> tuple[list[ObjectId], list[ObjectId]]:
-    """Return the commits that `A`, `^A`, `A..B` or `A...B` starts from, and those whose past it leaves out.
-
-    Raises:
-        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.revision`.
-    """
-    if text.startswith("^"):
-        return [], [resolve_commit(store, text[1:])]
-    found = resolve_range(store, text)
-    exclude = list(found.exclude)
-    if found.symmetric:
-        exclude += commits_of(store).merge_bases(*found.include)
-    return list(found.include), exclude
 
 
 def object_sets(store: Store, text: str) -> tuple[list[ObjectId], list[ObjectId]]:

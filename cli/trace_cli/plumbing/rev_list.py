@@ -9,16 +9,10 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.ranges import reach
-from trace_cli.plumbing.support import all_tips, open_store
+from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store import errors
-from trace_store.revision import commits_of, resolve_commit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.oid import ObjectId
-    from trace_store.store import Store
+from trace_store.reach import all_commits, reach_of_several
+from trace_store.revision import commits_of
 
 
 @takes(
@@ -44,12 +38,7 @@ def run(
     if not (words or everything):
         raise usage_error("no revision to start from", "give one, or --all")
     with open_store(invocation) as store:
-        wanted: list[ObjectId] = []
-        hidden: list[ObjectId] = []
-        for word in words:
-            included, excluded = reach(store, word)
-            wanted += included
-            hidden += excluded
+        wanted, hidden = reach_of_several(store, words)
         if everything:
             wanted += all_commits(store)
         commits = commits_of(store)
@@ -61,14 +50,3 @@ def run(
         if count:
             invocation.line(str(number))
     return 0
-
-
-def all_commits(store: Store) -> list[ObjectId]:
-    """Return the commits that refs and HEAD stand for, through tags; a ref may stand for any object."""
-    found: list[ObjectId] = []
-    for tip in all_tips(store):
-        try:
-            found.append(resolve_commit(store, tip))
-        except errors.RevisionNotFoundError:
-            continue
-    return found

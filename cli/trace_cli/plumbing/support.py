@@ -6,10 +6,6 @@ from trace_cli.runtime import Invocation
 from trace_store import errors, maintenance, refs
 from trace_store.store import Store, find
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.oid import ObjectId
-
 
 def open_store(invocation: Invocation) -> Store:
     """Return the repository that the command is about, open; it is a context manager.
@@ -42,12 +38,3 @@ def full_ref(store: Store, text: str) -> str:
     if ref is None:
         raise errors.DetachedHeadError("HEAD is detached: it stands for a commit, not for a branch")
     return ref
-
-
-def all_tips(store: Store) -> list[ObjectId]:
-    """Return every tip of every ref, and HEAD when it is detached."""
-    found = [tip for _, tips in store.refs.iterate_tips() for tip in tips]
-    head = store.refs.head()
-    if head.ref is None and head.oid is not None:
-        found.append(head.oid)
-    return list(dict.fromkeys(found))

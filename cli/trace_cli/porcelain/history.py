@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from trace_cli import render
-from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
@@ -22,7 +22,8 @@ from trace_cli.render.tables import (
 )
 from trace_store import context, history
 from trace_store.ident import format_time
-from trace_store.revision import parse_moment, resolve_address, resolve_range
+from trace_store.reach import all_commits, reach_of_several
+from trace_store.revision import parse_moment, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,12 +72,12 @@ FILTERS = (
 @takes(
     Argument(
         "REVISION",
-        "revision",
-        "Where to start, or a range A..B",
-        OPTIONAL,
-        default="HEAD",
+        "revisions",
+        "Where to start; A..B and ^A leave out the past of A; without any, HEAD",
+        ANY,
         completes="COMMIT",
     ),
+    Option("--all", "everything", "Start from every ref and HEAD"),
     Option("-n --max-count", "limit", "At most so many commits", "N", number=True),
     Option("--full", "full", "Show author, message and operations of each commit"),
     Option("--oneline", "oneline", "Show a line for each commit, as without options"),
@@ -89,7 +90,8 @@ FILTERS = (
 def log(
     invocation: Invocation,
     *,
-    revision: str,
+    revisions: list[str],
+    everything: bool,
     limit: int | None,
     full: bool,
     oneline: bool,
@@ -118,6 +120,7 @@ def log(
         trace log --tool Bash --since yesterday
         trace log --path src/app.py --role assistant main
         trace log --follow HEAD~3.0
+        trace log --graph --all
     """
     filters = {
         "text": text,
@@ -143,11 +146,12 @@ def log(
         names = {} if few else names_by_commit(store)
         block: list[LogEntry] = []
         drawn = render.Graph() if graph else None
+        starts = _starts(store, revisions, everything=everything)
         entries = history.log(
-            store, revision, limit=None if asked else limit, first_parent=first_parent
+            store, starts, limit=None if asked else limit, first_parent=first_parent
         )
-        if asked:
-            entries = islice(_filtered(store, entries, filters, revision), limit)
+        if asked and starts:
+            entries = islice(_filtered(store, entries, filters, starts), limit)
         show = _Block(invocation, store, full and not oneline, tokens, as_json, drawn, first_parent)
         for entry in entries:
             block.append(entry)
@@ -159,8 +163,19 @@ def log(
         show(block, names)
 
 
+def _starts(store: Store, revisions: list[str], *, everything: bool) -> list[str | ObjectId]:
+    """Return where a log starts, and as `^A` what it leaves out: HEAD unless something else is named."""
+    if everything:
+        return [*revisions, *all_commits(store)]
+    is_named = any(not each.startswith("^") for each in revisions)
+    return [*revisions] if is_named else [*revisions, "HEAD"]
+
+
 def _filtered(
-    store: Store, entries: Iterable[LogEntry], filters: dict[str, str], revision: str
+    store: Store,
+    entries: Iterable[LogEntry],
+    filters: dict[str, str],
+    starts: list[str | ObjectId],
 ) -> Iterator[LogEntry]:
     """Return what filters let through, as they are typed."""
     given: dict[str, Any] = {name: text for name, text in filters.items() if text}
@@ -172,8 +187,8 @@ def _filtered(
             given[name] = moment_
     if "follow" in given:
         given["follow"] = resolve_address(store, given["follow"])
-    tip = resolve_range(store, revision).include[-1]
     contexts = context.ContextCompiler(store)
+    tip = reach_of_several(store, starts)[0][-1]
     return history.matching(contexts, entries, history.LogFilter(**given), tip)
 
 
