@@ -139,5 +139,9 @@ def test_merge_bases(talk: Run, repository: Trace) -> None:
     alone = talk("write-commit", stdin=b'{"parents": [], "ops": []}').text.strip()
     nothing = repository("merge-base", alone, "main")
     assert (nothing.code, nothing.out, nothing.err) == (1, b"", "")
-    refused(repository("merge-base", "--all", "--is-ancestor", "main", "side"), 2, "--is-ancestor does not")
+    refused(
+        repository("merge-base", "--all", "--is-ancestor", "main", "side"),
+        2,
+        "--is-ancestor does not",
+    )
     refused(repository("merge-base", "main"), 2, "B")
