@@ -42,3 +42,15 @@ def test_whohas(repository: Trace, ok: Run) -> None:
     assert [each["state"] for each in record["refs"]] == ["removed", "shown"]
     refused(repository("whohas", "Sunday"), 4, "nothing that a ref leads to has 'Sunday'")
     refused(repository("whohas", "--text", blob), 4, "nothing that a ref leads to")
+
+
+def test_refs_in_the_trash_are_counted(ok: Run) -> None:
+    ok("commit", "--user", "Where is the trash?", "-q")
+    ok("branch", "idea")
+    ok("branch", "-d", "idea")
+    commit = ok("rev-parse", "HEAD").text.strip()
+    for what in ("the trash", commit):
+        assert "refs/trash" not in ok("whohas", what).text.replace("refs in the trash", "")
+        assert "and 1 ref in the trash" in ok("whohas", what).text
+        assert "refs/trash/heads/idea" in ok("whohas", what, "--trash").text
+        assert "refs/trash/heads/idea" in ok("whohas", what, "--json").text

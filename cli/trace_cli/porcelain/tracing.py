@@ -13,10 +13,12 @@ from trace_store.context.wording import message_line, stored_wording
 from trace_store.ident import format_time
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import is_prefix
+from trace_store.refs import TRASH
 from trace_store.revision import resolve, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from trace_cli.runtime import Invocation
@@ -110,14 +112,15 @@ def _deed_record(deed: Deed) -> dict[str, Any]:
 @takes(
     Argument("WHAT", "what", "An address, an object id or a beginning of one, or a text"),
     Option("--text", "as_text", "Look for WHAT as a text, whatever else it might be"),
+    Option("--trash", "trash", "Name refs in the trash, too"),
     JSON,
 )
-def whohas(invocation: Invocation, *, what: str, as_text: bool, as_json: bool) -> None:
+def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_json: bool) -> None:
     """List every ref whose history has a message, a commit, content or a text.
 
     With each ref stands whether its context shows the message in this wording, or why it does not: `reworded`,
     `removed`, `replaced`, `skip`, or `in its history`. An id may be that of a blob, as `trace ls-context` prints them,
-    or of a commit; a text is looked for in any case.
+    or of a commit; a text is looked for in any case. Refs in the trash are counted; --trash and --json name them, too.
 
         trace whohas 46ef7c56ce66.0
         trace whohas "deploy on Friday"
@@ -129,13 +132,14 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, as_json: bool) -
             for name in commit:
                 if as_json:
                     write_record(invocation, {"ref": name})
-                else:
+                elif trash or not name.startswith(TRASH):
                     invocation.line(safe(name))
+            _show_left_out(invocation, [] if trash or as_json else commit, "")
         for each in found:
             if as_json:
                 write_record(invocation, _found_record(each))
             else:
-                _show_found(invocation, store, contexts, each)
+                _show_found(invocation, store, contexts, each, trash=trash)
         if not commit and not found:
             raise errors.NotFoundError(f"nothing that a ref leads to has {one_line(what, 80)!r}")
 
@@ -162,7 +166,7 @@ def _found(
 
 
 def _show_found(
-    invocation: Invocation, store: Store, contexts: ContextCompiler, found: Found
+    invocation: Invocation, store: Store, contexts: ContextCompiler, found: Found, *, trash: bool
 ) -> None:
     wording = found.wording
     stored = stored_wording(wording.address, wording.place, contexts.read_commit)
@@ -170,13 +174,25 @@ def _show_found(
     edited = "" if wording.place == wording.address else f"  edited in {wording.place[0].short()}"
     line = one_line(message_line(stored, store.objects.read, 100), 120)
     invocation.line(f"{where}{edited}  {line}")
+    holders = [h for h in found.holders if trash or not h.ref.startswith(TRASH)]
     rows = [
         (f"    {safe(h.ref)}", h.state, "" if h.position is None else f"message {h.position:,}")
-        for h in found.holders
+        for h in holders
     ]
-    styles = [("", "green" if h.position is not None else "dim", "") for h in found.holders]
+    styles = [("", "green" if h.position is not None else "dim", "") for h in holders]
     for row in table(invocation, (), rows, LEFT * 2 + RIGHT, styles):
         invocation.line(row)
+    _show_left_out(invocation, [] if trash else [h.ref for h in found.holders], "    ")
+
+
+def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> None:
+    """Say how many refs in the trash were not named."""
+    count = sum(name.startswith(TRASH) for name in refs)
+    if count:
+        said = "1 ref" if count == 1 else f"{count:,} refs"
+        invocation.line(
+            paint(invocation, f"{indent}and {said} in the trash; --trash names them", "dim")
+        )
 
 
 def _found_record(found: Found) -> dict[str, Any]:
