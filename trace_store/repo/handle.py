@@ -1,0 +1,105 @@
+"""An open repository: what all verbs of the front door share.
+
+Rule: state, and no verbs but those that end it. A subject of the front door uses this and the floors below, and no
+other subject.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from trace_store import secrets
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.tokens import Tokenizer, as_tokenizer
+from trace_store.environment import Environment
+from trace_store.ident import Randomness
+from trace_store.maintenance.schedule import SealSchedule
+from trace_store.maintenance.sealing import SealReport, seal, seal_or_sync
+from trace_store.maintenance.telling import LoggedPatience
+from trace_store.secrets.guard import Guard
+from trace_store.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from trace_store.objects.content import Salt
+
+
+class Handle:
+    """A repository that is open.
+
+    Attributes:
+        store: the stores below.
+        contexts: compiles, and keeps open indexes between compiles.
+        author: who the commits are by.
+        guard: looks for secrets in what is to be stored.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        author: str = "unknown",
+        tokenizer: Tokenizer | Callable[[str], int] | None = None,
+        environment: Environment | None = None,
+        secrets: str = "",
+    ) -> None:
+        self.store = store
+        self.author = author
+        self.guard = Guard.of(store, environment or Environment.read(), secrets)
+        self._environment = environment
+        self._own_salt: Salt | None = None
+        self.contexts = ContextCompiler(store, tokenizer=as_tokenizer(tokenizer))
+        self._schedule = SealSchedule(store)
+        if store.local and store.journal.patience is None:
+            store.journal.patience = LoggedPatience()
+        self._closed = False
+
+    def seal(self) -> SealReport:
+        """Write what the journal holds into a pack, so that git sees it."""
+        return seal(self.store)
+
+    def close(self) -> None:
+        """Make durable what was committed, seal it, and close; closing again does nothing.
+
+        That it cannot be sealed now, since another process has been packing for a minute or the disk is full, is no
+        error: it is logged as a warning of the logger `trace_store`, and whoever seals next does it.
+
+        Raises:
+            StorageError: the disk refuses to make durable what `batch` and `fast` have only written so far.
+            CorruptJournalError: an object in the journal is damaged, with no other copy.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self.store.local:
+                seal_or_sync(self.store)
+        finally:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _salt(self) -> Salt:
+        if self._own_salt is None:
+            store = self.store
+            if store.local:
+                environment = self._environment or Environment.read()
+                key = secrets.store_key(
+                    environment, store.config.store_id, store.layout.root, store.disk
+                )
+            else:
+                key = Randomness().take(secrets.KEY_BYTES)  # it lasts as long as what it is for
+            self._own_salt = secrets.content_salt(key)
+        return self._own_salt
