@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trace_store.history.draft import Draft
     from trace_store.history.writing import CommitResult
     from trace_store.ident import Clock, FixedClock, SystemClock
+    from trace_store.joining.conflicts import Conflict, Settlement
     from trace_store.objects.commit import Commit, Tag
     from trace_store.objects.message import Message
     from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -34,6 +35,7 @@ __all__ = [
     "CommitResult",
     "CompiledContext",
     "CompiledMessage",
+    "Conflict",
     "Draft",
     "Environment",
     "ErrorCode",
@@ -44,6 +46,7 @@ __all__ = [
     "Opaque",
     "Reasoning",
     "Repo",
+    "Settlement",
     "Store",
     "SystemClock",
     "Tag",
@@ -59,6 +62,7 @@ _HOMES = {
     "CommitResult": "history.writing",
     "CompiledContext": "context.compiled",
     "CompiledMessage": "context.compiled",
+    "Conflict": "joining.conflicts",
     "Draft": "history.draft",
     "Environment": "environment",
     "ErrorCode": "errors",
@@ -69,6 +73,7 @@ _HOMES = {
     "Opaque": "objects.parts",
     "Reasoning": "objects.parts",
     "Repo": "repo",
+    "Settlement": "joining.conflicts",
     "Store": "store",
     "SystemClock": "ident",
     "Tag": "objects.commit",

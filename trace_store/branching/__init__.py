@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         delete_branches,
         find_branch,
         list_branches,
+        look_at_branch,
         rename_branch,
     )
     from trace_store.branching.logs import has_log, newest_first
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "branches": (
         *("Branch", "create_branch", "delete_branches", "find_branch", "list_branches"),
-        "rename_branch",
+        *("look_at_branch", "rename_branch"),
     ),
     "logs": ("has_log", "newest_first"),
     "resetting": ("Reset", "reset_hard", "reset_soft"),
@@ -76,6 +77,7 @@ __all__ = [
     "keeping",
     "list_branches",
     "list_tags",
+    "look_at_branch",
     "newest_first",
     "redo",
     "rename_branch",

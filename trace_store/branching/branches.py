@@ -13,6 +13,7 @@ from trace_store.branching.upstreams import (
     Tracking,
     ahead_behind,
     rename_upstreams,
+    tracking,
     unset_upstream,
     upstreams,
 )
@@ -26,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trace_store.commit_table import Commits
     from trace_store.contracts import RefReader
     from trace_store.oid import ObjectId
     from trace_store.store import Store
@@ -72,19 +74,33 @@ def list_branches(store: Store, patterns: Sequence[str] = ()) -> list[Branch]:
     current = store.refs.head_target()
     known = upstreams(store)
     commits = commits_of(store) if known else None
-    found: list[Branch] = []
-    for ref, tips in store.refs.iterate_tips(BRANCHES):
-        name = ref.removeprefix(BRANCHES)
-        if patterns and not is_like(name, patterns):
-            continue
-        upstream = known.get(ref)
-        compared = None
-        if upstream is not None:
-            other = store.refs.read(upstream)
-            counts = (None, None) if other is None else ahead_behind(store, tips[0], other, commits)
-            compared = Tracking(upstream, other, *counts)
-        found.append(Branch(ref, tips, ref == current, compared))
-    return found
+    return [
+        Branch(ref, tips, ref == current, _tracking(store, tips[0], known.get(ref), commits))
+        for ref, tips in store.refs.iterate_tips(BRANCHES)
+        if not patterns or is_like(ref.removeprefix(BRANCHES), patterns)
+    ]
+
+
+def look_at_branch(store: Store, ref: str) -> Branch:
+    """Return a branch, given its full name.
+
+    Raises:
+        RefNotFoundError: there is no such branch.
+    """
+    tips = store.refs.tips(ref)
+    if not tips:
+        raise errors.RefNotFoundError(f"no branch {short(ref)!r}", ref=ref)
+    return Branch(ref, tips, ref == store.refs.head_target(), tracking(store, ref, tips[0]))
+
+
+def _tracking(
+    store: Store, oid: ObjectId, upstream: str | None, commits: Commits | None
+) -> Tracking | None:
+    if upstream is None:
+        return None
+    other = store.refs.read(upstream)
+    counts = (None, None) if other is None else ahead_behind(store, oid, other, commits)
+    return Tracking(upstream, other, *counts)
 
 
 def find_branch(store: Store, name: str) -> str:

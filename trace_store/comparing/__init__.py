@@ -7,6 +7,7 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.comparing.bisecting import find_first_bad
     from trace_store.comparing.blaming import Blame, Deed, blame
     from trace_store.comparing.changes import ContextDiff, MessageChange
     from trace_store.comparing.differing import diff
@@ -35,6 +36,7 @@ __all__ = [
     "blame",
     "diff",
     "diff_rendered",
+    "find_first_bad",
     "lines_of_parts",
     "paired_lines",
     "whohas_commit",
@@ -59,6 +61,7 @@ __getattr__ = door(
         "blame": "blaming",
         "diff": "differing",
         "diff_rendered": "rendered",
+        "find_first_bad": "bisecting",
         "lines_of_parts": "words",
         "paired_lines": "words",
         "whohas_commit": "finding",

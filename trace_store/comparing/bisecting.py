@@ -12,7 +12,7 @@ import json
 from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.oid import ObjectId
-from trace_store.revision import commits_of
+from trace_store.revision import commits_of, resolve_commit
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
+    from trace_store.context.compiled import CompiledContext
+    from trace_store.context.compiler import ContextCompiler
     from trace_store.store import Store
 
     Outcomes: TypeAlias = Mapping[str, str]
@@ -240,3 +242,41 @@ def search_line(line: Sequence[str], test: Callable[[str], str]) -> tuple[str, .
     while not (step := halve(line, outcomes)).is_done:
         outcomes[step.point] = test(step.point)
     return step.found
+
+
+def find_first_bad(
+    contexts: ContextCompiler,
+    test: Callable[[CompiledContext], bool | None],
+    bad: str = "HEAD",
+    goods: Sequence[str] = (),
+) -> tuple[ObjectId, ...]:
+    """Return the commits of which one is the first whose context fails a test; one alone when all could be told.
+
+    Args:
+        contexts: compiles them.
+        test: tells of a context whether all is well: True, False, or None where that cannot be told.
+        bad: a commit that fails it.
+        goods: commits before it that do not.
+
+    Raises:
+        StateError: the test finds the bad commit good, or a good one bad.
+        RevisionNotFoundError: there is no such commit.
+    """
+    store = contexts.store
+    end, *starts = (resolve_commit(store, each) for each in (bad, *goods))
+    told = (Told(BAD, str(end)), *(Told(GOOD, str(each)) for each in starts))
+    search = Bisection(COMMITS, end, told)
+
+    def word(point: str) -> str:
+        found = test(contexts.compile(ObjectId.parse(point)))
+        return SKIP if found is None else GOOD if found else BAD
+
+    for each in told:
+        found = word(each.point)
+        if found not in (each.word, SKIP):
+            raise errors.StateError(
+                f"{each.point[:12]} was said to be {each.word}, and the test finds it {found}"
+            )
+    while not (step := next_step(store, search)).is_done:
+        search = search.with_told(Told(word(step.point), step.point))
+    return tuple(ObjectId.parse(point) for point in step.found)

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
         rewritten_address,
     )
     from trace_store.joining.replaying import with_address
+    from trace_store.joining.rewriting import Rewrite
     from trace_store.joining.semantic import Advisor, Proposal
-    from trace_store.joining.settling import abort, open_conflicts, resolve
-    from trace_store.joining.stops import refuse_while_stopped
+    from trace_store.joining.settling import abort, open_conflicts, resolve, resume
+    from trace_store.joining.stops import Stop, read_stop, refuse_while_stopped
+    from trace_store.joining.todo import Step
 
 _HOMES = {
     "conflicts": ("Conflict", "Settlement"),
@@ -34,8 +36,10 @@ _HOMES = {
     "picking": ("cherry_pick",),
     "rebasing": ("commits_since", "continue_rewriting", "rebase", "rewritten_address"),
     "replaying": ("with_address",),
-    "settling": ("abort", "open_conflicts", "resolve"),
-    "stops": ("refuse_while_stopped",),
+    "rewriting": ("Rewrite",),
+    "settling": ("abort", "open_conflicts", "resolve", "resume"),
+    "stops": ("Stop", "read_stop", "refuse_while_stopped"),
+    "todo": ("Step",),
 }
 
 __all__ = [
@@ -44,7 +48,10 @@ __all__ = [
     "Merge",
     "MergeOptions",
     "Proposal",
+    "Rewrite",
     "Settlement",
+    "Step",
+    "Stop",
     "abort",
     "cherry_pick",
     "commits_since",
@@ -53,9 +60,11 @@ __all__ = [
     "look_at_merge",
     "merge",
     "open_conflicts",
+    "read_stop",
     "rebase",
     "refuse_while_stopped",
     "resolve",
+    "resume",
     "rewritten_address",
     "with_address",
 ]

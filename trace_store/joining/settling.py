@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.joining.conflicts import Conflict
+    from trace_store.joining.merging import Resolver
+    from trace_store.joining.outcome import Merge
+    from trace_store.joining.rewriting import Rewrite
     from trace_store.joining.stops import Stop
+    from trace_store.secrets import Guard
     from trace_store.store import Store
 
 
@@ -56,6 +60,31 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
         stop.settlements[conflict.key] = settlement
     stops.write_stop(store, stop)
     return open_conflicts(store)
+
+
+def resume(
+    store: Store,
+    *,
+    author: str,
+    message: str = "",
+    guard: Guard | None = None,
+    resolver: Resolver | None = None,
+    skip: bool = False,
+) -> Merge | Rewrite:
+    """Go on with what is in progress, whatever it is; with `skip` without the step that it stopped at.
+
+    Raises:
+        StateError: nothing is in progress.
+        As `continue_merge` and `continue_rewriting`.
+    """
+    kind = stops.required_stop(store).kind
+    if kind == stops.MERGE:
+        return merging.continue_merge(
+            store, author=author, message=message, guard=guard, resolver=resolver, skip=skip
+        )
+    return rebasing.continue_rewriting(
+        store, kind, author=author, skip=skip, guard=guard, resolver=resolver
+    )
 
 
 def abort(store: Store, kind: str = "") -> Stop:

@@ -85,12 +85,13 @@ def read_stop(store: Store) -> Stop | None:
 
 
 def write_stop(store: Store, stop: Stop) -> None:
-    """Write down what waits.
+    """Write down what waits. A repository in memory keeps nothing of it: whoever asks again says how to settle it.
 
     Raises:
-        InvalidInputError: the repository is in memory, which keeps nothing.
         StorageError: the disk refuses.
     """
+    if not store.local:
+        return
     fields = {
         "before": None if stop.before is None else str(stop.before),
         "inputs": stop.inputs,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from trace_store import secrets
+from trace_store import joining, secrets
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.tokens import Tokenizer, as_tokenizer
 from trace_store.environment import Environment
@@ -16,15 +16,19 @@ from trace_store.ident import Randomness
 from trace_store.maintenance.schedule import SealSchedule
 from trace_store.maintenance.sealing import SealReport, seal, seal_or_sync
 from trace_store.maintenance.telling import LoggedPatience
+from trace_store.oid import ObjectId
 from trace_store.secrets.guard import Guard
 from trace_store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Self
+    from typing import Self, TypeAlias
 
     from trace_store.objects.content import Salt
+
+    Revision: TypeAlias = str | ObjectId
+    Address: TypeAlias = tuple[bytes, int]
 
 
 class Handle:
@@ -103,3 +107,22 @@ class Handle:
                 key = Randomness().take(secrets.KEY_BYTES)  # it lasts as long as what it is for
             self._own_salt = secrets.content_salt(key)
         return self._own_salt
+
+    def _said(self, message: str) -> str:
+        """Return what is said about a commit or a tag, without secrets; raises SecretFoundError as `append` does."""
+        return self.guard.gathering().text(message) if message else message
+
+    def _check_nothing_waits(self) -> None:
+        """Raise StateError while a merge, a pick, a revert or a rebase waits, since this moves what it waits for."""
+        store = self.store
+        if store.local and store.disk.exists(store.layout.stopped_file):
+            joining.refuse_while_stopped(store)
+
+
+def name_of(what: Revision | Address) -> str:
+    """Return the text that names a commit, or a message by its address; text names itself."""
+    if isinstance(what, str):
+        return what
+    if isinstance(what, tuple):
+        return f"{ObjectId(what[0])}.{what[1]}"
+    return str(what)

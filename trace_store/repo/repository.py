@@ -9,6 +9,8 @@ import os
 
 from trace_store.environment import Environment
 from trace_store.errors import RepositoryNotFoundError
+from trace_store.repo.joining import Joining
+from trace_store.repo.moving import Moving
 from trace_store.repo.reading import Reading
 from trace_store.repo.writing import Writing
 from trace_store.store import Store, find
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from trace_store.ident import Clock
 
 
-class Repo(Writing, Reading):
+class Repo(Writing, Reading, Moving, Joining):
     """A repository that is open.
 
     Attributes:

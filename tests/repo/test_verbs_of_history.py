@@ -1,0 +1,264 @@
+"""The verbs of history from Python: what git's users would write, without taking anything apart."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trace_store import Conflict, Environment, FixedClock, Repo, Settlement, errors
+from trace_store.joining import Step
+from trace_store.joining.todo import DROP
+from trace_store.llm import Completion, Prompt
+
+ADA = Environment(author="ada")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    return Repo.init(tmp_path, environment=ADA, clock=FixedClock(step=1000))
+
+
+def said(repo: Repo, revision: str = "HEAD") -> list[str]:
+    return [message.text for message in repo.compile(revision)]
+
+
+def two_wordings(repo: Repo) -> tuple[bytes, int]:
+    """Let `main` and `idea` word one message differently; HEAD is on main."""
+    asked = repo.append("user", "Which store?").addresses[0]
+    repo.switch("idea", create=True)
+    repo.edit(asked, "Which database?")
+    repo.switch("main")
+    repo.edit(asked, "Which file?")
+    return asked
+
+
+def test_branches_are_made_listed_renamed_and_deleted(repo: Repo) -> None:
+    first = repo.append("user", "a")
+    repo.append("user", "b")
+    made = repo.branch("idea", first.oid)
+    assert (made.name, made.oid, made.is_current) == ("idea", first.oid, False)
+    assert [(each.name, each.is_current) for each in repo.branches()] == [
+        ("idea", False),
+        ("main", True),
+    ]
+    compared = repo.track("idea", "main").tracking
+    assert compared is not None
+    assert (compared.ahead, compared.behind) == (0, 1)
+    assert repo.track("idea", None).tracking is None
+    assert repo.rename_branch("idea", "plan").name == "plan"
+    with pytest.raises(errors.AlreadyExistsError):
+        repo.branch("plan")
+    assert repo.branch("plan", "main", force=True).oid == repo.resolve("main")
+    (gone,) = repo.delete_branch("plan")
+    assert repo.resolve(gone.kept[0]) == gone.oid
+    assert [each.name for each in repo.branches()] == ["main"]
+
+
+def test_head_goes_to_branches_and_commits(repo: Repo) -> None:
+    first = repo.append("user", "a")
+    repo.append("user", "b")
+    assert repo.switch("idea", create=True, start=first.oid).created
+    assert said(repo) == ["a"]
+    repo.append("user", "c")
+    assert repo.switch("-").after.ref == "refs/heads/main"
+    assert repo.checkout(first.oid).after.ref is None
+    assert said(repo) == ["a"]
+    assert repo.checkout("idea").after.ref == "refs/heads/idea"
+    assert said(repo) == ["a", "c"]
+    assert "moving from" in repo.reflog()[0].message
+    assert repo.reflog("idea")[0].new == repo.resolve("HEAD")
+    with pytest.raises(errors.RefNotFoundError):
+        repo.reflog("nowhere")
+
+
+def test_steps_back_and_forth(repo: Repo) -> None:
+    repo.append("user", "a")
+    repo.append("user", "b")
+    repo.append("user", "c")
+    end = repo.resolve("HEAD")
+    assert repo.reset("HEAD~2").count == 2
+    assert repo.commit_staged("b and c").message_count == 2
+    assert said(repo) == ["a", "b", "c"]
+    done = repo.reset("HEAD~1", hard=True)
+    assert said(repo) == ["a"]
+    assert done.kept is not None
+    before = repo.compile().prefix_hash
+    for _ in range(3):
+        repo.undo()
+    assert repo.resolve("HEAD") == end
+    for _ in range(3):
+        repo.redo()
+    assert repo.compile().prefix_hash == before
+    repo.tag("v1", message="as it was")
+    assert [(each.name, each.target) for each in repo.tags("v*")] == [("v1", repo.resolve("HEAD"))]
+    repo.delete_tag("v1")
+    assert repo.tags() == []
+
+
+def test_a_resolver_answers_with_words_or_settlements(repo: Repo) -> None:
+    two_wordings(repo)
+    found = repo.merge("idea", resolver=lambda conflict: "theirs")
+    assert (found.outcome, [each.kind for each in found.settled]) == ("merged", ["both-edited"])
+    assert said(repo) == ["Which database?"]
+    repo.undo()
+
+    def text(conflict: Conflict) -> Settlement:
+        assert "text" in conflict.choices
+        return Settlement("text", "Which database file?")
+
+    repo.merge("idea", resolver=text)
+    assert said(repo) == ["Which database file?"]
+
+
+def test_what_stops_waits_is_settled_and_goes_on(repo: Repo) -> None:
+    asked = two_wordings(repo)
+    before = repo.resolve("HEAD")
+    assert repo.waiting() is None
+    assert repo.conflicts() == ()
+    stopped = repo.merge("idea")
+    assert stopped.outcome == "stopped"
+    waiting = repo.waiting()
+    assert waiting is not None
+    assert (waiting.kind, waiting.ref) == ("merge", "refs/heads/main")
+    for verb in (
+        lambda: repo.switch("idea"),
+        lambda: repo.checkout("idea"),
+        lambda: repo.reset("HEAD~1"),
+        lambda: repo.undo(),
+        lambda: repo.revert("HEAD"),
+        lambda: repo.rebase("idea"),
+    ):
+        with pytest.raises(errors.StateError, match="in progress"):
+            verb()
+    assert repo.abort().kind == "merge"
+    assert repo.resolve("HEAD") == before
+    repo.merge("idea")
+    (conflict,) = repo.conflicts()
+    assert conflict.addresses == (asked,)
+    assert repo.settle(conflict, "both") == ()
+    assert repo.resume().outcome == "merged"
+    with pytest.raises(errors.StateError, match="in progress"):
+        repo.resume()
+
+
+def test_a_rebase_and_a_pick_go_on_alike(repo: Repo) -> None:
+    two_wordings(repo)
+    repo.append("user", "more")
+    assert repo.rebase("idea").outcome == "stopped"
+    repo.settle("", "ours")
+    assert repo.resume().outcome == "done"
+    assert said(repo) == ["Which database?", "more"]
+    repo.undo()
+    assert said(repo) == ["Which file?", "more"]
+    assert repo.cherry_pick("idea").outcome == "stopped"
+    assert repo.resume(resolver=lambda conflict: "theirs").outcome == "done"
+    assert said(repo) == ["Which database?", "more"]
+
+
+def test_picks_take_addresses_and_plans_take_steps(repo: Repo) -> None:
+    first = repo.append("user", "a")
+    repo.switch("idea", create=True)
+    second = repo.commit([{"role": "user", "content": "b"}, {"role": "user", "content": "c"}])
+    repo.append("user", "d")
+    repo.switch("main")
+    assert repo.cherry_pick(second.addresses[1]).outcome == "done"
+    assert said(repo) == ["a", "c"]
+    repo.switch("idea")
+    done = repo.rebase(
+        first.oid, plan=lambda steps: [steps[0], Step(DROP, steps[1].oid)], onto="main"
+    )
+    assert len(done.dropped) == 1
+    assert said(repo) == ["a", "c", "b", "c"]
+
+
+def test_reverts_differences_and_where_things_are(repo: Repo) -> None:
+    asked = repo.append("user", "Which store?")
+    repo.append("assistant", "SQLite.")
+    wrong = repo.append("user", "Use MySQL.")
+    repo.append("assistant", "Noted.")
+    assert [c.kinds for c in repo.diff("HEAD~1").changes] == [("added",)]
+    assert [c.kinds for c in repo.diff(wrong.oid, asked.oid).changes] == [("removed",)] * 2
+    assert next(repo.blame()).made.commit == asked.oid
+    (found,) = repo.whohas("mysql")
+    assert [(h.ref, h.state) for h in found.holders] == [("refs/heads/main", "shown")]
+    assert repo.whohas(wrong.addresses[0])[0].wording.address == wrong.addresses[0]
+    assert [entry.oid for entry in repo.log(text="mysql")] == [wrong.oid]
+    assert [entry.oid for entry in repo.log(role="assistant", limit=1)] == [repo.resolve("HEAD")]
+
+    def fine(context: object) -> bool:
+        return all("MySQL" not in message.text for message in context)  # type: ignore[attr-defined]
+
+    assert repo.bisect(fine) == (wrong.oid,)
+    assert repo.bisect(fine, good=[asked.oid]) == (wrong.oid,)
+    with pytest.raises(errors.StateError, match="the test finds it good"):
+        repo.bisect(lambda context: True)
+    assert repo.bisect(lambda c: None if len(c) == 3 else len(c) < 3) == (
+        wrong.oid,
+        repo.resolve("HEAD"),
+    )
+    (done,) = repo.revert(wrong.oid, message="not that one")
+    assert done.reverts == wrong.oid
+    assert said(repo) == ["Which store?", "SQLite.", "Noted."]
+
+
+def test_a_semantic_merge_asks_the_callable_that_is_given(repo: Repo) -> None:
+    two_wordings(repo)
+    with pytest.raises(errors.StateError, match="none is given"):
+        repo.merge("idea", strategy="semantic")
+    asked: list[Prompt] = []
+
+    def model(prompt: Prompt) -> Completion:
+        asked.append(prompt)
+        question = json.loads(prompt.messages[0][1])
+        chosen = [
+            {"number": each["number"], "take": "theirs", "why": "It is clearer."}
+            for each in question["conflicts"]
+        ]
+        return Completion(
+            json.dumps({"conflicts": chosen, "summaries": [], "conclusion": None}), "scripted-1"
+        )
+
+    repo.merge("idea", model=model, resolver=lambda conflict: "ours")
+    assert asked == []  # no other strategy asks
+    repo.undo()
+    with pytest.raises(errors.ConflictError, match="not accepted"):
+        repo.merge("idea", strategy="semantic", model=model, review=lambda proposal: False)
+    assert said(repo) == ["Which file?"]
+    assert repo.merge("idea", strategy="semantic", model=model).outcome == "merged"
+    assert said(repo) == ["Which database?"]
+
+
+def test_in_memory_nothing_waits(repo: Repo) -> None:
+    repo = Repo.memory(author="ada")
+    two_wordings(repo)
+    found = repo.merge("idea")
+    assert (found.outcome, len(found.conflicts), repo.waiting()) == ("stopped", 1, None)
+    assert repo.merge("idea", resolver=lambda conflict: "theirs").outcome == "merged"
+    assert said(repo) == ["Which database?"]
+
+
+def test_what_is_said_about_a_commit_has_no_secret(repo: Repo) -> None:
+    key = "sk-ant-api03-" + "Ab3dEf9hIj" * 9 + "AA"
+    repo.append("user", "a")
+    repo.append("user", "b")
+    repo.revert("HEAD", message=f"the key was {key}")
+    repo.tag("v1", message=f"and is {key}")
+    (tag,) = repo.tags()
+    assert tag.tag is not None
+    for text in (tag.tag.message, next(repo.log(limit=1)).commit.message):
+        assert key not in text
+        assert "redacted" in text.lower()
+
+
+def test_opening_a_repository_loads_no_verb_of_history() -> None:
+    script = (
+        "import sys; from trace_store import Repo; Repo.memory().append('user', 'a');"
+        "print(*(m for m in sys.modules if m.startswith(('trace_store.joining.',"
+        " 'trace_store.comparing.', 'trace_store.branching.'))))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert set(run.stdout.split()) <= {"trace_store.joining.plan", "trace_store.joining.conflicts"}

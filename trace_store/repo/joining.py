@@ -1,0 +1,267 @@
+"""Lines of history that come together: merges, picks, rebases, reverts, and what waits for somebody to settle it."""
+
+from __future__ import annotations
+
+from trace_store import branching, joining
+from trace_store.joining.plan import APPEND, SEMANTIC
+from trace_store.repo.handle import Handle, name_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from trace_store.branching import Reverted
+    from trace_store.joining import Conflict, Merge, Proposal, Rewrite, Settlement, Step, Stop
+    from trace_store.joining.merging import Resolver
+    from trace_store.llm import Model
+    from trace_store.repo.handle import Address, Revision
+
+    Settle: TypeAlias = Callable[[Conflict], Settlement | str | None]
+
+
+class Joining(Handle):
+    """Other lines of history, brought to HEAD's branch.
+
+    A `resolver` is asked about each conflict. It returns "ours", "theirs", "both", a `Settlement`, or None to leave the
+    conflict open. With open conflicts nothing is written, and the outcome is "stopped": `conflicts` and `settle` see
+    to them, `resume` goes on, `abort` gives up. In memory nothing waits: the verb is called again, with a resolver.
+    """
+
+    def merge(
+        self,
+        revision: Revision = "",
+        *,
+        strategy: str = APPEND,
+        favour: str = "",
+        fast_forward: str = "allowed",
+        squash: bool = False,
+        unrelated: bool = False,
+        message: str = "",
+        resolver: Settle | None = None,
+        model: Model | None = None,
+        review: Callable[[Proposal], bool] | None = None,
+    ) -> Merge:
+        """Bring another line of history into HEAD's branch; without a revision join the tips of the branch itself.
+
+        Args:
+            revision: what to merge.
+            strategy: "append" (theirs after ours), "interleave" (by time), "ours", "theirs", "decisions" (only what
+                has that label), or "semantic" (`model` settles conflicts, and may sum up).
+            favour: "ours" or "theirs" settles every conflict that it can.
+            fast_forward: "allowed", "never" or "only".
+            squash: bring copies of the messages in, as a commit with one parent.
+            unrelated: whether histories that share no commit may be merged.
+            message: what to say about the commit; "" names what was merged.
+            resolver: asked about each conflict.
+            model: asked by the strategy "semantic": an `HttpModel` or any callable. Nothing else asks one.
+            review: looks at what the model proposes, and returns whether it is taken; None takes what is valid.
+
+        Raises:
+            StateError: something waits already, the branch cannot go forward and that was asked for, or a semantic
+                merge has no model.
+            DetachedHeadError, UnbornBranchError: HEAD is on no branch, or there is nothing to join.
+            RevisionNotFoundError: there is no such commit.
+            InvalidInputError: there is no such strategy, or the histories share nothing and that was not allowed.
+            ModelError, BudgetError, ConflictError: the model fails, is asked too much, or was not followed.
+            RefChangedError: the branch moved meanwhile.
+        """
+        options = joining.MergeOptions(
+            strategy=strategy,
+            favour=favour,
+            fast_forward=fast_forward,
+            squash=squash,
+            unrelated=unrelated,
+            message=message,
+        )
+        asks = strategy == SEMANTIC and model is not None
+        advise = joining.Advisor(self.store, model, review=review) if asks and model else None
+        found = joining.merge(
+            self.store,
+            name_of(revision),
+            options,
+            author=self.author,
+            guard=self.guard,
+            resolver=_resolver(resolver),
+            advise=advise,
+        )
+        self._schedule.seal_if_due()
+        return found
+
+    def cherry_pick(
+        self,
+        *wanted: Revision | Address,
+        at: Revision = "",
+        favour: str = "",
+        resolver: Settle | None = None,
+    ) -> Rewrite:
+        """Put copies of commits, ranges `A..B` or single messages at the end of HEAD's branch.
+
+        Args:
+            wanted: revisions, and addresses of messages, in the order to pick them.
+            at: the revision in whose context single messages are taken; "" is the commit that made each.
+            favour: "ours" or "theirs" settles every conflict that it can.
+            resolver: asked about each conflict.
+
+        Raises:
+            StateError: something waits already.
+            DetachedHeadError: HEAD is on no branch.
+            RevisionNotFoundError, MessageNotFoundError: something that is wanted is not here.
+            InvalidInputError: a range is empty, or nothing is wanted.
+        """
+        found = joining.cherry_pick(
+            self.store,
+            [name_of(each) for each in wanted],
+            author=self.author,
+            at=name_of(at),
+            favour=favour,
+            guard=self.guard,
+            resolver=_resolver(resolver),
+        )
+        self._schedule.seal_if_due()
+        return found
+
+    def rebase(
+        self,
+        upstream: Revision,
+        *,
+        onto: Revision = "",
+        plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
+        drop_pinned: bool = False,
+        favour: str = "",
+        resolver: Settle | None = None,
+    ) -> Rewrite:
+        """Make the commits of HEAD's branch since another anew, on top of that.
+
+        Args:
+            upstream: what stays as it is: everything in its past.
+            onto: what the commits go on; "" is upstream.
+            plan: given a `joining.Step` for each commit, oldest first, returns those to do, in the order to do them.
+            drop_pinned: whether a pinned message may be dropped.
+            favour: "ours" or "theirs" settles every conflict that it can; ours is what they go on.
+            resolver: asked about each conflict.
+
+        Raises:
+            StateError: something waits already.
+            DetachedHeadError, UnbornBranchError: HEAD is on no branch, or its branch has no commit.
+            RevisionNotFoundError: there is no such commit.
+            ConflictError: a pinned message would be dropped.
+            InvalidInputError: the plan is not sound.
+            RefChangedError: the branch moved meanwhile.
+        """
+        found = joining.rebase(
+            self.store,
+            name_of(upstream),
+            author=self.author,
+            onto=name_of(onto),
+            plan=plan,
+            drop_pinned=drop_pinned,
+            favour=favour,
+            guard=self.guard,
+            resolver=_resolver(resolver),
+        )
+        self._schedule.seal_if_due()
+        return found
+
+    def revert(self, *wanted: Revision, message: str = "", favour: str = "") -> list[Reverted]:
+        """Take commits back by new commits, those of a range newest first; all of them, or none.
+
+        Args:
+            wanted: revisions and ranges.
+            message: what to say about it.
+            favour: where something later changed the same, "ours" keeps that, and "theirs" takes back all the same.
+
+        Raises:
+            ConflictError: something later changed the same, and `favour` is not given.
+            StateError: a commit changed nothing that could be taken back, or something waits.
+            RevisionNotFoundError: there is no such commit.
+            SecretFoundError: the message holds a secret, and `secrets` is "block".
+        """
+        self._check_nothing_waits()
+        found = branching.revert(
+            self.store,
+            [name_of(each) for each in wanted],
+            author=self.author,
+            message=self._said(message),
+            favour=favour,
+        )
+        self._schedule.seal_if_due()
+        return found
+
+    def waiting(self) -> Stop | None:
+        """Return what stopped at conflicts and waits for somebody to settle them, or None.
+
+        Raises:
+            FormatError: what is known of it is damaged; `abort` forgets it.
+        """
+        return joining.read_stop(self.store)
+
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """Return the conflicts that nobody settled yet, of what waits; nothing when nothing waits."""
+        return joining.open_conflicts(self.store) if self.waiting() else ()
+
+    def settle(
+        self, which: str | Conflict, how: Settlement | str, text: str = ""
+    ) -> tuple[Conflict, ...]:
+        """Settle a conflict of what waits, and return those that are left.
+
+        Args:
+            which: the conflict; or its number from 1, the address of its message, "all", or "" for the only one.
+            how: "ours", "theirs", "both", or "text" with what the message says from now on.
+            text: that.
+
+        Raises:
+            StateError: nothing waits.
+            InvalidInputError: there is no such conflict, or it is not settled so.
+        """
+        said = joining.Settlement(how, text) if isinstance(how, str) else how
+        if not isinstance(which, str):
+            found = joining.open_conflicts(self.store)
+            numbers = [number for number, each in enumerate(found, 1) if each.key == which.key]
+            which = str(numbers[0]) if numbers else which.key
+        return joining.resolve(self.store, which, said)
+
+    def resume(
+        self, *, skip: bool = False, message: str = "", resolver: Settle | None = None
+    ) -> Merge | Rewrite:
+        """Go on with what waits, on what the branch is by now; with `skip` without the step that it stopped at.
+
+        Args:
+            skip: leave out what stopped.
+            message: what to say about a merge.
+            resolver: asked about each conflict that is still open.
+
+        Raises:
+            StateError: nothing waits.
+            RefChangedError: the branch moved since a rebase began.
+        """
+        found = joining.resume(
+            self.store,
+            author=self.author,
+            message=message,
+            guard=self.guard,
+            resolver=_resolver(resolver),
+            skip=skip,
+        )
+        self._schedule.seal_if_due()
+        return found
+
+    def abort(self) -> Stop:
+        """Give up what waits, and return what it was; refs and journal are as they were before it began.
+
+        Raises:
+            StateError: nothing waits.
+        """
+        return joining.abort(self.store)
+
+
+def _resolver(given: Settle | None) -> Resolver | None:
+    """Return what answers with settlements, given what may answer with the word for one."""
+    if given is None:
+        return None
+
+    def ask(conflict: Conflict) -> Settlement | None:
+        said = given(conflict)
+        return joining.Settlement(said) if isinstance(said, str) else said
+
+    return ask
