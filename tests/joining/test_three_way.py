@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from tests.joining.support.sides import Builder, any_changes, put, seen, state, still, stored
 from trace_store.context.folding import Fold
 from trace_store.joining.conflicts import Settlement
+from trace_store.joining.groups import groups, misplaced
 from trace_store.joining.plan import Plan, Side
+from trace_store.joining.safety import check_order, loose_ends
 from trace_store.joining.three_way import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
@@ -445,3 +447,32 @@ def test_a_side_counts_as_changed_only_where_it_differs_from_all_bases() -> None
     ours = Builder("ours", edited.fold)
     plan = three_way([case.base, edited.fold], ours.side, Side(case.base))
     assert plan.operations == plan.conflicts == ()
+
+
+def test_an_id_that_is_used_again_binds_nothing_together() -> None:
+    """SWE-agent's recorded runs use ids of calls again; only a call and its own result are one group."""
+    line = Builder("theirs")
+    line.say("user", "go")
+    for round_ in range(3):
+        line.call("again")
+        line.result("again", f"seen {round_}")
+    line.call("again")
+    entries = line.fold.entries
+    assert [len(group) for group in groups(entries)] == [1, 2, 2, 2, 1]
+    assert misplaced(entries) == []
+    assert loose_ends(entries, [entries[6].address]) == []
+    (open_end,) = loose_ends(entries, [each.address for each in entries])
+    assert (open_end.kind, open_end.address) == ("call-without-result", entries[-1].address)
+    one_group_earlier = [entries[at].address for at in (0, 3, 4, 1, 2, 5, 6, 7)]
+    assert check_order(entries, one_group_earlier, lambda _: "") == []
+    (late,) = check_order(entries, [entries[at].address for at in (0, 2, 1)], lambda _: "")
+    assert late.kind == "result-before-call"
+
+
+def test_a_second_result_stands_with_its_call() -> None:
+    line = Builder("ours")
+    line.call("one")
+    line.result("one")
+    line.result("one", "seen once more")
+    line.say("user", "and?")
+    assert [len(group) for group in groups(line.fold.entries)] == [3, 1]

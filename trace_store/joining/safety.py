@@ -5,7 +5,7 @@ Rule: pure functions of contexts. They warn and change nothing; each warning nam
 
 from __future__ import annotations
 
-from trace_store.joining.groups import calls_of, results_of
+from trace_store.joining.groups import callers, calls_of, results_of
 from trace_store.joining.plan import DECISION
 from trace_store.oid import ObjectId
 from trace_store.values import value
@@ -76,6 +76,7 @@ def check_order(
     ranks = [places[entry.address] for entry in entries]
     if ranks == sorted(ranks):
         return []
+    calls = callers(entries)
     found: list[MeaningWarning] = []
     for at, entry in enumerate(entries):
         # Those that stood behind it and now stand before it, and the other way about.
@@ -84,16 +85,20 @@ def check_order(
         ]
         fell = [e for e, r in zip(entries[:at], ranks[:at], strict=True) if r > ranks[at]]
         if overtook or fell:
-            found += _judged(entry, overtook, fell, text_of)
+            called = [entries[calls[at, n]] for n in results_of(entry) if (at, n) in calls]
+            found += _judged(entry, called, overtook, fell, text_of)
     return found
 
 
 def _judged(
-    entry: Entry, overtook: Sequence[Entry], fell: Sequence[Entry], text_of: Callable[[Entry], str]
+    entry: Entry,
+    called: Sequence[Entry],
+    overtook: Sequence[Entry],
+    fell: Sequence[Entry],
+    text_of: Callable[[Entry], str],
 ) -> list[MeaningWarning]:
     found: list[MeaningWarning] = []
-    results = set(results_of(entry))
-    calls = [e for e in fell if results & set(calls_of(e))]
+    calls = [e for e in fell if any(e is each for each in called)]
     if calls:
         found.append(_warning(RESULT_BEFORE_CALL, entry, calls))
     if overtook and is_instruction(entry):
@@ -111,14 +116,14 @@ def _judged(
 def loose_ends(entries: Sequence[Entry], touched: Iterable[Address]) -> list[MeaningWarning]:
     """Return warnings about calls and results among some messages whose other half a context does not show."""
     names = set(touched)
-    called = {name for entry in entries for name in calls_of(entry)}
-    answered = {name for entry in entries for name in results_of(entry)}
+    called = callers(entries)
+    answered = {(call, name) for (_, name), call in called.items()}
     found: list[MeaningWarning] = []
-    for entry in entries:
+    for at, entry in enumerate(entries):
         if entry.address in names:
-            if set(calls_of(entry)) - answered:
+            if any((at, name) not in answered for name in calls_of(entry)):
                 found.append(MeaningWarning(CALL_WITHOUT_RESULT, entry.address))
-            if set(results_of(entry)) - called:
+            if any((at, name) not in called for name in results_of(entry)):
                 found.append(MeaningWarning(RESULT_WITHOUT_CALL, entry.address))
     return found
 

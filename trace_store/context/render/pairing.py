@@ -41,6 +41,7 @@ from trace_store.context.render.values import (
     TOOL_WITHOUT_CALL,
     Renderable,
     Repairs,
+    Spoken,
 )
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
 from trace_store.values import value
@@ -126,7 +127,7 @@ def arrange(
     return turns
 
 
-def pair(messages: Sequence[Renderable]) -> tuple[dict[Place, Place], list[Fault]]:
+def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
     """Return the place of the result of each call that has one, and what finds no partner."""
     faults: list[Fault] = []
     open_calls: dict[str, list[Place]] = {}

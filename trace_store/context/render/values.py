@@ -70,16 +70,21 @@ ADAPTATIONS = frozenset(
 )
 
 
-class Renderable(Protocol):
-    """A message as renderers see it; `objects.message.Message` is one.
-
-    An `address`, `priority`, `labels` and `ghost`, when the value has them, are used as well.
-    """
+class Spoken(Protocol):
+    """Parts that one role said: all that pairing asks of a message."""
 
     @property
     def role(self) -> str: ...
     @property
     def parts(self) -> tuple[Part, ...]: ...
+
+
+class Renderable(Spoken, Protocol):
+    """A message as renderers see it; `objects.message.Message` is one.
+
+    An `address`, `priority`, `labels` and `ghost`, when the value has them, are used as well.
+    """
+
     @property
     def kind(self) -> str: ...
     @property
