@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,50 @@ def test_a_conflict_from_beginning_to_end(apart: Ok, trace: Trace) -> None:
     assert "nothing to merge" in apart("merge", "side").text
     assert "nothing to merge" in apart("merge").text
     assert trace("merge", "--continue").code == 6
+
+
+def test_whoever_writes_while_something_waits_is_told(apart: Ok, trace: Trace) -> None:
+    def said(*words: str) -> str:
+        return trace(*words).err
+
+    assert json.loads(apart("status", "--json").text)["waiting"] is None
+    assert "waiting" not in apart("status").text
+    trace("merge", "side", "-q")
+    waits = {"kind": "merge", "ref": "refs/heads/main"}
+    note = "note: a merge of refs/heads/main is in progress"
+    assert note in said("commit", "--user", "meanwhile")
+    assert note in said("edit", "HEAD.0", "in the meantime")
+    assert note in said("pin", "HEAD~1.0")
+    assert note in said("move", "HEAD~2.0", "--first")
+    assert note not in said("commit", "--user", "quietly", "-q")
+    assert json.loads(apart("label", "HEAD.0", "-a", "x", "--json").text)["waiting"] == waits
+    assert json.loads(apart("status", "--json").text)["waiting"] == waits
+    told = apart("status").text
+    assert "waiting: a merge of refs/heads/main is in progress" in told
+    assert "`trace merge --continue` goes on" in told
+    assert "in progress" not in said("branch", "another")
+    assert "in progress" not in said("commit", "--user", "elsewhere", "--branch", "another")
+    apart("resolve", "1", "--theirs")
+    apart("merge", "--continue")
+    assert json.loads(apart("status", "--json").text)["waiting"] is None
+
+
+def test_what_is_committed_while_a_rebase_waits_is_made_anew_too(apart: Ok, trace: Trace) -> None:
+    assert trace("rebase", "side").code == 3
+    assert "`trace rebase --continue` goes on from there" in trace("commit", "--user", "late").err
+    assert "both-edited" in apart("resolve").text
+    apart("resolve", "1", "--theirs")
+    assert "2 commits made anew" in apart("rebase", "--continue").text
+    assert apart("log", "--oneline").text.count("late") == 1
+    assert apart("compile", "--format", "text").text.rstrip().endswith("late")
+
+
+def test_a_rebase_whose_branch_went_elsewhere_is_only_given_up(apart: Ok, trace: Trace) -> None:
+    assert trace("rebase", "side").code == 3
+    apart("update-ref", "refs/heads/main", "side")
+    for words in (["resolve"], ["rebase", "--continue"]):
+        assert "went elsewhere since the rebase began" in trace(*words).err
+    apart("rebase", "--abort")
 
 
 def test_refusals(apart: Ok, trace: Trace) -> None:

@@ -108,17 +108,15 @@ def continue_rewriting(
 ) -> Rewrite:
     """Go on with a pick or a rebase that stopped; with `skip` without the step that it stopped at.
 
-    A step that stopped for other wordings goes on with those that were given; the others stay.
+    A step that stopped for other wordings goes on with those that were given; the others stay. What was committed on
+    the branch while a rebase waited is made anew, too, after all else.
 
     Raises:
         StateError: nothing of this kind is in progress.
-        RefChangedError: the branch moved since the rebase began.
+        RefChangedError: the branch went elsewhere since the rebase began.
     """
     stop = stops.required_stop(store, kind)
-    if kind == stops.REBASE and store.refs.read(stop.ref) != stop.before:
-        raise errors.RefChangedError(
-            f"{stop.ref} moved since the rebase began", ref=stop.ref, expected=stop.before
-        )
+    _take_along(store, stop)
     if skip:
         stop.skipped.append(stop.number)
     else:
@@ -132,8 +130,28 @@ def continue_rewriting(
 
 def look_at_rewriting(store: Store) -> Rewrite:
     """Return what the pick or rebase that is in progress comes to by now, and write nothing."""
-    found, _ = Rewriting(store, stops.required_stop(store), "").look()
+    stop = stops.required_stop(store)
+    _take_along(store, stop)
+    found, _ = Rewriting(store, stop, "").look()
     return found
+
+
+def _take_along(store: Store, stop: stops.Stop) -> None:
+    """Add to a rebase what was committed on the branch since it stopped.
+
+    Raises:
+        RefChangedError: the branch does not go on from where it was.
+    """
+    tip, before = store.refs.read(stop.ref), stop.before
+    if stop.kind != stops.REBASE or tip == before:
+        return
+    new = [] if tip is None or before is None else commits_since(store, before, tip)
+    if not new or parents_of(store.objects.read(new[0]))[:1] != [before]:
+        raise errors.RefChangedError(
+            f"{stop.ref} went elsewhere since the rebase began", ref=stop.ref, expected=before
+        )
+    stop.inputs["steps"] += [Step(PICK, oid).as_json() for oid in new]
+    stop.before = tip
 
 
 def rewritten_address(store: Store, address: tuple[bytes, int]) -> tuple[bytes, int] | None:

@@ -7,7 +7,14 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.porcelain.finding import found_again, readdress, tell_stopped
+    from trace_cli.porcelain.finding import (
+        found_again,
+        readdress,
+        tell_stopped,
+        waiting_line,
+        waiting_record,
+        what_waits,
+    )
     from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
     from trace_cli.porcelain.importing import show_report
     from trace_cli.porcelain.placing import tell_where
@@ -28,6 +35,9 @@ __all__ = [
     "tell_where",
     "tracking_of",
     "upstream_line",
+    "waiting_line",
+    "waiting_record",
+    "what_waits",
 ]
 
 __getattr__ = door(
@@ -45,5 +55,8 @@ __getattr__ = door(
         "tell_where": "placing",
         "tracking_of": "tracking",
         "upstream_line": "tracking",
+        "waiting_line": "finding",
+        "waiting_record": "finding",
+        "what_waits": "finding",
     },
 )

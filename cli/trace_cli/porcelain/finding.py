@@ -9,8 +9,11 @@ from trace_store.joining.stops import WORDS, read_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from trace_cli.runtime import Invocation
     from trace_store.history.draft import Draft
+    from trace_store.joining.stops import Stop
     from trace_store.store import Store
 
 
@@ -42,12 +45,30 @@ def readdress(
     draft.operations[:] = joining.with_address(draft.operations, old, new)
 
 
-def tell_stopped(invocation: Invocation, store: Store) -> None:
-    """Say that a merge, pick or rebase of HEAD's branch waits, to somebody who writes to that meanwhile."""
+def what_waits(store: Store) -> Stop | None:
+    """Return what stopped half-way and waits for somebody to settle it; None also where that is not readable."""
     try:
-        found = read_stop(store)
+        return read_stop(store)
     except errors.FormatError:
-        return  # whoever goes on with it is told
-    if found is not None and found.ref == store.refs.head_target():
-        what = f"a {WORDS.get(found.kind, found.kind)} of {safe(found.ref)} is in progress"
-        invocation.note(f"note: {what}; `trace {safe(found.kind)} --continue` or --abort ends it")
+        return None  # whoever goes on with it is told
+
+
+def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | None]) -> None:
+    """Say that a merge, a pick or a rebase of a branch waits, to somebody who wrote to one of some refs meanwhile."""
+    found = what_waits(store)
+    if found is not None and found.ref in refs:
+        kind = safe(found.kind)
+        invocation.note(
+            f"note: {waiting_line(found)}; what was written is on the branch, and "
+            f"`trace {kind} --continue` goes on from there"
+        )
+
+
+def waiting_line(found: Stop) -> str:
+    """Return what is said of something that waits."""
+    return f"a {WORDS.get(found.kind, safe(found.kind))} of {safe(found.ref)} is in progress"
+
+
+def waiting_record(found: Stop | None) -> dict[str, str] | None:
+    """Return what waits as JSON."""
+    return None if found is None else {"kind": found.kind, "ref": found.ref}

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from trace_cli import porcelain
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, QUIET, SECRETS, finish, opened_store, tell_secrets
+from trace_cli.porcelain.opening import (
+    JSON,
+    QUIET,
+    SECRETS,
+    finish,
+    opened_store,
+    something_waits,
+    tell_secrets,
+)
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -108,6 +117,9 @@ def import_(
         finally:
             progress.clear()
             finish(invocation, store, quiet=quiet)
+        if not quiet and something_waits(store):
+            moved = {branch.ref for file in report.files for branch in file.branches}
+            porcelain.tell_stopped(invocation, store, moved)
     if as_json and not quiet:
         write_record(invocation, report.as_map())
     elif not quiet:

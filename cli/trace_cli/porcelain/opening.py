@@ -103,6 +103,11 @@ class opened:  # noqa: N801 - it is called as a function is
         self._store.close()
 
 
+def something_waits(store: Store) -> bool:
+    """Tell whether a merge, a pick, a revert or a rebase stopped half-way, at the price of one look for a file."""
+    return store.local and store.disk.exists(store.layout.stopped_file)
+
+
 def is_revision(store: Store, text: str) -> bool:
     """Tell whether a text names a commit, rather than a time."""
     try:
@@ -167,11 +172,13 @@ def recorded(
         finish(invocation, store, quiet=quiet)
         if quiet:
             return
-        if store.disk.exists(store.layout.stopped_file):
-            porcelain.tell_stopped(invocation, store)
+        stopped = something_waits(store)
+        if stopped:
+            porcelain.tell_stopped(invocation, store, [result.ref])
         tell_secrets(invocation, result.secrets, guard)
         if as_json:
-            write_record(invocation, _record(result))
+            waits = porcelain.waiting_record(porcelain.what_waits(store)) if stopped else None
+            write_record(invocation, {**_record(result), "waiting": waits})
         elif tells_tokens:
             after = _context_tokens(store, branch)
             what = _line(store, result.oid.short(), result)

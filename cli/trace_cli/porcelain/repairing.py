@@ -7,7 +7,7 @@ from collections import Counter
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
-from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
+from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store, something_waits
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, write_record
@@ -121,6 +121,8 @@ def repair(
             found = [(report, None)]
         if not dry_run:
             finish(invocation, store, quiet=quiet)
+            if not quiet and something_waits(store):
+                porcelain.tell_stopped(invocation, store, [each.repaired for each, _ in found])
     return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from trace_cli import porcelain
 from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.conflicts import conflict_lines, conflict_record
 from trace_cli.porcelain.editing import edited
 from trace_cli.porcelain.joining import ABORT, CONTINUE, SKIP, give_up, stopped
-from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, SECRETS, finish, opened_store
+from trace_cli.porcelain.opening import (
+    JSON,
+    MESSAGE,
+    QUIET,
+    SECRETS,
+    finish,
+    opened_store,
+    something_waits,
+)
 from trace_cli.porcelain.reading import text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import address_text, short_address, write_record
@@ -218,9 +227,14 @@ def move(
             dry_run=dry_run,
         )
         finish(invocation, store, quiet=quiet)
+        waits = None
+        if found.result is not None and something_waits(store) and not quiet:
+            porcelain.tell_stopped(invocation, store, [found.result.ref])
+            waits = porcelain.waiting_record(porcelain.what_waits(store))
         if as_json:
             record = {
                 "commit": str(found.result.oid) if found.result else None,
+                "waiting": waits,
                 "moved": [address_text(address) for address in found.moved],
                 "after": address_text(found.after) if found.after else None,
                 "warnings": _warning_records(found.warnings),

@@ -28,6 +28,7 @@ def commit_staged(invocation: Invocation, *, message: str, as_json: bool, quiet:
                 "message_count": done.message_count,
                 "addresses": [address_text((done.oid, n)) for n in range(done.message_count)],
                 "secrets": {},
+                "waiting": None,
             }
             write_record(invocation, record)
         elif not quiet:

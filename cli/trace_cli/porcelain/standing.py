@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli import porcelain
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.opening import JSON, opened_store
+from trace_cli.porcelain.opening import JSON, opened_store, something_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, number, paint, share, size, weight
@@ -29,11 +29,19 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
     with opened_store(invocation) as store:
         found = standing(context.ContextCompiler(store), model=model)
         compared = _compared(store, found)
+        stop = porcelain.what_waits(store) if something_waits(store) else None
         if as_json:
-            write_record(invocation, _status_record(found, compared))
+            waits = None if stop is None else porcelain.waiting_record(stop)
+            write_record(invocation, {**_status_record(found, compared), "waiting": waits})
             return
         for line in _status_lines(invocation, store, found, compared):
             invocation.line(line)
+        if stop is not None:
+            kind, what = safe(stop.kind), porcelain.waiting_line(stop)
+            invocation.line(paint(invocation, f"waiting: {what}", "red"))
+            invocation.line(
+                f"    `trace resolve` lists its conflicts, `trace {kind} --continue` goes on, --abort gives up"
+            )
         count = found.branch_count
         if found.oid is None and count == 1:
             [(name, _)] = store.refs.iterate("refs/heads/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trace_cli.porcelain.opening import something_waits
 from trace_store import joining
 
 TYPE_CHECKING = False
@@ -11,5 +12,5 @@ if TYPE_CHECKING:
 
 def check_nothing_waits(store: Store) -> None:
     """Raise StateError when something stopped half-way and waits for somebody to settle it."""
-    if store.disk.exists(store.layout.stopped_file):
+    if something_waits(store):
         joining.refuse_while_stopped(store)
