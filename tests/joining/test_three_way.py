@@ -144,6 +144,12 @@ def test_theirs_is_theirs_whatever_ours_did(base: Any, ours: Any, theirs: Any) -
 
 @given(any_changes, any_changes, any_changes, st.sampled_from(["append", "interleave"]))
 @settings(max_examples=80)
+@example(
+    [("append", ["user", "call"]), ("remove", 2, False)],
+    [("restore", 2)],
+    [("remove", 1, False)],
+    "append",
+)
 def test_a_merge_adds_no_message_and_keeps_calls_with_results(
     base: Any, ours: Any, theirs: Any, strategy: str
 ) -> None:
@@ -476,3 +482,37 @@ def test_a_second_result_stands_with_its_call() -> None:
     line.result("one", "seen once more")
     line.say("user", "and?")
     assert [len(group) for group in groups(line.fold.entries)] == [3, 1]
+
+
+@pytest.mark.parametrize(("choice", "shown"), [("ours", 2), ("theirs", 0)])
+def test_no_half_of_a_call_is_shown(choice: str, shown: int) -> None:
+    root = Builder("base")
+    root.say("user", "go")
+    call, result = root.call("one"), root.result("one")
+    root.commit(ops.remove([result]))
+    ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    ours.commit(ops.restore([result]))
+    theirs.commit(ops.remove([call]))
+    plan = three_way([root.fold], ours.side, theirs.side)
+    (conflict,) = plan.conflicts
+    assert (conflict.kind, conflict.addresses) == ("parted-call", (call,))
+    assert [each.address for each in conflict.ours] == [call, result]
+    settled = {conflict.key: Settlement(choice)}
+    plan = three_way([root.fold], ours.side, theirs.side, settlements=settled)
+    assert not plan.conflicts
+    assert len(list(merged(ours, theirs, plan).visible())) == 1 + shown
+
+
+def test_a_result_does_not_come_to_a_call_that_was_taken_out() -> None:
+    root = Builder("base")
+    root.say("user", "go")
+    call = root.call("one")
+    ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    ours.commit(ops.remove([call]))
+    result = theirs.result("one")
+    plan = three_way([root.fold], ours.side, theirs.side)
+    assert [each.kind for each in plan.conflicts] == ["parted-call"]
+    for favour, shown in (("ours", set()), ("theirs", {call, result})):
+        plan = three_way([root.fold], ours.side, theirs.side, favour=favour)
+        after = merged(ours, theirs, plan)
+        assert {e.address for e in after.visible()} - {root.fold.entries[0].address} == shown

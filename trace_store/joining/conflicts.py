@@ -28,6 +28,7 @@ BOTH_MOVED = "both-moved"
 BOTH_COMPRESSED = "both-compressed"
 TWO_ANSWERS = "two-answers"
 OPEN_CALL = "open-call"
+PARTED_CALL = "parted-call"
 CONTRADICTING_TOOLS = "contradicting-tools"
 MISSING_TARGET = "missing-target"
 REWORDING = "rewording"
@@ -52,6 +53,10 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     OPEN_CALL: (
         "a tool call waits for its result, and more would come before it",
         (OURS, THEIRS, BOTH, TEXT),
+    ),
+    PARTED_CALL: (
+        "of a tool call and its result one side's changes would hide half",
+        (OURS, THEIRS),
     ),
     CONTRADICTING_TOOLS: ("each side offers other tools", (OURS, THEIRS, BOTH)),
     REWORDING: ("the to-do list asks for another wording", (OURS, TEXT)),

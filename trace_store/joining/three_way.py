@@ -10,7 +10,8 @@ from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold
 from trace_store.joining import conflicts as kinds
 from trace_store.joining import placing, tails
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
-from trace_store.joining.groups import calls_of, misplaced, with_groups
+from trace_store.joining.exchanges import settle_parted
+from trace_store.joining.groups import calls_of, misplaced, results_of, with_groups
 from trace_store.joining.line import Line
 from trace_store.joining.plan import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, Side, no_put
 from trace_store.joining.properties import (
@@ -118,6 +119,7 @@ class _Merge:
         self._bring_runs(new - in_tail)
         self._bring_tail(tail, interleave=interleave)
         self._tools()
+        self._settle_parted()
         self._change()
         self._keep_together(set(self.line.included) | {a for targets, _ in moves for a in targets})
 
@@ -152,6 +154,8 @@ class _Merge:
         seen = [entry for entry in self._theirs.entries if entry.visible]
         chosen = [e for e in with_groups(seen, wanted) if e.address not in self._shared]
         self._bring_tail(chosen, interleave=False, rivals=False)
+        self._settle_parted()
+        self._change()
         self._keep_together(set(self.line.included))
 
     def _new_of_theirs(self) -> set[Address]:
@@ -301,7 +305,7 @@ class _Merge:
 
     def _answer(self, waits: Sequence[Entry], text: str) -> None:
         """Give the open calls a result: the one message that a merge may add."""
-        answered = {name for entry in waits for name in _results(entry)}
+        answered = {name for entry in waits for name in results_of(entry)}
         names = [name for entry in waits for name in calls_of(entry) if name not in answered]
         message = Message("tool", [ToolResult(name, text) for name in names])
         self.line.append(store_message(message, self._put))
@@ -370,6 +374,13 @@ class _Merge:
         found = [(a, change) for a, change in self._changes.items() if a in there]
         self.line.operations += operations_of(found)
 
+    def _settle_parted(self) -> None:
+        if not self._desk.open:  # what is decided there may well part nothing
+            brought = set(self.line.included)
+            settle_parted(
+                self._ours.entries, self._theirs.entries, brought, self._changes, self._desk
+            )
+
     def _keep_together(self, touched: set[Address]) -> None:
         """Place results at their calls, where a merge has taken either elsewhere; not what was apart before."""
         if not touched:
@@ -386,7 +397,3 @@ class _Merge:
         for entry, behind in misplaced(seen):
             if {entry.address, behind.address} & touched and entry.address not in apart:
                 self.line.place([entry.address], behind.address)
-
-
-def _results(entry: Entry) -> list[str]:
-    return [str(part.get("id", "")) for part in entry.parts if part.get("type") == "tool_result"]
