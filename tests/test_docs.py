@@ -10,6 +10,8 @@ What a block needs is said in an HTML comment on the line above it:
                                ids and times are the ones that are written
     <!-- terminal: columns --> from here on commands are typed in a terminal, which shows some things otherwise
     <!-- file: name -->        the block is the content of a file
+    <!-- transcripts: a as b --> a real transcript is in the folder under this name; where there are no real ones, the
+                               page is skipped from here on
 
 A `sh` block must succeed. A `console` block holds `$ command` lines with the output that follows each;
 the output must be what is printed, except that `…` stands for any text, a line `...` for any lines, and
@@ -35,12 +37,13 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / ".trace-example" / "README.md",
 ]
+TRANSCRIPTS = os.environ.get("TRACE_TEST_TRANSCRIPTS")
 SHELL = {"sh", "console"}
 REFERENCE = {"{eval-rst}"}  # names that the site shows with their docstrings
 PLAIN = {"text", "json", "jsonl", "toml", "hex"}
 
 FENCE = re.compile(r"^```(\S*)\s*$")
-MARKER = re.compile(r"^<!-- (needs|setup|with|terminal|file): (.+?) -->$")
+MARKER = re.compile(r"^<!-- (needs|setup|with|terminal|file|transcripts): (.+?) -->$")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 VARYING = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)"
@@ -65,6 +68,7 @@ class Block(NamedTuple):
     exact: bool  # whether ids and times are those that are printed
     columns: int  # of the terminal that commands are typed in; 0 is none
     file: str  # the name under which the reader saves it
+    transcripts: dict[str, str]  # by the names that the reader knows them under
 
     @property
     def place(self) -> str:
@@ -90,8 +94,13 @@ def blocks(page: Path) -> list[Block]:
             exact = bool(given or (found and found[-1].exact))
             columns = int(markers.get("terminal", found[-1].columns if found else 0))
             file = markers.get("file", "")
+            listed = markers["transcripts"].split(", ") if "transcripts" in markers else []
+            transcripts = {name: path for path, name in (each.split(" as ") for each in listed)}
             found.append(
-                Block(page, start + 1, language, text, needs, setup, given, exact, columns, file)
+                Block(
+                    *(page, start + 1, language, text, needs, setup, given, exact, columns, file),
+                    transcripts,
+                )
             )
             start, markers = -1, {}
         elif start < 0 and (marker := MARKER.match(line)):
@@ -239,6 +248,10 @@ def follow(these: list[Block]) -> None:
     for block in these:
         if block.given:
             shutil.copytree(ROOT / block.given, Path.cwd() / block.given)
+        for name, path in block.transcripts.items():
+            if TRANSCRIPTS is None:
+                pytest.skip("needs real transcripts: TRACE_TEST_TRANSCRIPTS is not set")
+            shutil.copy(Path(TRANSCRIPTS, path), name)
         if block.file:
             Path(block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":

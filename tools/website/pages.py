@@ -33,6 +33,7 @@ NAVIGATION: dict[str, list[str]] = {
         "howto/read",
         "howto/damage",
         "howto/handover",
+        "howto/attempts",
         "howto/context-size",
         "cookbook",
     ],
