@@ -516,3 +516,22 @@ def test_a_result_does_not_come_to_a_call_that_was_taken_out() -> None:
         plan = three_way([root.fold], ours.side, theirs.side, favour=favour)
         after = merged(ours, theirs, plan)
         assert {e.address for e in after.visible()} - {root.fold.entries[0].address} == shown
+
+
+@pytest.mark.parametrize("choice", ["ours", "theirs", "both"])
+def test_two_open_calls_interleaved_are_settled(choice: str) -> None:
+    root = Builder("base")
+    root.say("user", "look")
+    mine, yours = Builder("ours", root.fold), Builder("theirs", root.fold)
+    mine.say("user", "first")
+    call = mine.call("one")
+    other = yours.call("two")
+    plan = three_way([root.fold], mine.side, yours.side, strategy="interleave")
+    (conflict,) = plan.conflicts
+    assert (conflict.kind, conflict.addresses) == ("open-call", (call,))
+    settlements = {conflict.key: Settlement(choice)}
+    plan = three_way(
+        [root.fold], mine.side, yours.side, strategy="interleave", settlements=settlements
+    )
+    shown = [entry.address for entry in merged(mine, yours, plan).visible()][2:]
+    assert shown == {"ours": [other, call], "theirs": [other], "both": [call, other]}[choice]

@@ -6,10 +6,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context.applying import surely_applies
     from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.deriving import derive
     from trace_store.context.folding import Fold, fold
     from trace_store.context.index_growth import Growth, Moulds
     from trace_store.context.loading import Loader
     from trace_store.context.plain import PlainContext
+    from trace_store.context.recent import Recent, new_commits
     from trace_store.context.streaming import object_stream
     from trace_store.context.tokens import REPLY_TOKENS, get_tokenizer
     from trace_store.context.usage import Usage, model_of, normalise_usage
@@ -22,10 +24,13 @@ __all__ = [
     "Loader",
     "Moulds",
     "PlainContext",
+    "Recent",
     "Usage",
+    "derive",
     "fold",
     "get_tokenizer",
     "model_of",
+    "new_commits",
     "normalise_usage",
     "object_stream",
     "surely_applies",
@@ -41,10 +46,13 @@ __getattr__ = door(
         "Moulds": "index_growth",
         "PlainContext": "plain",
         "REPLY_TOKENS": "tokens",
+        "Recent": "recent",
         "Usage": "usage",
+        "derive": "deriving",
         "fold": "folding",
         "get_tokenizer": "tokens",
         "model_of": "usage",
+        "new_commits": "recent",
         "normalise_usage": "usage",
         "object_stream": "streaming",
         "surely_applies": "applying",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.deriving import ReadMany
     from trace_store.context.index_growth import Growth
+    from trace_store.context.recent import NewCommits
     from trace_store.objects.moulds import Moulds
 
     Seeds: TypeAlias = Callable[[], Iterable["IndexView"]]
@@ -181,19 +182,31 @@ class IndexView:
 class CompileIndex:
     """The index of one branch (or of nothing that lasts, in memory)."""
 
-    __slots__ = ("_column", "_growing", "_moulds")
+    __slots__ = ("_column", "_growing", "_moulds", "_new_commits")
 
-    def __init__(self, column: Column, moulds: Callable[[], Moulds] | None = None) -> None:
-        """Say which column; `moulds` gives what decodes commits, where indexes share it."""
+    def __init__(
+        self,
+        column: Column,
+        moulds: Callable[[], Moulds] | None = None,
+        new_commits: NewCommits = lambda *_: (),
+    ) -> None:
+        """Say which column.
+
+        Args:
+            column: where the records are.
+            moulds: gives what decodes commits, where indexes share it.
+            new_commits: gives the commits of one's past that are not in another's; without it a merge is folded.
+        """
         self._column = column
         self._moulds = moulds
+        self._new_commits = new_commits
         self._growing: Growth | None = None
 
     def _growth(self) -> Growth:
         # Most commands find the index as they left it.
         if self._growing is None:
             moulds = context.Moulds() if self._moulds is None else self._moulds()
-            self._growing = context.Growth(self._column, moulds, self.load)
+            self._growing = context.Growth(self._column, moulds, self.load, self._new_commits)
         return self._growing
 
     def view(

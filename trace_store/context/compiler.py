@@ -237,7 +237,7 @@ class ContextCompiler:
             view = index.prefix_view(tip)
             if view is not None:
                 return self._mended(view, index, tip), name
-        fresh = CompileIndex(MemoryColumn(), self.moulds)
+        fresh = self._made_index(MemoryColumn())
         return fresh.view(tip, self.store.objects.read, lambda: self._seeds("")), ""
 
     def _mended(self, view: IndexView, index: CompileIndex, tip: bytes | None) -> IndexView:
@@ -271,8 +271,11 @@ class ContextCompiler:
     def _index(self, ref: str) -> CompileIndex:
         index = self._indexes.get(ref)
         if index is None:
-            index = self._indexes[ref] = CompileIndex(self._column(ref, "messages"), self.moulds)
+            index = self._indexes[ref] = self._made_index(self._column(ref, "messages"))
         return index
+
+    def _made_index(self, column: DiskColumn | MemoryColumn) -> CompileIndex:
+        return CompileIndex(column, self.moulds, lambda *two: context.new_commits(self.store, *two))
 
     def token_column(self, ref: str, encoding: str) -> TokenColumn:
         """Return the tokens column of a branch under an encoding: another one when something was purged since."""

@@ -15,6 +15,7 @@ from trace_store.context import index_records as form
 from trace_store.context.folding import Entry
 from trace_store.context.index_building import (
     Builder,
+    UnknownError,
     made_record,
     marker_record,
     seen_in_place,
@@ -28,10 +29,11 @@ from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
     ReadMany: TypeAlias = Callable[[Iterable[bytes]], Iterator[tuple[ObjectId, bytes]]]
+    Included: TypeAlias = Callable[[Commit, Callable[["Address"], bool]], Mapping["Address", Entry]]
 
 Address = tuple[bytes, int]
 
@@ -39,12 +41,13 @@ _SIZE = form.MESSAGE_BYTES
 _MARKS = form.IS_PINNED | form.IS_IMPORTANT
 
 
-class _UnknownError(Exception):
-    """Only a fold can tell."""
-
-
 def derive(
-    data: bytes, oid: bytes, commit: Commit, read_many: ReadMany, moulds: Moulds
+    data: bytes,
+    oid: bytes,
+    commit: Commit,
+    included: Included,
+    read_many: ReadMany,
+    moulds: Moulds,
 ) -> Builder | None:
     """Return a builder with all records after one more commit.
 
@@ -52,6 +55,8 @@ def derive(
         data: the records of the context of the commit's first parent, checked.
         oid: the commit's id.
         commit: what it does.
+        included: gives what it brings of its other parents, told which messages are in the context; as
+            `Recent.included`.
         read_many: gives objects by their ids.
         moulds: the forms of commits that were met.
 
@@ -59,18 +64,18 @@ def derive(
         None when only a fold can tell.
     """
     try:
-        change = _Change(data, oid, commit)
+        change = _Change(data, oid, commit, included)
         change.apply()
         return change.build(read_many, moulds)
-    except (_UnknownError, errors.UnsupportedFormatError, IndexError):
+    except (UnknownError, errors.UnsupportedFormatError, IndexError):
         return None  # the last, when records name messages that there are not
 
 
 def applies(data: bytes, commit: Commit) -> bool:
     """Tell whether a commit that is being made names visible messages only, and so can be applied; else ask a fold."""
     try:
-        _Change(data, ops.HERE, commit).apply()
-    except (_UnknownError, errors.UnsupportedFormatError):
+        _Change(data, ops.HERE, commit, _nothing_included).apply()
+    except (UnknownError, errors.UnsupportedFormatError):
         return False
     return True
 
@@ -82,10 +87,13 @@ class _Change:
         first: the number of the first record that does not stay as it is.
     """
 
-    def __init__(self, data: bytes, oid: bytes, commit: Commit) -> None:
+    def __init__(self, data: bytes, oid: bytes, commit: Commit, included: Included) -> None:
         self._data = data
         self._oid = oid
         self._commit = commit
+        self._included = included
+        self._brought: dict[Address, Entry] = {}
+        self._met: set[Address] = set()
         self._count = len(data) // _SIZE
         self.first = self._count
         self._version = sum(ops.message_count(operation) for operation in commit.operations)
@@ -98,10 +106,12 @@ class _Change:
         """Apply the operations.
 
         Raises:
-            _UnknownError: only a fold can tell what comes of them.
+            UnknownError: only a fold can tell what comes of them.
         """
         if any(operation.name not in _APPLY for operation in self._commit.operations):
-            raise _UnknownError
+            raise UnknownError
+        if any(operation.name == ops.INCLUDE for operation in self._commit.operations):
+            self._brought = dict(self._included(self._commit, self._is_shown))
         self._open_tail()
         for operation in self._commit.operations:
             _APPLY[operation.name](self, operation)
@@ -141,13 +151,14 @@ class _Change:
                 targets = (fields["target"],)
             elif operation.name == ops.ANNOTATE and fields.get("priority") != ops.SKIP:
                 continue
-            elif operation.name == ops.MOVE:
-                if fields.get("after") is None:
-                    self.first = 0
-                else:
-                    targets = (*targets, fields["after"])
+            elif operation.name == ops.INCLUDE:
+                targets = ()
+            elif operation.name == ops.MOVE and fields.get("after") is None:
+                self.first = 0
+            if fields.get("after") is not None:
+                targets = (*targets, fields["after"])
             for target in targets:
-                if not self._is_own(target):
+                if not self._is_new(target):
                     self.first = min(self.first, self._number(self._address(target)))
         if self.first < self._count:
             self._renew = True
@@ -155,8 +166,12 @@ class _Change:
             places = form.message_places(block)
             self._tail = [MessageRecord.unpack_from(block, at) for at in places]
 
-    def _is_own(self, target: Sequence[Any]) -> bool:
-        return not target[0] or target[0] == self._oid
+    def _is_new(self, target: Sequence[Any]) -> bool:
+        """Tell whether the commit itself creates or brings a message."""
+        return not target[0] or target[0] == self._oid or (target[0], target[1]) in self._brought
+
+    def _is_shown(self, address: Address) -> bool:
+        return form.find_message(self._data, address) is not None
 
     def _address(self, target: Sequence[Any]) -> Address:
         return bytes(target[0]) or self._oid, target[1]
@@ -165,14 +180,14 @@ class _Change:
         """Return the number of a visible message's record; the latest are looked at first."""
         at = form.find_message(self._data, address)
         if at is None:
-            raise _UnknownError
+            raise UnknownError
         return at // _SIZE
 
     def _in_tail(self, address: Address) -> int:
         for at, record in enumerate(self._tail):
             if (record.commit, record.number) == address:
                 return at
-        raise _UnknownError
+        raise UnknownError
 
     def _take_out(self, targets: Sequence[Sequence[Any]]) -> tuple[list[MessageRecord], int]:
         """Take messages out of the tail; return them as they are named, and where the first one stood."""
@@ -189,7 +204,7 @@ class _Change:
             else:
                 left.append(record)
         if len(taken) != len(addresses):
-            raise _UnknownError
+            raise UnknownError
         self._tail = left
         return [taken[address] for address in addresses], len(left) if at < 0 else at
 
@@ -203,6 +218,18 @@ class _Change:
 
     def _append(self, operation: Operation) -> None:
         self._tail += self._create(operation)
+
+    def _include(self, operation: Operation) -> None:
+        after = operation.fields.get("after")
+        at = len(self._tail) if after is None else self._in_tail(self._address(after)) + 1
+        for target in operation.fields["targets"]:
+            address = self._address(target)
+            entry = None if address in self._met else self._brought.get(address)
+            self._met.add(address)
+            if entry is not None and entry.visible:
+                self._tail.insert(at, made_record(entry, 0, START, 0))
+                at += 1
+                self._renew = True
 
     def _edit(self, operation: Operation) -> None:
         at = self._in_tail(self._address(operation.fields["target"]))
@@ -232,10 +259,10 @@ class _Change:
         if fields.get("priority") == ops.SKIP:
             taken, _ = self._take_out(fields["targets"])
             if any(record.flags & form.GHOST for record in taken):
-                raise _UnknownError
+                raise UnknownError
             return
         for target in fields["targets"]:
-            number = self._count if self._is_own(target) else self._number(self._address(target))
+            number = self._count if self._is_new(target) else self._number(self._address(target))
             if number < self.first:
                 marked = self._marked.get(number)
                 record = marked or MessageRecord.unpack_from(self._data, number * _SIZE)
@@ -302,19 +329,24 @@ def _flags_after(flags: int, operation: Operation) -> int:
     priority = fields.get("priority")
     if priority is not None:
         if priority not in _PRIORITIES:
-            raise _UnknownError
+            raise UnknownError
         flags = flags & ~_MARKS | form.priority_flag(priority)
     added = set(fields.get("labels", ())) - set(fields.get("unlabels", ()))
     if added or fields.get("keep"):
         return flags | form.LABELLED
     if flags & form.LABELLED and (fields.get("unlabels") or "keep" in fields):
-        raise _UnknownError  # others may be left
+        raise UnknownError  # others may be left
     return flags
+
+
+def _nothing_included(*_: object) -> Mapping[Address, Entry]:
+    raise UnknownError
 
 
 _PRIORITIES = (ops.PINNED, ops.IMPORTANT, ops.NORMAL)
 _APPLY: dict[str, Callable[[_Change, Operation], None]] = {
     ops.APPEND: _Change._append,
+    ops.INCLUDE: _Change._include,
     ops.EDIT: _Change._edit,
     ops.ANNOTATE: _Change._annotate,
     ops.REMOVE: _Change._remove,

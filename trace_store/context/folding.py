@@ -7,104 +7,25 @@ stays at its place, so that it can be shown again. An operation may name any ent
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.context.message_entries import (
+    REMOVED,
+    REPLACED,
+    Address,
+    Entry,
+    Place,
+    Version,
+)
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeAlias
 
     ReadCommit: TypeAlias = Callable[[bytes], Commit]
-
-Address = tuple[bytes, int]
-Place = tuple[bytes, int]
-"""Where parts stand: a commit, and the number of the version among those that the commit makes."""
-
-REMOVED = "removed"
-REPLACED = "replaced"
-
-
-class Version:
-    """One wording of a message.
-
-    Attributes:
-        parts: in stored form.
-        place: (commit id, number); messages that a commit creates are numbered first, then its edits.
-    """
-
-    __slots__ = ("parts", "place")
-
-    def __init__(self, parts: Sequence[Mapping[str, Any]], place: Place) -> None:
-        self.parts = parts
-        self.place = place
-
-
-class Entry:
-    """One message of a fold, with all that operations did to it.
-
-    Attributes:
-        address: (id of the commit that created it, number there).
-        message: its stored form as created; the parts that count are `parts`.
-        versions: its wordings, oldest first; `current` is the index of the one that counts.
-        hidden: "" when it stands in the context, else REMOVED or REPLACED.
-        ghost: whether a removed message leaves a short placeholder.
-        priority, labels, keep: as annotated; `keep` holds the blobs of must-keep patterns.
-    """
-
-    __slots__ = (
-        "address",
-        "current",
-        "ghost",
-        "hidden",
-        "keep",
-        "labels",
-        "message",
-        "priority",
-        "versions",
-    )
-
-    def __init__(self, address: Address, message: Mapping[str, Any]) -> None:
-        self.address = address
-        self.message = message
-        self.versions = [Version(message["parts"], address)]
-        self.current = 0
-        self.hidden = ""
-        self.ghost = False
-        self.priority = ops.NORMAL
-        self.labels: frozenset[str] = frozenset()
-        self.keep: tuple[bytes, ...] = ()
-
-    @property
-    def parts(self) -> Sequence[Mapping[str, Any]]:
-        """The wording that counts, in stored form."""
-        return self.versions[self.current].parts
-
-    @property
-    def place(self) -> Place:
-        """Where the wording that counts stands."""
-        return self.versions[self.current].place
-
-    @property
-    def visible(self) -> bool:
-        """Whether it takes part in the compiled context, be it as a ghost."""
-        if self.hidden:
-            return self.hidden == REMOVED and self.ghost
-        return self.priority != ops.SKIP
-
-    @property
-    def is_ghost(self) -> bool:
-        """Whether only its placeholder is shown."""
-        return bool(self.hidden) and self.ghost
-
-    def copy(self) -> Entry:
-        """Return an entry that changes independently."""
-        other = Entry.__new__(Entry)
-        for name in self.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.versions = list(self.versions)
-        return other
+    Narrow: TypeAlias = Callable[["Fold", Operation, bytes], Operation | None]
 
 
 class Fold:
@@ -125,6 +46,9 @@ class Fold:
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def __contains__(self, address: Address) -> bool:
+        return address in self._by_address
 
     def visible(self) -> Iterator[Entry]:
         """Yield the entries that take part in the compiled context."""
@@ -152,13 +76,21 @@ class Fold:
         other.tools_commit = self.tools_commit
         return other
 
-    def apply(self, oid: bytes, commit: Commit, others: Sequence[Fold | None] = ()) -> None:
+    def apply(
+        self,
+        oid: bytes,
+        commit: Commit,
+        others: Sequence[Fold | None] = (),
+        narrow: Narrow | None = None,
+    ) -> None:
         """Apply a commit's operations.
 
         Args:
             oid: the commit's id, or HERE while it is being made.
             commit: the commit.
             others: the folds of its parents, by place; only those that an `include` names are looked at.
+            narrow: gives of an operation, (fold, operation, id of its commit), what is to be applied, or None;
+                where a fold holds only a part of a context.
 
         Raises:
             InvalidOperationError: an operation names what its fold does not hold.
@@ -177,7 +109,9 @@ class Fold:
                     required=f"operation:{operation.name}",
                 ) from None
             try:
-                apply_one(self, operation, _Making(oid, created, version, others))
+                narrowed = operation if narrow is None else narrow(self, operation, oid)
+                if narrowed is not None:
+                    apply_one(self, narrowed, _Making(oid, created, version, others))
             except errors.MessageNotFoundError as error:
                 raise errors.InvalidOperationError(
                     f"{operation.name}: {error.message}", address=error.address
@@ -393,3 +327,15 @@ _APPLY: dict[str, Callable[[Fold, Operation, _Making], None]] = {
     ops.TOOLS: _tools,
     ops.USAGE: _usage,
 }
+
+__all__ = [
+    "REMOVED",
+    "REPLACED",
+    "Address",
+    "Entry",
+    "Fold",
+    "Place",
+    "Version",
+    "fold",
+    "is_append_only",
+]

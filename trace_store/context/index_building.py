@@ -20,7 +20,9 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from trace_store.context.folding import Address
 
     Read = Callable[[bytes], bytes]
 
@@ -32,6 +34,10 @@ _ROLES = {
 }
 _KINDS = {kind: number for number, kind in enumerate(KINDS)}
 _FREEFORM = _KINDS["freeform"]
+
+
+class UnknownError(Exception):
+    """Only a fold of the whole history can tell."""
 
 
 @value
@@ -50,6 +56,15 @@ class Step:
             return None if self.mould.parent is None else self.data[self.mould.parent]
         assert self.commit is not None
         return self.commit.parents[0] if self.commit.parents else None
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether it only adds at the end, be it messages of another parent."""
+        return self.mould is not None or all(
+            each.name in ops.ADDS_AT_END
+            or (each.name == ops.INCLUDE and each.fields.get("after") is None)
+            for each in self.decoded().operations
+        )
 
     @property
     def only_appends(self) -> bool:
@@ -140,14 +155,19 @@ class Builder:
         self.count = count
         self.data = bytearray()
 
-    def append(self, commits: Iterable[Step]) -> None:
-        """Add the records of appending commits."""
+    def append(
+        self,
+        commits: Iterable[Step],
+        included: Callable[[Commit], Mapping[Address, Entry]] = lambda _: {},
+    ) -> None:
+        """Add the records of commits that only add at the end; `included` gives what they bring of other parents."""
         for commit in commits:
             if commit.mould is not None and commit.mould.messages:
                 self._append_moulded(commit, commit.mould)
             else:
-                decoded = commit.commit or Commit.decode(commit.data)
-                for record in records_of_append(self.last, self.count, commit.oid, decoded):
+                decoded = commit.decoded()
+                brought = included(decoded)
+                for record in records_at_end(self.last, self.count, commit.oid, decoded, brought):
                     self.add(record)
 
     def add(self, record: MessageRecord) -> None:
@@ -173,10 +193,17 @@ class Builder:
         self.last = MessageRecord.unpack_from(bytes(self.data[-form.MESSAGE_BYTES :]), 0)
 
 
-def records_of_append(
-    last: MessageRecord | None, number: int, oid: bytes, commit: Commit
+def records_at_end(
+    last: MessageRecord | None,
+    number: int,
+    oid: bytes,
+    commit: Commit,
+    included: Mapping[Address, Entry],
 ) -> list[MessageRecord]:
-    """Return the records that an appending commit adds after `last`, whose successor has this number."""
+    """Return the records that a commit adds after `last`, whose successor has this number.
+
+    `included` are the messages that it brings of other parents.
+    """
     ordinal = last.ordinal if last else 0
     prefix = last.prefix if last else START
     tools = last.tools if last else 0
@@ -184,20 +211,30 @@ def records_of_append(
     if any(operation.name == ops.TOOLS for operation in commit.operations):
         tools = number + 1
         records.append(marker_record(oid, form.TOOLS, tools, prefix, ordinal))
-    created = 0
-    for operation in commit.operations:
-        if operation.name != ops.APPEND:
-            continue
-        for message in operation.fields["messages"]:
-            entry = Entry((oid, created), message)
-            ordinal += 1
-            prefix = prefix_after(prefix, entry)
-            records.append(made_record(entry, tools, prefix, ordinal))
-            created += 1
-    if not records:
+    for entry in _added(oid, commit, included):
+        ordinal += 1
+        prefix = _prefix_after(prefix, entry)
+        records.append(made_record(entry, tools, prefix, ordinal))
+    if not records or records[-1].commit != oid:
         records.append(marker_record(oid, 0, tools, prefix, ordinal))
     records[-1] = records[-1].ended()
     return records
+
+
+def _added(oid: bytes, commit: Commit, included: Mapping[Address, Entry]) -> Iterator[Entry]:
+    """Yield the visible messages that a commit adds at the end."""
+    created = 0
+    left = dict(included)
+    for operation in commit.operations:
+        if operation.name == ops.APPEND:
+            for message in operation.fields["messages"]:
+                yield Entry((oid, created), message)
+                created += 1
+        elif operation.name == ops.INCLUDE:
+            for made, n in operation.fields["targets"]:
+                entry = left.pop((bytes(made), n), None)
+                if entry is not None and entry.visible:
+                    yield entry
 
 
 def records_of_fold(tip: bytes, state: Fold) -> list[MessageRecord]:
@@ -211,9 +248,7 @@ def records_of_fold(tip: bytes, state: Fold) -> list[MessageRecord]:
     ordinal = 0
     for entry in state.visible():
         ordinal += 1
-        prefix = (
-            prefix_after_ghost(prefix, entry) if entry.is_ghost else prefix_after(prefix, entry)
-        )
+        prefix = _prefix_after(prefix, entry)
         records.append(made_record(entry, tools, prefix, ordinal))
     records.append(marker_record(tip, 0, tools, prefix, ordinal).ended())
     return records
@@ -254,6 +289,10 @@ def marker_record(
     return MessageRecord(
         commit, 0, commit, 0, form.MARKER | flags, "user", "freeform", tools, prefix, ordinal
     )
+
+
+def _prefix_after(prefix: bytes, entry: Entry) -> bytes:
+    return prefix_after_ghost(prefix, entry) if entry.is_ghost else prefix_after(prefix, entry)
 
 
 def _unknown_role(role: str) -> errors.UnsupportedFormatError:

@@ -6,14 +6,14 @@ its branch's tip as it stands.
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import context, errors
 from trace_store.columns import MemoryBytes
 from trace_store.context import index_records as form
 from trace_store.context.compile_index import IndexView
-from trace_store.context.deriving import derive
 from trace_store.context.folding import fold
 from trace_store.context.index_building import (
     Builder,
+    UnknownError,
     append_run,
     records_of_fold,
     steps_since,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trace_store.context.compile_index import Column, Opened, Read, Seeds
     from trace_store.context.deriving import ReadMany
     from trace_store.context.index_building import AppendRun, Step
+    from trace_store.context.recent import NewCommits, Recent
 
 __all__ = ["Growth", "Moulds"]
 
@@ -37,14 +38,19 @@ __all__ = ["Growth", "Moulds"]
 class Growth:
     """The ways in which one index grows."""
 
-    __slots__ = ("_column", "_load", "_moulds")
+    __slots__ = ("_column", "_load", "_moulds", "_new_commits")
 
     def __init__(
-        self, column: Column, moulds: Moulds, load: Callable[[], IndexView | None]
+        self,
+        column: Column,
+        moulds: Moulds,
+        load: Callable[[], IndexView | None],
+        new_commits: NewCommits,
     ) -> None:
         self._column = column
         self._moulds = moulds
         self._load = load
+        self._new_commits = new_commits
 
     def view(
         self,
@@ -72,10 +78,14 @@ class Growth:
         """Write the index of a commit anew from its history alone."""
         return self._rebuild(tip, read, append_run(tip, None, read, self._moulds), ())
 
-    def _extend(self, view: IndexView, delta: Sequence[Step]) -> IndexView | None:
-        """Return the view with what a run of appends adds; None when it had to be copied and is damaged."""
+    def _extend(self, view: IndexView, delta: Sequence[Step], read: Read) -> IndexView | None:
+        """Return the view with what commits add at the end; None when it had to be copied and is damaged.
+
+        Raises:
+            UnknownError: only a fold can tell what they include.
+        """
         builder = Builder(view.last, view.records)
-        builder.append(delta)
+        builder.append(delta, lambda commit: self._recent(read).included(commit, lambda _: False))
         data = bytes(builder.data)
         expected = form.HEADER_BYTES + view.records * form.MESSAGE_BYTES
         opened: Opened = view.opened
@@ -95,16 +105,24 @@ class Growth:
         if own is None:
             return None
         if run.since == own.tip:
-            return self._extend(own, run.commits)
-        return self._derive(own, run, read, read_many)
-
-    def _derive(
-        self, view: IndexView, run: AppendRun, read: Read, read_many: ReadMany | None
-    ) -> IndexView | None:
-        """Return the view that a few more commits of any kind lead to; None when only a fold can tell."""
-        steps = None if read_many is None else steps_since(view.tip, run, read, self._moulds)
+            return self._extend(own, run.commits, read)
+        steps = None if read_many is None else steps_since(own.tip, run, read, self._moulds)
         if steps is None or read_many is None:
             return None
+        if all(step.only_adds for step in steps):
+            try:
+                return self._extend(own, steps, read)
+            except UnknownError:
+                pass
+        return self._derive(own, steps, read, read_many)
+
+    def _recent(self, read: Read) -> Recent:
+        return context.Recent(lambda oid: read_commit(oid, read), self._new_commits)
+
+    def _derive(
+        self, view: IndexView, steps: Sequence[Step], read: Read, read_many: ReadMany
+    ) -> IndexView | None:
+        """Return the view that a few more commits of any kind lead to; None when only a fold can tell."""
         data = _records(view)
         if data is None:
             return None
@@ -114,8 +132,10 @@ class Growth:
             if step.only_appends:
                 builder.append([step])
             else:
-                made = derive(
-                    bytes(builder.data), step.oid, step.decoded(), read_many, self._moulds
+                data = bytes(builder.data)
+                included = self._recent(read).included
+                made = context.derive(
+                    data, step.oid, step.decoded(), included, read_many, self._moulds
                 )
                 if made is None:
                     return None

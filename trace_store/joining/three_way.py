@@ -250,8 +250,9 @@ class _Merge:
             self.line.include([e.address for e in tail[:count]], last)
         rest = list(tail[count:])
         if interleave:
-            self._waiting(tails.waiting_end(own) and tails.waiting_end(rest), rest)
-            self._bring_interleaved(own, rest)
+            waits = tails.waiting_end(own) if tails.waiting_end(rest) else []
+            held = own.index(waits[0]) if self._waiting(waits, rest) else len(own)
+            self._bring_interleaved(own, rest, held)
             return
         waits = self._waits(shared, own, tail[:count])
         after = self._waiting(waits, rest) or self.line.last
@@ -310,9 +311,11 @@ class _Merge:
         message = Message("tool", [ToolResult(name, text) for name in names])
         self.line.append(store_message(message, self._put))
 
-    def _bring_interleaved(self, own: Sequence[Entry], rest: Sequence[Entry]) -> None:
+    def _bring_interleaved(self, own: Sequence[Entry], rest: Sequence[Entry], held: int) -> None:
+        """Bring in the rest of theirs by time; what ours has from a place on stays last."""
         coming = {entry.address for entry in rest}
-        line = [entry.address for entry in tails.interleaved(own, rest, self._time_of)]
+        mixed = [*tails.interleaved(own[:held], rest, self._time_of), *own[held:]]
+        line = [entry.address for entry in mixed]
         start = len(self.line.order) - len(own)
         before = self.line.order[:start]
         for targets, after in placing.steps([*before, *line], coming, set(self.line.order)):
