@@ -19,6 +19,7 @@ FOLLOWING = 2000
 """How many messages are there beyond those that the stores hold, to be appended."""
 
 REAL = "real"
+_MARKED = {"text": "text", "tool_call": "id", "tool_result": "content"}
 VARIANTS = (*transcripts.VARIANTS, REAL)
 
 
@@ -86,6 +87,14 @@ def _generator() -> str:
     for name in ("sources", "transcripts", "workspace"):
         told.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     return told.hexdigest()[:6]
+
+
+def marked(turn: Turn, mark: str) -> Turn:
+    """Return a message that says the same and a mark: another one than any that lacks it."""
+    first, *others = turn["content"]
+    field = _MARKED[first["type"]]
+    told = {**first, field: f"{first[field]} {mark}"}
+    return {**turn, "id": f"{turn['id']}.{mark}", "content": [told, *others]}
 
 
 def characters(turns: Iterable[Turn]) -> int:

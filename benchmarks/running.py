@@ -23,7 +23,8 @@ class Outcome(NamedTuple):
         reached: how many messages its store held.
         seconds: how long preparing and sampling took.
         summary: n, median, p10 and p90 of its samples in the job's unit; None when there are none.
-        ratios: for each contestant of Trace, the summary of this one divided by it, round by round.
+        ratios: for each contestant of Trace, and each that a row is about, the summary of this one divided by it,
+            round by round.
         work: what a sample did.
         note: why there are no samples, or fewer, or of a smaller store; else empty.
     """
@@ -126,7 +127,7 @@ def run(job: Job, ground: Ground, rounds: int) -> list[Outcome]:
         gc.unfreeze()
         for runner in runners:
             runner.finish()
-    return _outcomes(runners, job.base)
+    return _outcomes(runners, job)
 
 
 def _settle() -> None:
@@ -140,8 +141,14 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
 
 
-def _outcomes(runners: list[_Runner], base: str) -> list[Outcome]:
-    ours = [each for each in runners if each.contestant.peer.startswith("trace")]
+def _outcomes(runners: list[_Runner], job: Job) -> list[Outcome]:
+    base = job.base
+    asked = {row.ours for row in job.rows}
+    ours = [
+        each
+        for each in runners
+        if each.contestant.peer.startswith("trace") or each.contestant.name in asked
+    ]
     works = [each.work for each in ours if each.work]
     found = []
     for each in runners:

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ground import Limited
-from benchmarks.model import Turn, Writer
+from benchmarks.messages import marked
+from benchmarks.model import Writer
 from benchmarks.peers import load
 from benchmarks.profiling import profiled
 
@@ -78,7 +79,7 @@ def write(name: str, mode: str, folder: Path, data: Path, start: int, count: int
         turns = [json.loads(line) for line in islice(lines, start, start + count)]
     print("ready", flush=True)
     for number, profile in enumerate(sys.stdin):
-        messages = [writer.prepare(_marked(turn, f"{start}.{number}")) for turn in turns]
+        messages = [writer.prepare(marked(turn, f"{start}.{number}")) for turn in turns]
         if profile.strip():
             profiled(Path(profile.strip()), _append_all, writer, messages)
         else:
@@ -90,17 +91,6 @@ def write(name: str, mode: str, folder: Path, data: Path, start: int, count: int
 def _append_all(writer: Writer, messages: list[Any]) -> None:
     for message in messages:
         writer.append([message])
-
-
-MARKED = {"text": "text", "tool_call": "id", "tool_result": "content"}
-
-
-def _marked(turn: Turn, mark: str) -> Turn:
-    """Return a message that no store has, also when rounds before this one appended the same turn."""
-    first, *others = turn["content"]
-    field = MARKED[first["type"]]
-    told = {**first, field: f"{first[field]} {mark}"}
-    return {**turn, "id": f"{turn['id']}.{mark}", "content": [told, *others]}
 
 
 def _memory(field: str) -> int:

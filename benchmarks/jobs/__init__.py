@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.job import Job
 from benchmarks.jobs import (
     appends,
+    branches,
     compiles,
     growth,
     history,
@@ -21,6 +22,7 @@ JOBS: tuple[Job, ...] = (
     *growth.JOBS,
     *compiles.JOBS,
     *history.JOBS,
+    *branches.JOBS,
     *imports.JOBS,
     *sizes.JOBS,
     *tracked.JOBS,

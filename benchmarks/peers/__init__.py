@@ -25,6 +25,8 @@ PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "git": ("git", "Git", ()),
     "trace-tracked": ("tracked", "TrackedTrace", ()),
     "lines-tracked": ("tracked", "TrackedLines", ()),
+    "trace-parted": ("parted", "PartedTrace", ()),
+    "git-parted": ("parted", "PartedGit", ()),
     "git-aggressive": ("git", "Aggressive", ()),
     "git-loose": ("git", "Loose", ()),
     "pygit2": ("libgit", "Pygit2", ()),

@@ -27,7 +27,7 @@ IDENTITY = "benchmark <benchmark@example.org>"
 FIRST_SECOND = 1_700_000_000
 REPOSITORY = "repository.git"
 AGGRESSIVE_SECONDS = 300.0
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "PATH": os.environ.get("PATH", os.defpath),
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -50,7 +50,7 @@ def git(
             cwd=folder,
             input=given,
             capture_output=True,
-            env=_ENVIRONMENT,
+            env=ENVIRONMENT,
             check=False,
             timeout=limit_seconds,
         )
@@ -81,7 +81,7 @@ def fast_import(folder: Path, turns: Iterable[Turn]) -> None:
     run = subprocess.Popen(
         ["git", "fast-import", "--quiet", f"--export-marks={marks.absolute()}"],
         cwd=folder,
-        env=_ENVIRONMENT,
+        env=ENVIRONMENT,
         stdin=subprocess.PIPE,
     )
     assert run.stdin is not None
@@ -227,7 +227,7 @@ def read(folder: Path, names: Sequence[bytes]) -> Iterator[bytes]:
         run = subprocess.Popen(
             ["git", "cat-file", "--batch", "--buffer"],
             cwd=folder,
-            env=_ENVIRONMENT,
+            env=ENVIRONMENT,
             stdin=asked,
             stdout=subprocess.PIPE,
         )

@@ -15,29 +15,13 @@ from benchmarks.jobs import startup
 from benchmarks.model import Unavailable
 from benchmarks.running import run
 from benchmarks.samplers import Single
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-class HereInstead(installation.Installation):
-    """This environment in place of one of its own, which takes a package index."""
-
-    def __init__(self, folder: Path) -> None:
-        self.python = sys.executable
-        self.trace = str(folder / "trace")
-        self.environment = {"HOME": str(folder)}
-        script = (
-            f"#!{sys.executable}\nimport sys\nsys.path[:0] = {[str(ROOT), str(ROOT / 'cli')]!r}\n"
-        )
-        script += "from trace_cli.main import main\nsys.exit(main())\n"
-        Path(self.trace).write_text(script, "utf-8")
-        Path(self.trace).chmod(0o755)
+from tests.support.installed_here import InstalledHere
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the script is one of POSIX")
 @pytest.mark.parametrize("job", ["start", "many"])
 def test_every_command_runs(job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "installation", lambda work: HereInstead(tmp_path))
+    monkeypatch.setattr(startup, "installation", lambda work: InstalledHere(tmp_path))
     work = tmp_path / "work"
     asked = ["--rounds", "1", "--size", "30", "--work", str(work), "--job", job]
     assert main(asked) == 0
