@@ -11,6 +11,7 @@ from trace_cli.render.tables import counted
 from trace_store import context, errors, history, maintenance
 from trace_store import secrets as secrets_
 from trace_store.objects.commit import read_commit
+from trace_store.refs import TRASH
 from trace_store.revision import ref_of, resolve_commit
 from trace_store.store import Store, find
 from trace_store.transcripts.names import FILES
@@ -236,8 +237,8 @@ def _context_tokens(store: Store, branch: str | None) -> int:
 
 def _tell_moved(invocation: Invocation, store: Store) -> None:
     for name, before, now in store.refs.moved_by_git():
-        if name.startswith(FILES):
-            continue  # these come and go with the branches of their sessions
+        if name.startswith((FILES, TRASH)):
+            continue  # these come and go with the branches of sessions, and with what commands leave behind
         if before == now:
             invocation.note(f"note: git brought another tip of {safe(name)}")
         else:
