@@ -379,10 +379,8 @@ class _Merge:
 
     def _settle_parted(self) -> None:
         if not self._desk.open:  # what is decided there may well part nothing
-            brought = set(self.line.included)
-            settle_parted(
-                self._ours.entries, self._theirs.entries, brought, self._changes, self._desk
-            )
+            sides = self._ours.entries, self._theirs.entries
+            settle_parted(*sides, set(self.line.included), self._changes, self._desk)
 
     def _keep_together(self, touched: set[Address]) -> None:
         """Place results at their calls, where a merge has taken either elsewhere; not what was apart before."""
