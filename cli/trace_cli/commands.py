@@ -97,7 +97,7 @@ COMMANDS = (
     ),
     _porcelain("tag", "tagging:tag", "branching.create_tag", "List, make or delete tags"),
     _porcelain("reset", "stepping:reset", "branching.reset_hard", "Move HEAD's branch to a commit"),
-    _porcelain("revert", "stepping:revert", "branching.revert", "Take commits back by new ones"),
+    _porcelain("revert", "reverting:revert", "joining.revert", "Take commits back by new ones"),
     _porcelain("undo", "stepping:undo", "branching.undo", "Take back the last move of a ref"),
     _porcelain("redo", "stepping:redo", "branching.redo", "Take up again what was taken back"),
     _porcelain(

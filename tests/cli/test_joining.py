@@ -89,6 +89,76 @@ def test_a_rebase_whose_branch_went_elsewhere_is_only_given_up(apart: Ok, trace:
     apart("rebase", "--abort")
 
 
+@pytest.mark.parametrize(
+    ("words", "after"),
+    [
+        (["resolve", "1", "--ours"], "mine"),
+        (["resolve", "1", "--theirs"], "a b c"),
+        (["resolve", "1", "a third way"], "a third way"),
+        ([], "mine"),
+    ],
+    ids=["ours", "theirs", "text", "skip"],
+)
+def test_a_revert_stops_is_settled_and_goes_on(
+    ok: Ok, trace: Trace, words: list[str], after: str
+) -> None:
+    ok("commit", "--user", "a b c")
+    ok("edit", "HEAD.0", "b c", "-q")
+    ok("edit", "HEAD~1.0", "mine", "-q")
+    ok("commit", "--user", "more", "-q")
+    ok("tag", "before")
+    stopped = trace("revert", "HEAD", "HEAD~2")
+    assert stopped.code == 3
+    assert "1  both-edited" in stopped.text
+    assert "theirs  user: a b c" in stopped.text
+    assert "`trace revert --continue`" in stopped.err
+    assert ok("rev-parse", "HEAD").text == ok("rev-parse", "before").text
+    assert "a revert of refs/heads/main is in progress" in trace("switch", "-c", "new").err
+    assert "no merge is in progress, but a revert is" in trace("merge", "--continue").err
+    assert trace("revert", "--continue").code == 3
+    if words:
+        assert "`trace revert --continue` goes on" in ok(*words).text
+        done = ok("revert", "--continue").text
+    else:
+        done = ok("revert", "--skip").text
+    assert "takes back" in done
+    assert ok("compile", "--format", "text").text.split("\n")[1] == after
+    assert "more" not in ok("compile", "--format", "text").text
+    ok("undo")
+    assert ok("rev-parse", "HEAD").text == ok("rev-parse", "before").text
+
+
+def test_a_revert_is_given_up_and_nothing_has_changed(ok: Ok, trace: Trace, tmp_path: Path) -> None:
+    ok("commit", "--assistant", "first")
+    ok("edit", "HEAD.0", "second", "-q")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file() and "refs" in p.parts}
+    [record] = [json.loads(x) for x in trace("revert", "HEAD~1", "--json").text.splitlines()]
+    assert (record["outcome"], record["ref"]) == ("stopped", "refs/heads/main")
+    assert record["conflicts"][0]["kind"] == "edited-and-removed"
+    assert record["conflicts"][0]["theirs"][0]["hidden"] == "removed"
+    assert trace("revert").code == 2
+    assert trace("revert", "HEAD", "--abort").code == 2
+    assert "gave the revert up" in ok("revert", "--abort").text
+    assert {p: p.read_bytes() for p in before} == before
+    ok("revert", "HEAD~1", "-X", "theirs")
+    assert ok("compile", "--format", "text").text.strip() == ""
+
+
+def test_a_revert_on_a_detached_head(ok: Ok, trace: Trace) -> None:
+    ok("commit", "--user", "a")
+    ok("edit", "HEAD.0", "b", "-q")
+    ok("edit", "HEAD~1.0", "c", "-q")
+    ok("checkout", "--detach", "HEAD", "-q")
+    assert trace("revert", "HEAD~1").code == 3
+    ok("resolve", "--theirs")
+    ok("revert", "--continue")
+    assert "a" in ok("compile", "--format", "text").text
+    ok("edit", "HEAD~3.0", "d", "-q")
+    assert trace("revert", "HEAD~2").code == 3
+    ok("symbolic-ref", "HEAD", "refs/heads/main")
+    assert "where the revert began" in trace("revert", "--continue").err
+
+
 def test_refusals(apart: Ok, trace: Trace) -> None:
     for words, code, said in (
         (["merge", "side", "--ff-only"], 6, "without --ff-only a commit joins both"),

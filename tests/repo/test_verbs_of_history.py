@@ -200,7 +200,7 @@ def test_reverts_differences_and_where_things_are(repo: Repo) -> None:
         wrong.oid,
         repo.resolve("HEAD"),
     )
-    (done,) = repo.revert(wrong.oid, message="not that one")
+    (done,) = repo.revert(wrong.oid, message="not that one").made
     assert done.reverts == wrong.oid
     assert said(repo) == ["Which store?", "SQLite.", "Noted."]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from trace_store.branching.logs import has_log, newest_first
     from trace_store.branching.resetting import Reset, reset_hard, reset_soft
-    from trace_store.branching.reverting import Reverted, revert
+    from trace_store.branching.reverting import Reverted, TakingBack, chosen, revert
     from trace_store.branching.staging import Recommitted, Staged, commit_staged, squash, staged
     from trace_store.branching.switching import Switch, begin_branch, begin_empty, detach, switch
     from trace_store.branching.tagging import TagEntry, create_tag, delete_tags, list_tags
@@ -41,7 +41,7 @@ _HOMES = {
     ),
     "logs": ("has_log", "newest_first"),
     "resetting": ("Reset", "reset_hard", "reset_soft"),
-    "reverting": ("Reverted", "revert"),
+    "reverting": ("Reverted", "TakingBack", "chosen", "revert"),
     "staging": ("Recommitted", "Staged", "commit_staged", "squash", "staged"),
     "switching": ("Switch", "begin_branch", "begin_empty", "detach", "switch"),
     "tagging": ("TagEntry", "create_tag", "delete_tags", "list_tags"),
@@ -61,11 +61,13 @@ __all__ = [
     "Staged",
     "Switch",
     "TagEntry",
+    "TakingBack",
     "Tracking",
     "Undone",
     "ahead_behind",
     "begin_branch",
     "begin_empty",
+    "chosen",
     "commit_staged",
     "create_branch",
     "create_tag",

@@ -14,10 +14,11 @@ from trace_store.values import mutable, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
 
     Address = tuple[bytes, int]
+    Decide: TypeAlias = Callable[["Conflict"], bool]
 
 BOTH_EDITED = "both-edited"
 EDITED_AND_REMOVED = "edited-and-removed"
@@ -48,14 +49,14 @@ class Inverse:
 
     Attributes:
         operations: to be applied to the context as it is now.
-        conflicts: what they leave as it is (`ours`), or take back all the same (`theirs`).
+        conflicts: those that were decided about.
     """
 
     operations: list[Operation]
     conflicts: list[Conflict]
 
 
-def invert(before: Fold, after: Fold, now: Fold, commit: Commit, favour: str = "") -> Inverse:
+def invert(before: Fold, after: Fold, now: Fold, commit: Commit, decide: Decide) -> Inverse:
     """Return what takes a commit back.
 
     Args:
@@ -63,19 +64,19 @@ def invert(before: Fold, after: Fold, now: Fold, commit: Commit, favour: str = "
         after: the context after it.
         now: the context in which it is taken back.
         commit: the commit.
-        favour: what becomes of conflicts: OURS keeps what there is now, THEIRS takes back all the same.
+        decide: tells of each conflict whether what the commit did is taken back all the same.
     """
-    return _Inverting(before, after, now, favour).run(commit)
+    return _Inverting(before, after, now, decide).run(commit)
 
 
 class _Inverting:
     """One commit that is taken back."""
 
-    def __init__(self, before: Fold, after: Fold, now: Fold, favour: str) -> None:
+    def __init__(self, before: Fold, after: Fold, now: Fold, decide: Decide) -> None:
         self._before = {entry.address: entry for entry in before.entries}
         self._now = {entry.address: entry for entry in now.entries}
         self._folds = before, after, now
-        self._takes = favour == THEIRS
+        self._decide = decide
         self._conflicts: list[Conflict] = []
         self._hide: dict[bool, list[Address]] = {}
         self._show: list[Address] = []
@@ -103,8 +104,9 @@ class _Inverting:
 
     def _conflict(self, kind: str, address: Address | None) -> bool:
         """Note a conflict; tell whether what the commit did is taken back all the same."""
-        self._conflicts.append(Conflict(kind, address))
-        return self._takes
+        conflict = Conflict(kind, address)
+        self._conflicts.append(conflict)
+        return self._decide(conflict)
 
     def _take_out(self, made: Entry, now: Entry) -> None:
         """Hide a message that the commit brought."""

@@ -19,8 +19,10 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
+    from trace_store.branching.inverting import Decide, Inverse
     from trace_store.context.folding import Fold
     from trace_store.contracts import RefReader
     from trace_store.store import Store
@@ -68,38 +70,107 @@ def revert(
     """
     if favour not in ("", OURS, THEIRS):
         raise errors.InvalidInputError(f"conflicts favour {OURS} or {THEIRS}, not {favour[:40]!r}")
-    check_author(author)
-    head = store.refs.head()
-    tip = revisions.resolve_commit(store, "HEAD")
-    reading = _Reading(store)
-    now = context.fold(tip, reading.commit).copy()
-    made: list[tuple[ObjectId, bytes]] = []
-    found: list[Reverted] = []
+    line = TakingBack(store, author)
     refused: list[tuple[ObjectId, Conflict]] = []
-    for oid in _chosen(store, wanted):
-        commit = reading.commit(oid)
-        before, after = _around(reading, oid, commit)
-        inverse = invert(before, after, now, commit, favour)
+    for oid in chosen(store, wanted):
+        inverse = line.inverse(oid, lambda conflict: favour == THEIRS)
         refused += [(oid, each) for each in inverse.conflicts]
-        if not inverse.operations and not inverse.conflicts:
-            raise errors.StateError(f"there is nothing to take back: {_why(oid, commit)}", oid=oid)
-        if not inverse.operations:
-            continue
-        said = message or f"revert {oid.short()}"
-        new = Commit(
-            [tip], author, store.clock.now(), inverse.operations, said, links=[(RELATION, oid)]
-        )
-        data = new.encode()
-        tip = hash_object(data)
-        now.apply(tip, new)
-        made.append((tip, data))
-        names = tuple(operation.name for operation in inverse.operations)
-        found.append(Reverted(tip, oid, head.ref, names, tuple(inverse.conflicts)))
+        line.put(oid, inverse, message)
     if refused and not favour:
         raise _refusal(refused)
-    if made:
-        _write(store, made, "revert " + " ".join(each.reverts.short() for each in found), author)
-    return found
+    line.write()
+    return line.found
+
+
+class TakingBack:
+    """Commits that take others back, one on top of the other, which are written in the end or not at all.
+
+    Attributes:
+        head: where HEAD is.
+        tip: where the line ends.
+        found: what was made, in order.
+        now: the context that the line ends with.
+    """
+
+    def __init__(self, store: Store, author: str) -> None:
+        """Begin at HEAD.
+
+        Raises:
+            UnbornBranchError: HEAD has no commit.
+            InvalidInputError: there can be no such author.
+        """
+        self._author = check_author(author)
+        self._store = store
+        self._reading = _Reading(store)
+        self._made: list[tuple[ObjectId, bytes]] = []
+        self.head = store.refs.head()
+        self.tip = revisions.resolve_commit(store, "HEAD")
+        self.now = context.fold(self.tip, self._reading.commit).copy()
+        self.found: list[Reverted] = []
+
+    def before(self, oid: ObjectId) -> Fold:
+        """Return the context that a commit continued."""
+        return _before(self._reading, self._reading.commit(oid))
+
+    def inverse(self, oid: ObjectId, decide: Decide) -> Inverse:
+        """Return what takes a commit back on the line, given what decides about conflicts.
+
+        Raises:
+            StateError: it changed nothing that could be taken back.
+        """
+        commit = self._reading.commit(oid)
+        before, after = _around(self._reading, oid, commit)
+        inverse = invert(before, after, self.now, commit, decide)
+        if not inverse.operations and not inverse.conflicts:
+            raise errors.StateError(f"there is nothing to take back: {_why(oid, commit)}", oid=oid)
+        return inverse
+
+    def put(
+        self,
+        oid: ObjectId,
+        inverse: Inverse,
+        message: str = "",
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Put the commit that takes another back on the line; none when nothing of it is taken back."""
+        if not inverse.operations:
+            return
+        new = Commit(
+            [self.tip],
+            self._author,
+            self._store.clock.now(),
+            inverse.operations,
+            message or f"revert {oid.short()}",
+            meta or {},
+            [(RELATION, oid)],
+        )
+        data = new.encode()
+        self.tip = hash_object(data)
+        self.now.apply(self.tip, new)
+        self._made.append((self.tip, data))
+        names = tuple(operation.name for operation in inverse.operations)
+        made = Reverted(self.tip, oid, self.head.ref, names, tuple(inverse.conflicts))
+        self.found.append(made)
+
+    def write(self, objects: Sequence[tuple[ObjectId, bytes]] = ()) -> None:
+        """Write the line, with objects that its commits name, and let HEAD end in it.
+
+        Raises:
+            RefChangedError: HEAD moved meanwhile.
+        """
+        if not self._made:
+            return
+        message = "revert " + " ".join(each.reverts.short() for each in self.found)
+        first = Commit.decode(self._made[0][1]).parents[0]
+        head = self.head
+
+        def build(_: RefReader) -> Transaction:
+            edits = [] if head.ref is None else [RefEdit(head.ref, self.tip, first)]
+            return Transaction([*objects, *self._made], edits, message)
+
+        self._store.transact(build, author=self._author)
+        if head.ref is None:
+            keep_and_move(self._store, head, self.tip, message, self._author)
 
 
 class _Reading:
@@ -116,8 +187,12 @@ class _Reading:
         return found
 
 
-def _chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:
-    """Return the commits that revisions and ranges name, each once."""
+def chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:
+    """Return the commits that revisions and ranges name, each once; those of a range newest first.
+
+    Raises:
+        As `resolve_commit`.
+    """
     commits = revisions.commits_of(store)
     found: dict[ObjectId, None] = {}
     for text in wanted:
@@ -134,9 +209,13 @@ def _chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:
     return list(found)
 
 
+def _before(reading: _Reading, commit: Commit) -> Fold:
+    return context.fold(commit.parents[0], reading.commit) if commit.parents else context.Fold()
+
+
 def _around(reading: _Reading, oid: ObjectId, commit: Commit) -> tuple[Fold, Fold]:
     """Return the context before a commit, and after it."""
-    before = context.fold(commit.parents[0], reading.commit) if commit.parents else context.Fold()
+    before = _before(reading, commit)
     after = before.copy()
     others: list[Fold | None] = [None] * len(commit.parents)
     for operation in commit.operations:
@@ -145,19 +224,6 @@ def _around(reading: _Reading, oid: ObjectId, commit: Commit) -> tuple[Fold, Fol
             others[number] = context.fold(commit.parents[number], reading.commit)
     after.apply(oid, commit, others)
     return before, after
-
-
-def _write(store: Store, made: list[tuple[ObjectId, bytes]], message: str, author: str) -> None:
-    head, last = store.refs.head(), made[-1][0]
-    first = Commit.decode(made[0][1]).parents[0]
-
-    def build(_: RefReader) -> Transaction:
-        edits = [] if head.ref is None else [RefEdit(head.ref, last, first)]
-        return Transaction(made, edits, message)
-
-    store.transact(build, author=author)
-    if head.ref is None:
-        keep_and_move(store, head, last, message, author)
 
 
 def _why(oid: ObjectId, commit: Commit) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         rewritten_address,
     )
     from trace_store.joining.replaying import with_address
+    from trace_store.joining.reverting import Revert, continue_revert, revert
     from trace_store.joining.rewriting import Rewrite
     from trace_store.joining.semantic import Advisor, Proposal
     from trace_store.joining.settling import abort, open_conflicts, resolve, resume
@@ -36,6 +37,7 @@ _HOMES = {
     "picking": ("cherry_pick",),
     "rebasing": ("commits_since", "continue_rewriting", "rebase", "rewritten_address"),
     "replaying": ("with_address",),
+    "reverting": ("Revert", "continue_revert", "revert"),
     "rewriting": ("Rewrite",),
     "settling": ("abort", "open_conflicts", "resolve", "resume"),
     "stops": ("Stop", "read_stop", "refuse_while_stopped"),
@@ -48,6 +50,7 @@ __all__ = [
     "Merge",
     "MergeOptions",
     "Proposal",
+    "Revert",
     "Rewrite",
     "Settlement",
     "Step",
@@ -56,6 +59,7 @@ __all__ = [
     "cherry_pick",
     "commits_since",
     "continue_merge",
+    "continue_revert",
     "continue_rewriting",
     "look_at_merge",
     "merge",
@@ -65,6 +69,7 @@ __all__ = [
     "refuse_while_stopped",
     "resolve",
     "resume",
+    "revert",
     "rewritten_address",
     "with_address",
 ]

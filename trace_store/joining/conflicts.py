@@ -32,6 +32,8 @@ PARTED_CALL = "parted-call"
 CONTRADICTING_TOOLS = "contradicting-tools"
 MISSING_TARGET = "missing-target"
 REWORDING = "rewording"
+BOTH_SET_TOOLS = "both-set-tools"
+SEPARATED_CALL = "separated-call"
 
 OURS = "ours"
 THEIRS = "theirs"
@@ -64,6 +66,20 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """What each kind means, and which choices settle it."""
 
+REVERTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    BOTH_EDITED: ("the message was reworded again since", (OURS, THEIRS, TEXT)),
+    EDITED_AND_REMOVED: ("the message was reworded or hidden since", (OURS, THEIRS, TEXT)),
+    COMPRESSED_AND_EDITED: (
+        "a summary stands in the place of the message since",
+        (OURS, THEIRS, TEXT),
+    ),
+    CONTRADICTING_PRIORITIES: ("the message was given another priority since", (OURS, THEIRS)),
+    BOTH_MOVED: ("the message was moved again since", (OURS, THEIRS)),
+    BOTH_SET_TOOLS: ("other tools are offered since", (OURS, THEIRS)),
+    SEPARATED_CALL: ("a tool call would go and its result stay, or it would", (OURS, THEIRS)),
+}
+"""The same of what a revert takes back: ours is what there is now, theirs what there was before the commit."""
+
 
 @value
 class Settlement:
@@ -83,12 +99,13 @@ class Conflict:
     """Something that the two sides cannot both have.
 
     Attributes:
-        kind: one of KINDS.
+        kind: one of KINDS, or of REVERTED.
         addresses: the messages it is about; the first gives it its name. Empty for what is about none.
         base: the message as both sides had it, where there is one.
         ours: messages of our side that are at stake, with their state there.
         theirs: the same of theirs.
         step: which of several steps it belongs to; "" when there are none.
+        reverts: whether it stands in the way of a revert, so that theirs is what there was before.
     """
 
     kind: str
@@ -97,6 +114,7 @@ class Conflict:
     ours: tuple[Entry, ...] = field(hidden=True)
     theirs: tuple[Entry, ...] = field(hidden=True)
     step: str = ""
+    reverts: bool = False
 
     @property
     def key(self) -> str:
@@ -106,12 +124,12 @@ class Conflict:
     @property
     def choices(self) -> tuple[str, ...]:
         """What settles it."""
-        return KINDS[self.kind][1]
+        return (REVERTED if self.reverts else KINDS)[self.kind][1]
 
     @property
     def meaning(self) -> str:
         """What it is, in a few words."""
-        return KINDS[self.kind][0]
+        return (REVERTED if self.reverts else KINDS)[self.kind][0]
 
 
 def key_of(kind: str, addresses: Sequence[Address]) -> str:
@@ -130,11 +148,14 @@ class Desk:
         settled: the others.
     """
 
-    __slots__ = ("_favour", "_settlements", "_step", "open", "settled")
+    __slots__ = ("_favour", "_reverts", "_settlements", "_step", "open", "settled")
 
-    def __init__(self, settlements: Settlements, favour: str = "", step: str = "") -> None:
+    def __init__(
+        self, settlements: Settlements, favour: str = "", step: str = "", *, reverts: bool = False
+    ) -> None:
         """Begin with what was settled so far; `favour` settles all others, where it may."""
         self._step = step
+        self._reverts = reverts
         self._settlements = settlements
         self._favour = favour
         self.open: list[Conflict] = []
@@ -149,7 +170,9 @@ class Desk:
         theirs: Sequence[Entry] = (),
     ) -> Settlement:
         """Return how a conflict is settled; as long as nobody did, it is kept, and ours stays as it is."""
-        conflict = Conflict(kind, tuple(addresses), base, tuple(ours), tuple(theirs), self._step)
+        conflict = Conflict(
+            kind, tuple(addresses), base, tuple(ours), tuple(theirs), self._step, self._reverts
+        )
         found = self._settlements.get(conflict.key)
         if found is None and self._favour in conflict.choices:
             found = Settlement(self._favour)

@@ -6,7 +6,7 @@ Rule: a settlement is checked against the conflicts that there are by now, and w
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.joining import merging, rebasing, stops
+from trace_store.joining import merging, rebasing, reverting, stops
 from trace_store.joining.conflicts import Settlement
 from trace_store.oid import ObjectId
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trace_store.joining.conflicts import Conflict
     from trace_store.joining.merging import Resolver
     from trace_store.joining.outcome import Merge
+    from trace_store.joining.reverting import Revert
     from trace_store.joining.rewriting import Rewrite
     from trace_store.joining.stops import Stop
     from trace_store.secrets import Guard
@@ -32,6 +33,8 @@ def open_conflicts(store: Store) -> tuple[Conflict, ...]:
     stop = stops.required_stop(store)
     if stop.kind == stops.MERGE:
         return merging.look_at_merge(store).conflicts
+    if stop.kind == stops.REVERT:
+        return reverting.look_at_revert(store).conflicts
     return rebasing.look_at_rewriting(store).conflicts
 
 
@@ -66,21 +69,26 @@ def resume(
     store: Store,
     *,
     author: str,
+    kind: str = "",
     message: str = "",
     guard: Guard | None = None,
     resolver: Resolver | None = None,
     skip: bool = False,
-) -> Merge | Rewrite:
+) -> Merge | Revert | Rewrite:
     """Go on with what is in progress, whatever it is; with `skip` without the step that it stopped at.
 
     Raises:
-        StateError: nothing is in progress.
-        As `continue_merge` and `continue_rewriting`.
+        StateError: nothing, or nothing of this kind, is in progress.
+        As `continue_merge`, `continue_revert` and `continue_rewriting`.
     """
-    kind = stops.required_stop(store).kind
+    kind = stops.required_stop(store, kind).kind
     if kind == stops.MERGE:
         return merging.continue_merge(
             store, author=author, message=message, guard=guard, resolver=resolver, skip=skip
+        )
+    if kind == stops.REVERT:
+        return reverting.continue_revert(
+            store, author=author, skip=skip, guard=guard, resolver=resolver
         )
     return rebasing.continue_rewriting(
         store, kind, author=author, skip=skip, guard=guard, resolver=resolver

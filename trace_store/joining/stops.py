@@ -7,8 +7,6 @@ is settled; so to abort is to remove the file.
 
 from __future__ import annotations
 
-import json
-
 from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.joining.conflicts import Settlement
@@ -22,8 +20,8 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 MAXIMUM_BYTES = 64 * 1024 * 1024
-MERGE, CHERRY_PICK, REBASE = "merge", "cherry-pick", "rebase"
-WORDS = {MERGE: "merge", CHERRY_PICK: "pick", REBASE: "rebase"}
+MERGE, CHERRY_PICK, REVERT, REBASE = "merge", "cherry-pick", "revert", "rebase"
+WORDS = {MERGE: "merge", CHERRY_PICK: "pick", REVERT: "revert", REBASE: "rebase"}
 
 
 @mutable
@@ -31,8 +29,8 @@ class Stop:
     """An operation that waits.
 
     Attributes:
-        kind: MERGE, CHERRY_PICK or REBASE.
-        ref: full name of the branch.
+        kind: MERGE, CHERRY_PICK, REVERT or REBASE.
+        ref: full name of the branch; HEAD for a revert where that is detached.
         before: where that stood; None when it had no commit.
         inputs: what was asked for, as JSON.
         settlements: how conflicts were settled so far, by their keys.
@@ -66,6 +64,8 @@ def read_stop(store: Store) -> Stop | None:
     data = read_file(store.disk, path, limit=MAXIMUM_BYTES)
     if data is None:
         return None
+    import json  # few commands find something that waits, and it takes long to load
+
     try:
         fields = json.loads(data)
         before = fields["before"]
@@ -92,6 +92,8 @@ def write_stop(store: Store, stop: Stop) -> None:
     """
     if not store.local:
         return
+    import json  # as above
+
     fields = {
         "before": None if stop.before is None else str(stop.before),
         "inputs": stop.inputs,
@@ -121,7 +123,7 @@ def required_stop(store: Store, kind: str = "") -> Stop:
     """
     found = read_stop(store)
     if found is None or (kind and found.kind != kind):
-        what = WORDS.get(kind, "merge, pick or rebase")
+        what = WORDS.get(kind, "merge, pick, revert or rebase")
         also = "" if found is None else f", but a {WORDS[found.kind]} is"
         raise errors.StateError(
             f"no {what} is in progress{also}", code=errors.ErrorCode.NOTHING_IN_PROGRESS

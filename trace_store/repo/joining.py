@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store import branching, joining
+from trace_store import joining
 from trace_store.joining.plan import APPEND, SEMANTIC
 from trace_store.repo.handle import Handle, name_of
 
@@ -11,8 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
-    from trace_store.branching import Reverted
-    from trace_store.joining import Conflict, Merge, Proposal, Rewrite, Settlement, Step, Stop
+    from trace_store.joining import (
+        Conflict,
+        Merge,
+        Proposal,
+        Revert,
+        Rewrite,
+        Settlement,
+        Step,
+        Stop,
+    )
     from trace_store.joining.merging import Resolver
     from trace_store.llm import Model
     from trace_store.repo.handle import Address, Revision
@@ -163,27 +171,34 @@ class Joining(Handle):
         self._schedule.seal_if_due()
         return found
 
-    def revert(self, *wanted: Revision, message: str = "", favour: str = "") -> list[Reverted]:
+    def revert(
+        self,
+        *wanted: Revision,
+        message: str = "",
+        favour: str = "",
+        resolver: Settle | None = None,
+    ) -> Revert:
         """Take commits back by new commits, those of a range newest first; all of them, or none.
 
         Args:
             wanted: revisions and ranges.
             message: what to say about it.
             favour: where something later changed the same, "ours" keeps that, and "theirs" takes back all the same.
+            resolver: asked about each such conflict.
 
         Raises:
-            ConflictError: something later changed the same, and `favour` is not given.
-            StateError: a commit changed nothing that could be taken back, or something waits.
-            RevisionNotFoundError: there is no such commit.
+            StateError: a commit changed nothing that could be taken back, or something waits already.
+            RevisionNotFoundError, UnbornBranchError: there is no such commit, or HEAD has none.
             SecretFoundError: the message holds a secret, and `secrets` is "block".
         """
-        self._check_nothing_waits()
-        found = branching.revert(
+        found = joining.revert(
             self.store,
             [name_of(each) for each in wanted],
             author=self.author,
             message=self._said(message),
             favour=favour,
+            guard=self.guard,
+            resolver=_resolver(resolver),
         )
         self._schedule.seal_if_due()
         return found
@@ -223,7 +238,7 @@ class Joining(Handle):
 
     def resume(
         self, *, skip: bool = False, message: str = "", resolver: Settle | None = None
-    ) -> Merge | Rewrite:
+    ) -> Merge | Revert | Rewrite:
         """Go on with what waits, on what the branch is by now; with `skip` without the step that it stopped at.
 
         Args:

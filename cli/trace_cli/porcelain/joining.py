@@ -5,34 +5,28 @@ from __future__ import annotations
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advising import advisor
-from trace_cli.porcelain.conflicts import choices_line, conflict_lines, conflict_record
+from trace_cli.porcelain.conflicts import conflict_lines
 from trace_cli.porcelain.editing import settle_in_editor
-from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, SECRETS, finish, opened_store
+from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, SECRETS, opened_store
 from trace_cli.porcelain.reading import argument_text, text_from
+from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, STOPPED, Run, conflict_records
 from trace_cli.render.escape import safe
 from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
-from trace_store import errors, joining
-from trace_store import secrets as secrets_
+from trace_store import joining
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
-from trace_store.joining.outcome import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY, STOPPED
+from trace_store.joining.outcome import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY
 from trace_store.joining.plan import APPEND, STRATEGIES
-from trace_store.joining.stops import MERGE, WORDS, read_stop
+from trace_store.joining.stops import MERGE, read_stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.joining import Conflict, Merge
+    from trace_store.joining import Merge
+    from trace_store.secrets import Guard
     from trace_store.store import Store
-
-CONTINUE = Option(
-    "--continue", "go_on", "Go on with what stopped at conflicts, once all are settled"
-)
-ABORT = Option("--abort", "abort", "Give up what stopped; everything is as it was before")
-SKIP = Option("--skip", "skip", "Leave out what stopped, and go on with what comes after it")
 
 
 @takes(
@@ -52,23 +46,14 @@ SKIP = Option("--skip", "skip", "Leave out what stopped, and go on with what com
         default=APPEND,
         choices=STRATEGIES,
     ),
-    Option(
-        "-X --favour",
-        "favour",
-        "Settle every conflict so",
-        "SIDE",
-        default="",
-        choices=(OURS, THEIRS),
-    ),
+    FAVOUR,
     Option("--no-ff", "no_ff", "Make a commit also where the branch could just go forward"),
     Option("--ff-only", "ff_only", "Refuse to make a commit"),
     Option("--squash", "squash", "Bring copies of the messages in, as a commit with one parent"),
     Option("--allow-unrelated-histories", "unrelated", "Merge also what shares no commit"),
     Option("--review", "review", "Show what a model proposes, and ask; on a terminal it is asked"),
     Option("--no-review", "no_review", "Take what a model proposes, when it is valid"),
-    CONTINUE,
-    ABORT,
-    SKIP,
+    *GOING_ON,
     MESSAGE,
     SECRETS,
     JSON,
@@ -104,59 +89,38 @@ def merge(
     At conflicts nothing is written, and the exit code is 3. `trace resolve` settles them, `trace merge --continue` goes
     on, `trace merge --abort` gives up.
     """
-    if sum((go_on, abort, skip)) > 1 or ((go_on or abort or skip) and revision):
-        raise usage_error("give one of REVISION, --continue, --abort and --skip")
+    run = Run(
+        invocation,
+        MERGE,
+        go_on=go_on,
+        abort=abort,
+        skip=skip,
+        secrets=secrets,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    run.check("REVISION", revision, needed=False)
     if no_ff and ff_only:
         raise usage_error("--no-ff and --ff-only contradict each other")
-    with opened_store(invocation, quiet=quiet) as store:
-        if abort:
-            give_up(invocation, store, MERGE, as_json=as_json, quiet=quiet)
-            return
+
+    def begin(store: Store, guard: Guard) -> Merge:
+        options = joining.MergeOptions(
+            strategy=strategy,
+            favour=favour,
+            fast_forward=ONLY if ff_only else NEVER if no_ff else ALLOWED,
+            squash=squash,
+            unrelated=unrelated,
+            message=message,
+        )
+        advise = advisor(invocation, store, strategy, review=review, no_review=no_review)
         author = invocation.environment.author
-        guard = secrets_.Guard.of(store, invocation.environment, secrets)
-        if go_on or skip:
-            found = joining.continue_merge(
-                store, author=author, message=message, guard=guard, skip=skip
-            )
-        else:
-            options = joining.MergeOptions(
-                strategy=strategy,
-                favour=favour,
-                fast_forward=ONLY if ff_only else NEVER if no_ff else ALLOWED,
-                squash=squash,
-                unrelated=unrelated,
-                message=message,
-            )
-            advise = advisor(invocation, store, strategy, review=review, no_review=no_review)
-            found = joining.merge(
-                store, revision, options, author=author, guard=guard, advise=advise
-            )
-        if found.outcome != STOPPED:
-            finish(invocation, store, quiet=quiet)
-        _tell(invocation, store, found, as_json=as_json, quiet=quiet)
+        return joining.merge(store, revision, options, author=author, guard=guard, advise=advise)
 
+    def tell(_: Store, found: Merge) -> None:
+        if found.outcome != STOPPED and not quiet:
+            invocation.line(_line(found))
 
-def _tell(
-    invocation: Invocation, store: Store, found: Merge, *, as_json: bool, quiet: bool
-) -> None:
-    if as_json:
-        write_record(invocation, _record(store, found))
-    elif found.outcome == STOPPED:
-        for line in conflict_lines(invocation, store, found.conflicts):
-            invocation.line(line)
-    elif not quiet:
-        invocation.line(_line(found))
-    if found.outcome == STOPPED:
-        raise stopped(MERGE, found.conflicts)
-
-
-def stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
-    """Return the error of what waits for conflicts to be settled."""
-    return errors.ConflictError(
-        f"the {WORDS[kind]} stopped at {counted(len(conflicts), 'conflict')}, and nothing is written yet",
-        code=errors.ErrorCode.MERGE_CONFLICT,
-        hint=f"`{choices_line(conflicts)}` settles one; then `trace {kind} --continue`, or --abort",
-    )
+    run.carry_out(begin, lambda store, found: [_record(store, found)], tell, message)
 
 
 def _line(found: Merge) -> str:
@@ -180,22 +144,12 @@ def _record(store: Store, found: Merge) -> dict[str, Any]:
         "commit": str(found.after) if found.after else None,
         "merged": [str(oid) for oid in found.theirs],
         "included": found.included,
-        "conflicts": [conflict_record(store, n, c) for n, c in enumerate(found.conflicts, 1)],
+        "conflicts": conflict_records(store, found.conflicts),
         "settled": [
             {"kind": c.kind, "addresses": [address_text(a) for a in c.addresses]}
             for c in found.settled
         ],
     }
-
-
-def give_up(invocation: Invocation, store: Store, kind: str, *, as_json: bool, quiet: bool) -> None:
-    """Give up what is in progress, and say so."""
-    given_up = joining.abort(store, kind)
-    if as_json:
-        write_record(invocation, {"aborted": given_up.kind, "ref": given_up.ref})
-    elif not quiet:
-        branch = safe(given_up.ref.removeprefix("refs/heads/"))
-        invocation.line(f"gave the {WORDS[kind]} up: {branch} is as it was")
 
 
 @takes(
@@ -229,7 +183,7 @@ def resolve(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Settle a conflict of a merge, a pick or a rebase that stopped; without a choice list those that are open.
+    """Settle a conflict of a merge, pick, revert or rebase that stopped; without a choice list those that are open.
 
     On a terminal, --edit opens $VISUAL or $EDITOR with both sides between conflict markers; what is saved is the text.
     """
@@ -248,8 +202,7 @@ def resolve(
                 typed = ""
             left = joining.resolve(store, which, joining.Settlement(said[0], typed))
         if as_json:
-            records = [conflict_record(store, n, c) for n, c in enumerate(left, 1)]
-            write_record(invocation, {"conflicts": records})
+            write_record(invocation, {"conflicts": conflict_records(store, left)})
         elif not quiet:
             for line in conflict_lines(invocation, store, left):
                 invocation.line(line)

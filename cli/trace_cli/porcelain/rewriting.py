@@ -5,9 +5,7 @@ from __future__ import annotations
 from trace_cli import porcelain
 from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.conflicts import conflict_lines, conflict_record
 from trace_cli.porcelain.editing import edited
-from trace_cli.porcelain.joining import ABORT, CONTINUE, SKIP, give_up, stopped
 from trace_cli.porcelain.opening import (
     JSON,
     MESSAGE,
@@ -18,23 +16,22 @@ from trace_cli.porcelain.opening import (
     something_waits,
 )
 from trace_cli.porcelain.reading import text_from
+from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, Run, conflict_records
 from trace_cli.render.escape import safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import counted
 from trace_store import history, joining
-from trace_store import secrets as secrets_
 from trace_store.joining import todo
-from trace_store.joining.conflicts import OURS, THEIRS
 from trace_store.joining.moving import AFTER, BEFORE, FIRST, LAST
 from trace_store.joining.moving import move as move_messages
-from trace_store.joining.rewriting import STOPPED, UP_TO_DATE
+from trace_store.joining.rewriting import UP_TO_DATE
 from trace_store.joining.stops import CHERRY_PICK, REBASE
 from trace_store.objects.commit import read_commit
 from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from trace_cli.runtime import Invocation
@@ -42,16 +39,8 @@ if TYPE_CHECKING:
     from trace_store.joining.safety import MeaningWarning
     from trace_store.joining.todo import Step
     from trace_store.oid import ObjectId
+    from trace_store.secrets import Guard
     from trace_store.store import Store
-
-FAVOUR = Option(
-    "-X --favour",
-    "favour",
-    "Settle every conflict so: ours or theirs",
-    "SIDE",
-    default="",
-    choices=(OURS, THEIRS),
-)
 
 
 @takes(
@@ -64,9 +53,7 @@ FAVOUR = Option(
     ),
     Option("--at", "at", "Take single messages as they are at REVISION", "REVISION", default=""),
     FAVOUR,
-    CONTINUE,
-    ABORT,
-    SKIP,
+    *GOING_ON,
     SECRETS,
     JSON,
     QUIET,
@@ -89,22 +76,23 @@ def cherry_pick(
     Each copy names what it was made from. A single message comes with the calls or results that it stands with, as they
     are in its commit, or with --at in that context. At conflicts nothing is written, as with `trace merge`.
     """
-    _check_way(wanted, go_on, abort, skip)
-    with opened_store(invocation, quiet=quiet) as store:
-        if abort:
-            give_up(invocation, store, CHERRY_PICK, as_json=as_json, quiet=quiet)
-            return
+    run = Run(
+        invocation,
+        CHERRY_PICK,
+        go_on=go_on,
+        abort=abort,
+        skip=skip,
+        secrets=secrets,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    run.check("WHAT", wanted)
+
+    def begin(store: Store, guard: Guard) -> Rewrite:
         author = invocation.environment.author
-        guard = secrets_.Guard.of(store, invocation.environment, secrets)
-        if go_on or skip:
-            found = joining.continue_rewriting(
-                store, CHERRY_PICK, author=author, skip=skip, guard=guard
-            )
-        else:
-            found = joining.cherry_pick(
-                store, wanted, author=author, at=at, favour=favour, guard=guard
-            )
-        _tell(invocation, store, found, CHERRY_PICK, as_json=as_json, quiet=quiet)
+        return joining.cherry_pick(store, wanted, author=author, at=at, favour=favour, guard=guard)
+
+    _carry_out(invocation, run, CHERRY_PICK, begin, quiet=quiet)
 
 
 @takes(
@@ -117,9 +105,7 @@ def cherry_pick(
     Option("--print-todo", "print_todo", "Print the to-do list, and do nothing"),
     Option("--drop-pinned", "drop_pinned", "Let pinned messages be dropped"),
     FAVOUR,
-    CONTINUE,
-    ABORT,
-    SKIP,
+    *GOING_ON,
     SECRETS,
     JSON,
     QUIET,
@@ -147,40 +133,43 @@ def rebase(
     understood. With -i or --todo a list says what becomes of each: pick, reword, edit, squash or drop, in any order.
     What the branch stood for stays in the trash, and ORIG_HEAD names it.
     """
-    _check_way([upstream] if upstream else [], go_on, abort, skip)
-    with opened_store(invocation, quiet=quiet) as store:
-        if abort:
-            give_up(invocation, store, REBASE, as_json=as_json, quiet=quiet)
-            return
-        author = invocation.environment.author
-        guard = secrets_.Guard.of(store, invocation.environment, secrets)
-        if go_on or skip:
-            found = joining.continue_rewriting(store, REBASE, author=author, skip=skip, guard=guard)
-        else:
+    run = Run(
+        invocation,
+        REBASE,
+        go_on=go_on,
+        abort=abort,
+        skip=skip,
+        secrets=secrets,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    run.check("UPSTREAM", upstream)
 
-            def plan(steps: Sequence[Step]) -> Sequence[Step]:
-                text = todo.written(steps, lambda oid: _say(store, oid))
-                if todo_file is not None:
-                    text = text_from(invocation, todo_file)
-                elif interactive:
-                    text = edited(invocation, text, "todo")
-                return todo.read(text, [step.oid for step in steps])
+    def begin(store: Store, guard: Guard) -> Rewrite | None:
+        def plan(steps: Sequence[Step]) -> Sequence[Step]:
+            text = todo.written(steps, lambda oid: _say(store, oid))
+            if todo_file is not None:
+                text = text_from(invocation, todo_file)
+            elif interactive:
+                text = edited(invocation, text, "todo")
+            return todo.read(text, [step.oid for step in steps])
 
-            if print_todo:
-                for line in _printed(store, upstream or ""):
-                    invocation.line(line)
-                return
-            found = joining.rebase(
-                store,
-                upstream or "",
-                author=author,
-                onto=onto,
-                plan=plan if interactive or todo_file is not None else None,
-                drop_pinned=drop_pinned,
-                favour=favour,
-                guard=guard,
-            )
-        _tell(invocation, store, found, REBASE, as_json=as_json, quiet=quiet)
+        if print_todo:
+            for line in _printed(store, upstream or ""):
+                invocation.line(line)
+            return None
+        return joining.rebase(
+            store,
+            upstream or "",
+            author=invocation.environment.author,
+            onto=onto,
+            plan=plan if interactive or todo_file is not None else None,
+            drop_pinned=drop_pinned,
+            favour=favour,
+            guard=guard,
+        )
+
+    _carry_out(invocation, run, REBASE, begin, quiet=quiet)
 
 
 @takes(
@@ -250,11 +239,6 @@ def move(
             invocation.line(f"{done}{counted(len(found.moved), 'message')} {said}")
 
 
-def _check_way(wanted: Sequence[str], go_on: bool, abort: bool, skip: bool) -> None:
-    if sum((go_on, abort, skip, bool(wanted))) != 1:
-        raise usage_error("give what it is about, or one of --continue, --abort and --skip")
-
-
 def _say(store: Store, oid: ObjectId) -> str:
     said = history.summary(store, read_commit(oid, store.objects.read), 60)
     return "".join(c if c.isprintable() else " " for c in said)
@@ -266,30 +250,23 @@ def _printed(store: Store, upstream: str) -> Iterable[str]:
     return map(safe, todo.written(steps, lambda oid: _say(store, oid)).splitlines())
 
 
-def _tell(
+def _carry_out(
     invocation: Invocation,
-    store: Store,
-    found: Rewrite,
+    run: Run,
     kind: str,
+    begin: Callable[[Store, Guard], Rewrite | None],
     *,
-    as_json: bool,
     quiet: bool,
 ) -> None:
-    if found.outcome != STOPPED:
-        finish(invocation, store, quiet=quiet)
-    if as_json:
-        write_record(invocation, _record(store, found))
-    elif found.outcome == STOPPED:
+    def tell(store: Store, found: Rewrite) -> None:
         if found.step is not None:
             invocation.line(f"at {found.step.oid.short()} {safe(_say(store, found.step.oid))}")
-        for line in conflict_lines(invocation, store, found.conflicts):
-            invocation.line(line)
-    else:
+            return
         _warn(invocation, found.warnings)
         if not quiet:
             invocation.line(_line(found, kind))
-    if found.outcome == STOPPED:
-        raise stopped(kind, found.conflicts)
+
+    run.carry_out(begin, lambda store, found: [_record(store, found)], tell)
 
 
 def _line(found: Rewrite, kind: str) -> str:
@@ -334,6 +311,6 @@ def _record(store: Store, found: Rewrite) -> dict[str, Any]:
         "made": [{"from": str(old), "commit": str(new)} for old, new in found.made],
         "dropped": [str(oid) for oid in found.dropped],
         "stopped_at": str(found.step.oid) if found.step else None,
-        "conflicts": [conflict_record(store, n, c) for n, c in enumerate(found.conflicts, 1)],
+        "conflicts": conflict_records(store, found.conflicts),
         "warnings": _warning_records(found.warnings),
     }

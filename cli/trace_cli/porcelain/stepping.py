@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trace_cli.arguments import OPTIONAL, SOME, Argument, Option, takes
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, QUIET, finish, guarded_message, opened_store
+from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
 from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, paint
 from trace_store import branching, errors
 from trace_store.ident import format_time
@@ -79,71 +79,6 @@ def reset(
             what = "what was after" if not done.count else counted(done.count, "commit")
             where = "kept" if hard else "staged"
             invocation.line(f"{what} {where} as {safe(done.kept.removeprefix('refs/'))}")
-
-
-@takes(
-    Argument("REVISION...", "wanted", "Commits, or a range A..B", SOME, completes="COMMIT"),
-    Option("-m --message", "message", "What to say about it", "MESSAGE", default=""),
-    Option(
-        "-X --strategy-option",
-        "favour",
-        "Where something later changed the same: ours keeps that, theirs takes back all the same",
-        "FAVOUR",
-        default="",
-    ),
-    JSON,
-    QUIET,
-)
-def revert(
-    invocation: Invocation,
-    *,
-    wanted: list[str],
-    message: str,
-    favour: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Take commits back by new commits.
-
-    What a commit added is removed, what it removed is shown again, and so for edits, priorities, labels, moves,
-    compressions and tools. History stays as it is. Where something later changed the same message, nothing is written,
-    and each conflict is named. Several commits are taken back together, or none; those of a range newest first. Of a
-    merge, what it brought to its first parent is taken back.
-
-        trace revert HEAD~1            take back the commit before the last
-        trace revert main~3..main      and three of them
-    """
-    with opened_store(invocation, quiet=quiet) as store:
-        check_nothing_waits(store)
-        author = invocation.environment.author
-        message = guarded_message(invocation, store, message)
-        try:
-            found = branching.revert(store, wanted, author=author, message=message, favour=favour)
-        except errors.ConflictError as error:
-            for oid, each in error.data.get("conflicts", ()):  # type: ignore[attr-defined]
-                where = f" of {short_address(each.address)}" if each.address else ""
-                invocation.note(f"conflict in {oid.short()}: {each.kind}{where}")
-            raise
-        finish(invocation, store, quiet=quiet)
-        for done in found:
-            if as_json:
-                record = {
-                    "commit": str(done.oid),
-                    "reverts": str(done.reverts),
-                    "ref": done.ref,
-                    "operations": list(done.operations),
-                    "conflicts": [
-                        {
-                            "kind": each.kind,
-                            "address": None if each.address is None else address_text(each.address),
-                        }
-                        for each in done.conflicts
-                    ],
-                }
-                write_record(invocation, record)
-            elif not quiet:
-                what = ", ".join(done.operations)
-                invocation.line(f"{done.oid.short()} takes back {done.reverts.short()} ({what})")
 
 
 @takes(DRY_RUN, JSON, QUIET)

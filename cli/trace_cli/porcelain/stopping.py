@@ -1,0 +1,146 @@
+"""What commands share that stop at conflicts: how they are begun, gone on with and given up, and what is said of it."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import Option
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.conflicts import choices_line, conflict_lines, conflict_record
+from trace_cli.porcelain.opening import finish, opened_store
+from trace_cli.render.escape import safe
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import counted
+from trace_store import errors, joining
+from trace_store import secrets as secrets_
+from trace_store.joining.conflicts import OURS, THEIRS
+from trace_store.joining.stops import WORDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.joining import Conflict
+    from trace_store.secrets import Guard
+    from trace_store.store import Store
+
+STOPPED = "stopped"
+CONTINUE = Option(
+    "--continue", "go_on", "Go on with what stopped at conflicts, once all are settled"
+)
+ABORT = Option("--abort", "abort", "Give up what stopped; everything is as it was before")
+SKIP = Option("--skip", "skip", "Leave out what stopped, and go on with what comes after it")
+GOING_ON = (CONTINUE, ABORT, SKIP)
+FAVOUR = Option(
+    "-X --favour",
+    "favour",
+    "Settle every conflict so: ours or theirs",
+    "SIDE",
+    default="",
+    choices=(OURS, THEIRS),
+)
+
+
+class Run:
+    """One call of a command that may stop: which, how it goes on, and how it is told."""
+
+    __slots__ = ("_invocation", "_json", "_kind", "_quiet", "_secrets", "_way")
+
+    def __init__(
+        self,
+        invocation: Invocation,
+        kind: str,
+        *,
+        go_on: bool,
+        abort: bool,
+        skip: bool,
+        secrets: str,
+        as_json: bool,
+        quiet: bool,
+    ) -> None:
+        self._invocation = invocation
+        self._kind = kind
+        self._way = ["go on"] * go_on + ["abort"] * abort + ["skip"] * skip
+        self._secrets = secrets
+        self._json = as_json
+        self._quiet = quiet
+
+    def check(self, what: str, given: object, *, needed: bool = True) -> None:
+        """Raise a usage error unless one thing is asked for: what is given, or one way to go on."""
+        if len(self._way) + bool(given) > 1 or (needed and not (self._way or given)):
+            raise usage_error(f"give one of {what}, --continue, --abort and --skip")
+
+    def carry_out(
+        self,
+        begin: Callable[[Store, Guard], Any],
+        record: Callable[[Store, Any], list[dict[str, Any]]],
+        tell: Callable[[Store, Any], None],
+        message: str = "",
+    ) -> None:
+        """Begin, go on or give up, seal, and say what came of it.
+
+        Args:
+            begin: begins it, and returns what it came to, or None when there is nothing to be said.
+            record: returns that as JSON.
+            tell: says it to people.
+            message: what to say about a merge that is gone on with.
+
+        Raises:
+            ConflictError: it stopped.
+        """
+        invocation = self._invocation
+        with opened_store(invocation, quiet=self._quiet) as store:
+            if self._way == ["abort"]:
+                self._give_up(store)
+                return
+            guard = secrets_.Guard.of(store, invocation.environment, self._secrets)
+            found: Any
+            if self._way:
+                found = joining.resume(
+                    store,
+                    kind=self._kind,
+                    author=invocation.environment.author,
+                    message=message,
+                    guard=guard,
+                    skip=self._way == ["skip"],
+                )
+            else:
+                found = begin(store, guard)
+            if found is None:
+                return
+            stopped = found.outcome == STOPPED
+            if not stopped:
+                finish(invocation, store, quiet=self._quiet)
+            if self._json:
+                for each in record(store, found):
+                    write_record(invocation, each)
+            elif stopped:
+                tell(store, found)
+                for line in conflict_lines(invocation, store, found.conflicts):
+                    invocation.line(line)
+            else:
+                tell(store, found)
+            if stopped:
+                raise _stopped(self._kind, found.conflicts)
+
+    def _give_up(self, store: Store) -> None:
+        given_up = joining.abort(store, self._kind)
+        if self._json:
+            write_record(self._invocation, {"aborted": given_up.kind, "ref": given_up.ref})
+        elif not self._quiet:
+            branch = safe(given_up.ref.removeprefix("refs/heads/"))
+            self._invocation.line(f"gave the {WORDS[self._kind]} up: {branch} is as it was")
+
+
+def conflict_records(store: Store, found: Sequence[Conflict]) -> list[dict[str, Any]]:
+    """Return conflicts as JSON."""
+    return [conflict_record(store, number, each) for number, each in enumerate(found, 1)]
+
+
+def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
+    """Return the error of what waits for conflicts to be settled."""
+    return errors.ConflictError(
+        f"the {WORDS[kind]} stopped at {counted(len(conflicts), 'conflict')}, and nothing is written yet",
+        code=errors.ErrorCode.MERGE_CONFLICT,
+        hint=f"`{choices_line(conflicts)}` settles one; then `trace {kind} --continue`, or --abort",
+    )
