@@ -342,3 +342,17 @@ def test_undo_refuses_what_something_else_moved_since() -> None:
     store.transact(lambda _: moved, author="git")
     with pytest.raises(StateError, match="has been moved since"):
         branching.undo(store, author=AUTHOR)
+
+
+def test_a_copy_of_a_call_with_the_same_id_is_taken_back_alone() -> None:
+    store = opened()
+    told(store, "before")
+    exchange = [
+        Message("assistant", [ToolCall("c1", "look", "{}")]),
+        Message("tool", [ToolResult("c1", "found")]),
+    ]
+    writing.commit(store, exchange, author=AUTHOR)
+    expected = state(fold(store))
+    writing.commit(store, exchange, author=AUTHOR)
+    branching.revert(store, ["HEAD"], author=AUTHOR)
+    assert state(fold(store)) == expected

@@ -8,6 +8,7 @@ nothing is decided silently.
 from __future__ import annotations
 
 from trace_store.context.folding import REPLACED, Entry, Fold
+from trace_store.context.pairs import callers
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.values import mutable, value
@@ -215,22 +216,19 @@ class _Inverting:
 
     def _look_at_calls(self) -> None:
         """Keep a call whose result stays, and a result whose call stays, or name both as what is separated."""
-        hidden = {address for each in self._hide.values() for address in each}
-        if not hidden:
+        if not self._hide:
             return
-        calls: dict[str, set[Address]] = {}
-        for address, entry in self._now.items():
-            if entry.visible and not entry.is_ghost:
-                for part in entry.parts:
-                    if part.get("type") in ("tool_call", "tool_result") and part.get("id"):
-                        calls.setdefault(part["id"], set()).add(address)
-        for together in calls.values():
-            if together & hidden and not together <= hidden:
-                for address in sorted(together & hidden):
-                    if not self._conflict(SEPARATED_CALL, address):
-                        for each in self._hide.values():
-                            if address in each:
-                                each.remove(address)
+        seen = [e for e in self._folds[2].entries if e.visible and not e.is_ghost]
+        together = [(seen[c].address, seen[r].address) for (r, _), c in callers(seen).items()]
+        while True:
+            hidden = {address for each in self._hide.values() for address in each}
+            apart = {a for pair in together if len(hidden & {*pair}) == 1 for a in hidden & {*pair}}
+            # What is kept may be half of another pair.
+            kept = {a for a in sorted(apart) if not self._conflict(SEPARATED_CALL, a)}
+            for each in self._hide.values():
+                each[:] = [address for address in each if address not in kept]
+            if not kept:
+                break
         self._hide = {ghost: each for ghost, each in self._hide.items() if each}
 
 

@@ -6,8 +6,8 @@ Rule: no context shows half of what either side has whole. Which side holds is a
 from __future__ import annotations
 
 from trace_store.context.folding import REMOVED
+from trace_store.context.pairs import callers
 from trace_store.joining.conflicts import PARTED_CALL, THEIRS, Desk
-from trace_store.joining.groups import callers
 from trace_store.joining.properties import Change, shown_of
 from trace_store.objects import operations as ops
 

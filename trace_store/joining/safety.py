@@ -5,7 +5,8 @@ Rule: pure functions of contexts. They warn and change nothing; each warning nam
 
 from __future__ import annotations
 
-from trace_store.joining.groups import callers, calls_of, results_of
+from trace_store.context.pairs import callers
+from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.plan import DECISION
 from trace_store.oid import ObjectId
 from trace_store.values import value
