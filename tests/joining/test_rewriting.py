@@ -260,6 +260,42 @@ def test_the_to_do_list(repo: Repo) -> None:
     assert rewritten_address(repo.store, (old, 0)) == (tip.parents[0], 1)
 
 
+def test_an_address_of_before_two_rebases_is_understood(repo: Repo) -> None:
+    repo.append("user", "start")
+    branch(repo, "side")
+    repo.append("user", "a")
+    first = (repo.append("user", "b").oid, 0)
+    on(repo, "side")
+    repo.append("user", "theirs")
+    on(repo, "main")
+    rebased(repo)
+    second = (repo.resolve("HEAD"), 0)
+    rebased(repo, "HEAD~2", "pick 1", "squash 0")
+    third = (repo.resolve("HEAD"), 0)
+    assert rewritten_address(repo.store, second) == third
+    assert rewritten_address(repo.store, first) == third
+    repo.append("user", "c")
+    fourth = (repo.resolve("HEAD"), 0)
+    rebased(repo, "HEAD~2", "pick 0", "squash 1")
+    for old, number in ((first, 0), (second, 0), (third, 0), (fourth, 2)):
+        assert rewritten_address(repo.store, old) == (repo.resolve("HEAD"), number)
+
+
+def test_a_pick_keeps_the_name_of_its_origin_when_it_is_rebased(repo: Repo) -> None:
+    repo.append("user", "start")
+    branch(repo, "side")
+    on(repo, "side")
+    origin = repo.append("user", "theirs").oid
+    on(repo, "main")
+    cherry_pick(repo.store, ["side"], author="ada")
+    branch(repo, "other", "HEAD~1")
+    on(repo, "other")
+    repo.append("user", "other")
+    on(repo, "main")
+    rebased(repo, "other")
+    assert ("picked", str(origin)) in commit_of(repo, repo.resolve("HEAD")).links
+
+
 def test_a_squashed_edit_names_the_message_of_its_own_commit(repo: Repo) -> None:
     repo.append("user", "start")
     made = (repo.append("user", "a").oid, 0)

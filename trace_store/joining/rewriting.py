@@ -235,11 +235,22 @@ class Rewriting:
         self._made.append((step.oid, replay.add(made, numbered)))
 
     def _links(self, step: Step, old: Commit, first: int = 0) -> list[tuple[str, ObjectId | str]]:
-        """Return the links of a commit that is made anew: those it had, and where it comes from."""
-        relation = REWRITES if self._rebases else PICKED
+        """Return the links of a commit that is made anew: those it had, and where it comes from.
+
+        What was rewritten before keeps all names that it had, so that old addresses are understood after any number of
+        rebases; `first` is the number that its messages begin with now. A copy has its own origin, and no other.
+        """
         name = str(step.oid) if step.number is None else f"{step.oid}.{step.number}"
-        kept = [link for link in old.links if link[0] not in (REWRITES, PICKED)]
-        return [*kept, (relation, f"{name}+{first}" if first else name)]
+        if not self._rebases:
+            kept = [link for link in old.links if link[0] not in (REWRITES, PICKED)]
+            return [*kept, (PICKED, name)]
+        earlier = [
+            (relation, later_name(target, first))
+            if relation == REWRITES and isinstance(target, str)
+            else (relation, target)
+            for relation, target in old.links
+        ]
+        return [*earlier, (REWRITES, later_name(name, first))]
 
     def _squash(
         self, step: Step, old: Commit, operations: Sequence[Operation], replay: Replay
@@ -334,10 +345,16 @@ class Rewriting:
 def _origins(
     commit: Commit, originals: Sequence[tuple[bytes, int]]
 ) -> list[tuple[str, ObjectId | str]]:
-    """Return the links of a commit that another is squashed into; one that was kept so far names itself."""
-    if any(relation == REWRITES for relation, _ in commit.links):
-        return list(commit.links)
-    return [*commit.links, *((REWRITES, ObjectId(oid).hex()) for oid, _ in originals)]
+    """Return the links of a commit that another is squashed into; one that was kept so far names itself, too."""
+    names = [(REWRITES, later_name(ObjectId(oid).hex(), first)) for oid, first in originals]
+    return [*commit.links, *(link for link in names if link not in commit.links)]
+
+
+def later_name(name: str, first: int) -> str:
+    """Return the name of a commit whose messages begin at a number, given one that begins earlier by so many."""
+    oid, _, had = name.partition("+")
+    at = first + (int(had) if had.isdigit() else 0)
+    return f"{oid}+{at}" if at else oid
 
 
 def _is_half(commit: Commit) -> bool:
