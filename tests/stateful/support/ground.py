@@ -1,0 +1,288 @@
+"""The repository that a machine works in: two stores on one folder, commands, and what holds after each.
+
+Rule: what is known of refs and of what can be undone is kept here plainly, as lists, beside the repository.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.stateful.support.pictures import NOTHING, Address, Picture, faults, picture
+from tests.support.valid_requests import assert_valid_requests
+from trace_store import FixedClock, ObjectId, Store, branching
+from trace_store.context import fold
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.mending import mend
+from trace_store.errors import TraceError
+from trace_store.joining import rewritten_address
+from trace_store.maintenance.checking import INFO, fsck
+from trace_store.objects.commit import Commit, read_commit
+
+AUTHOR = "ada"
+SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None
+KEPT = ("journal", "refs", "objects", "HEAD", "logs")
+"""What a command must not touch that is refused, that stops, or that is given up."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A command that was refused, and how."""
+
+    error: TraceError
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where HEAD is, and where each branch, tag and staged line stands; the trash apart."""
+
+    head: str | ObjectId
+    refs: tuple[tuple[str, tuple[ObjectId, ...]], ...]
+
+
+@dataclass
+class Ground:
+    """A repository, and what happened to it.
+
+    Attributes:
+        done: (before, after) of each command that can be taken back, oldest first.
+        undone: the same of those that were taken back, in the order of taking back.
+        renamed: for each old address the new ones that rebases gave its message.
+        seen: tips whose contexts were looked at.
+    """
+
+    folder: str = field(
+        default_factory=lambda: tempfile.mkdtemp(prefix="trace-lines-", dir=SCRATCH)
+    )
+    done: list[tuple[Standing, Standing]] = field(default_factory=list)
+    undone: list[tuple[Standing, Standing]] = field(default_factory=list)
+    renamed: dict[Address, list[Address]] = field(default_factory=dict)
+    seen: set[ObjectId] = field(default_factory=set)
+    numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self.clock = FixedClock()
+        Store.init(self.folder, clock=self.clock, durability="fast").close()
+        self.stores = [self._open(), self._open()]
+        self.contexts = [ContextCompiler(store) for store in self.stores]
+        self._commits: dict[bytes, Commit] = {}
+        self._pictures: dict[bytes, Picture] = {}
+
+    @property
+    def store(self) -> Store:
+        return self.stores[0]
+
+    def _open(self) -> Store:
+        return Store.open(os.path.join(self.folder, ".trace"), durability="fast", clock=self.clock)
+
+    def reopen(self, number: int) -> None:
+        """Close one of the stores and open it again; which one commands go to changes with it."""
+        self.stores[number].close()
+        self.stores[number] = self._open()
+        self.stores.reverse()
+        self.contexts = [ContextCompiler(store) for store in self.stores]
+
+    def close(self) -> None:
+        for store in self.stores:
+            store.close()
+        shutil.rmtree(self.folder)
+
+    def number(self) -> int:
+        """Return a number that nothing has yet, so that each text and call is known again."""
+        self.numbers += 1
+        return self.numbers
+
+    def commit(self, oid: bytes) -> Commit:
+        if oid not in self._commits:
+            self._commits[oid] = read_commit(oid, self.store.objects.read)
+        return self._commits[oid]
+
+    def picture(self, oid: bytes | None) -> Picture:
+        """Return the context of a commit, folded from its history alone."""
+        if oid is None:
+            return NOTHING
+        if oid not in self._pictures:
+            self._pictures[oid] = picture(fold(oid, self.commit))
+        return self._pictures[oid]
+
+    def tip(self) -> ObjectId | None:
+        return self.store.refs.head().oid
+
+    def now(self) -> Picture:
+        """Return the context of HEAD."""
+        return self.picture(self.tip())
+
+    def branches(self) -> list[str]:
+        return [
+            name.removeprefix("refs/heads/") for name, _ in self.store.refs.iterate("refs/heads/")
+        ]
+
+    def past(self, oid: ObjectId) -> set[ObjectId]:
+        """Return a commit and all that it comes from."""
+        found: set[ObjectId] = set()
+        waiting = [oid]
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found.add(each)
+                waiting += self.commit(each).parents
+        return found
+
+    def bases(self, one: ObjectId, other: ObjectId) -> list[ObjectId]:
+        """Return the best common ancestors, by their definition."""
+        common = self.past(one) & self.past(other)
+        older = {each for oid in common for each in self.past(oid) - {oid}}
+        return sorted(common - older)
+
+    def line(self, tip: ObjectId | None) -> list[ObjectId]:
+        """Return the first parents of a commit, itself first."""
+        found: list[ObjectId] = []
+        while tip is not None:
+            found.append(tip)
+            parents = self.commit(tip).parents
+            tip = parents[0] if parents else None
+        return found
+
+    def named(self, commits: Iterable[ObjectId]) -> set[Address]:
+        """Return the messages that the operations of some commits name."""
+        found: set[Address] = set()
+        for oid in commits:
+            for operation in self.commit(oid).operations:
+                fields = operation.fields
+                found |= addresses(fields.get("targets", ()))
+                found |= addresses([fields["target"]] if "target" in fields else ())
+        return found
+
+    def standing(self) -> Standing:
+        refs = [
+            (name, tips)
+            for name, tips in self.store.refs.iterate_tips("refs/")
+            if not name.startswith("refs/trash/")
+        ]
+        return Standing(self.store.refs.head_target(), tuple(refs))
+
+    def files(self) -> dict[str, str]:
+        """Return what the files hold that say what the history is."""
+        root = self.store.layout.root
+        found: dict[str, str] = {}
+        for folder, _, names in os.walk(root):
+            for name in names:
+                path = os.path.join(folder, name)
+                where = os.path.relpath(path, root)
+                if where.split(os.sep)[0] in KEPT:
+                    with open(path, "rb") as file:
+                        found[where] = hashlib.sha256(file.read()).hexdigest()
+        return found
+
+    def command(self, run: Callable[[], Any], *refusals: type[TraceError]) -> Any:
+        """Run a command that may move refs, and return what it returns, or Refused with nothing changed."""
+        before, files = self.standing(), self.files()
+        try:
+            result = run()
+        except refusals as error:
+            result = Refused(error)
+        after = self.standing()
+        if isinstance(result, Refused):
+            assert self.files() == files, f"refused, and has written: {result.error}"
+            assert after == before
+        if after != before:
+            self.done.append((before, after))
+            self.undone.clear()
+        return result
+
+    def forget_commands(self) -> None:
+        """Take note that something else moved a ref, which no command takes back."""
+        self.done.clear()
+        self.undone.clear()
+
+    def undo(self) -> None:
+        """Take back the last command: refs and contexts are what they were before it."""
+        before, after = self.done.pop()
+        assert self.standing() == after
+        branching.undo(self.store, author=AUTHOR)
+        self.assert_stands(before)
+        self.undone.append((before, after))
+
+    def redo(self) -> None:
+        """Take up again what was taken back last."""
+        before, after = self.undone.pop()
+        assert self.standing() == before
+        branching.redo(self.store, author=AUTHOR)
+        self.assert_stands(after)
+        self.done.append((before, after))
+
+    def assert_stands(self, expected: Standing) -> None:
+        assert self.standing() == expected
+        for contexts in self.contexts:
+            assert contexts.compile().prefix_hash == contexts.compile(cold=True).prefix_hash
+
+    def assert_contexts(self) -> None:
+        """Assert of each branch that moved that its cached context is the cold one, and what it is to be."""
+        tips = [("HEAD", self.tip()), *self.store.refs.iterate("refs/heads/")]
+        for name, tip in tips:
+            if tip is not None and (name == "HEAD" or tip not in self.seen):
+                for contexts in self.contexts:
+                    _assert_cached_is_cold(contexts, name, self.picture(tip))
+            if tip is not None and tip not in self.seen:
+                self._assert_valid(name, tip)
+                self.seen.add(tip)
+
+    def _assert_valid(self, name: str, tip: ObjectId) -> None:
+        context = self.contexts[0].compile(name)
+        assert_valid_requests(context.messages, context.tools)
+        if not faults(self.picture(tip)):
+            broken = {fault.code for fault in mend(context.messages, context.tools).faults}
+            assert broken <= HARMLESS, broken
+
+    def assert_old_addresses(self) -> None:
+        """Assert that what a rebase gave another address is found by any that it had before."""
+        line = set(self.line(self.tip()))
+        for old in self.renamed:
+            found = [each for each in self.later(old) if each[0] in line]
+            if found and old[0] not in line:
+                assert rewritten_address(self.store, old) in found, (old, found)
+
+    def later(self, old: Address) -> list[Address]:
+        """Return all addresses that the message of an old one was given since."""
+        found: list[Address] = []
+        waiting = list(self.renamed.get(old, ()))
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found.append(each)
+                waiting += self.renamed.get(each, ())
+        return found
+
+    def assert_sound(self) -> None:
+        found = [each for each in fsck(self.store) if each.severity != INFO]
+        assert not found, found
+
+
+HARMLESS = {"leading-assistant", "no-messages", "reused-call-id", "duplicate-message"}
+"""What may be found of a context without anything wrong about its calls: who speaks first, and what was copied."""
+
+
+def _assert_cached_is_cold(contexts: ContextCompiler, name: str, expected: Picture) -> None:
+    cached, cold = contexts.compile(name), contexts.compile(name, cold=True)
+    wanted = expected.visible
+    assert [message.address for message in cached.messages] == [each.address for each in wanted]
+    for ours, theirs, each in zip(cached.messages, cold.messages, wanted, strict=True):
+        assert (ours.address, ours.parts) == (theirs.address, theirs.parts)
+        assert ours.priority == theirs.priority
+        assert ours.labels == theirs.labels == each.labels
+        assert ours.ghost == theirs.ghost == each.is_ghost
+    assert cached.prefix_hash == cold.prefix_hash
+    assert cached.prefix_hashes() == cold.prefix_hashes()
+    assert cached.token_count == cold.token_count
+    assert cached.message_tokens() == cold.message_tokens()
+    assert list(cached.tools) == list(cold.tools)
+
+
+def addresses(targets: Iterable[Sequence[Any]]) -> set[Address]:
+    """Return what operations name, as addresses."""
+    return {(bytes(commit), number) for commit, number in targets}

@@ -1,0 +1,273 @@
+"""Rules that join lines: merges in every strategy, and the tips that git leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis.stateful import rule
+
+from tests.stateful.support import laws
+from tests.stateful.support.ground import AUTHOR, SCRATCH, Refused, addresses
+from tests.stateful.support.machine import Lines, is_drawn
+from tests.stateful.support.pictures import Address, Picture, together
+from tests.stateful.support.pictures import faults as faults_of
+from trace_store import ObjectId, Store, branching, errors, llm
+from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.errors import ErrorCode
+from trace_store.joining import Advisor, Merge, MergeOptions, Settlement, continue_merge, merge
+from trace_store.joining.outcome import (
+    ALLOWED,
+    FAST_FORWARD,
+    MERGED,
+    NEVER,
+    ONLY,
+    SQUASHED,
+    STOPPED,
+    UP_TO_DATE,
+)
+from trace_store.joining.plan import DECISIONS
+from trace_store.maintenance.sealing import seal
+from trace_store.objects import operations as ops
+
+REFUSALS = (errors.StateError, errors.InvalidInputError)
+STRATEGIES = ("append", "append", "interleave", "interleave", "ours", "theirs", "decisions")
+
+
+class Joining(Lines):
+    """Merges."""
+
+    @rule(
+        data=st.data(),
+        strategy=st.sampled_from(STRATEGIES),
+        favour=st.sampled_from(["", "", "", "ours", "theirs"]),
+        forward=st.sampled_from([ALLOWED, ALLOWED, ALLOWED, NEVER, ONLY]),
+        squash=st.integers(0, 4),
+        unrelated=st.booleans(),
+    )
+    def merge(
+        self,
+        data: st.DataObject,
+        strategy: str,
+        favour: str,
+        forward: str,
+        squash: int,
+        unrelated: bool,
+    ) -> None:
+        store, revision = self.ground.store, self.revision(data, steps=1)
+        options = MergeOptions(strategy, favour, forward, squash == 0, unrelated)
+        resolver = self.resolver(data)
+        if data.draw(st.booleans(), "apart"):
+            self.do_work(data, most=2)
+        found = self.stopping(
+            lambda: merge(store, revision, options, author=AUTHOR, resolver=resolver), *REFUSALS
+        )
+        if isinstance(found, Refused):
+            self._refused(found, options)
+            return
+        went_on = False
+        if found.outcome == STOPPED and data.draw(st.integers(0, 4)) == 0:
+            went_on = True
+            self.do_work(data, most=1)
+        end = self.to_the_end(data, found, continue_merge)
+        if end is not None:
+            assert went_on or end.before == found.before
+            self._hold(end, options)
+            self.there_and_back(data)
+
+    @rule(data=st.data())
+    def semantic(self, data: st.DataObject) -> None:
+        """A model that answers at random settles the conflicts, or is refused."""
+        store, revision = self.ground.store, self.revision(data, steps=0)
+        advisor = Advisor(store, lambda prompt: self._answer(data, prompt), name="scripted")
+        options = MergeOptions("semantic", fast_forward=NEVER)
+        found = self.ground.command(
+            lambda: merge(store, revision, options, author=AUTHOR, advise=advisor),
+            *(*REFUSALS, errors.ModelError),
+        )
+        if isinstance(found, Refused) or found.outcome == UP_TO_DATE:
+            return
+        assert found.outcome in (MERGED, FAST_FORWARD)
+        self._hold_semantic(found)
+        self.there_and_back(data)
+
+    @rule(data=st.data(), check=st.booleans())
+    def join_tips(self, data: st.DataObject, check: bool) -> None:
+        """Two people's tips of one branch become one; without a conflict by the same commit for both."""
+        ground, head = self.ground, self.ground.store.refs.head()
+        tips = {oid for _, oid in ground.store.refs.iterate("refs/heads/")}
+        others = sorted(
+            oid
+            for oid in tips
+            if head.ref and head.oid and ground.bases(head.oid, oid) not in ([], [oid], [head.oid])
+        )
+        if not others:
+            return
+        assert head.ref is not None
+        assert head.oid is not None
+        other = data.draw(st.sampled_from(others))
+        theirs = self._as_the_other_sees_it(head.ref, head.oid, other) if check else None
+        self._leave_tips(ground.store, head.ref, head.oid, other)
+        found = self.stopping(lambda: merge(ground.store, author=AUTHOR))
+        if theirs is not None:
+            assert (found.outcome == STOPPED) == (theirs.outcome == STOPPED)
+            assert found.after == theirs.after or found.outcome == STOPPED
+        end = self.to_the_end(data, found, continue_merge)
+        # Given up, or left out: the other tip still waits.
+        if end is None or end.outcome == UP_TO_DATE:
+            assert ground.store.refs.tips(head.ref) == (head.oid, other)
+            end = merge(ground.store, "", MergeOptions("ours"), author=AUTHOR)
+            assert end.after is not None
+            assert ground.picture(end.after) == ground.picture(ground.commit(end.after).parents[0])
+        else:
+            assert ground.store.refs.tips(head.ref) == (end.after,)
+            if end.outcome == MERGED:
+                assert set(ground.commit(end.after or other).parents) == {head.oid, other}
+                self._hold(end, MergeOptions(), joined=True)
+            branching.undo(ground.store, author=AUTHOR)
+            assert ground.now() == ground.picture(head.oid)
+            branching.redo(ground.store, author=AUTHOR)
+            assert ground.tip() == end.after
+        seal(ground.store)
+        ground.forget_commands()
+
+    def _leave_tips(self, store: Store, ref: str, mine: ObjectId, other: ObjectId) -> None:
+        seal(store)
+        store.refs.files.add(ref, other)  # type: ignore[union-attr]
+        assert set(store.refs.tips(ref)) == {mine, other}
+
+    def _as_the_other_sees_it(self, ref: str, mine: ObjectId, other: ObjectId) -> Merge:
+        """Return what the other person comes to, in whose working copy the tips stand the other way about."""
+        folder = tempfile.mkdtemp(prefix="trace-other-", dir=SCRATCH)
+        try:
+            shutil.copytree(self.ground.folder, folder, dirs_exist_ok=True)
+            store = Store.open(os.path.join(folder, ".trace"), durability="fast")
+            edit = RefEdit(ref, other, ANY)
+            store.transact(lambda _: Transaction([], [edit], "theirs"), author="eve")
+            self._leave_tips(store, ref, other, mine)
+            found = merge(store, author="eve")
+            store.close()
+            return found
+        finally:
+            shutil.rmtree(folder)
+
+    def _refused(self, found: Refused, options: MergeOptions) -> None:
+        error = found.error
+        if isinstance(error, errors.DetachedHeadError):
+            assert self.ground.store.refs.head().ref is None
+        elif error.code == ErrorCode.NOT_FAST_FORWARD:
+            assert options.fast_forward == ONLY
+        else:
+            assert error.code == ErrorCode.UNRELATED_HISTORIES
+            assert not options.unrelated
+
+    def _settled(self, found: Merge, favour: str) -> list[tuple[Any, Settlement]]:
+        return [(each, self.said.get(each.key) or Settlement(favour)) for each in found.settled]
+
+    def _hold(self, found: Merge, options: MergeOptions, *, joined: bool = False) -> None:
+        """Assert what holds of a merge that was made."""
+        ground = self.ground
+        if found.after is None or found.after == found.before or found.before is None:
+            assert found.outcome in (UP_TO_DATE, FAST_FORWARD)
+            return
+        ours, result = ground.picture(found.before), ground.picture(found.after)
+        if found.outcome == FAST_FORWARD:
+            assert found.after in found.theirs
+            assert found.before in ground.past(found.after)
+            return
+        made = ground.commit(found.after)
+        if found.outcome == SQUASHED:
+            assert list(made.parents) == [found.before]
+            (other,) = found.theirs
+        else:
+            assert found.outcome == MERGED
+            first, other = made.parents
+            assert joined or first == found.before
+            ours = ground.picture(first)
+        theirs = ground.picture(other)
+        bases = [ground.picture(b) for b in ground.bases(made.parents[0], other)]
+        settled = self._settled(found, options.favour)
+        if found.outcome == SQUASHED:
+            laws.copied(ours, theirs, result, settled)
+        elif options.strategy == "ours":
+            assert result == ours
+        elif options.strategy == "theirs":
+            assert [(e.address, e.state) for e in result.visible] == [
+                (e.address, e.state) for e in theirs.visible
+            ]
+            assert result.tools == theirs.tools
+        elif options.strategy == DECISIONS:
+            self._hold_decisions(ours, theirs, result, settled)
+        else:
+            laws.common(ours, theirs, result, settled)
+            laws.clean(bases, ours, theirs, result, settled)
+            laws.chosen(ours, theirs, result, settled, self.stored)
+
+    def _hold_decisions(
+        self, ours: Picture, theirs: Picture, result: Picture, settled: Any
+    ) -> None:
+        laws.common(ours, theirs, result, settled)
+        mine, there = ours.by_address, result.by_address
+        wanted = [
+            each.address
+            for each in theirs.visible
+            if "decision" in each.labels and each.address not in mine
+        ]
+        with_them = set(together(theirs, wanted))
+        decided = laws.decided(settled)
+        for address in wanted:
+            assert there[address].state == theirs.by_address[address].state
+        if not faults_of(theirs):
+            assert set(there) - set(mine) <= with_them | decided
+        for address in mine:
+            assert address in decided or there[address].state == mine[address].state
+
+    def _hold_semantic(self, found: Merge) -> None:
+        ground = self.ground
+        if found.outcome == FAST_FORWARD or found.before is None or found.after is None:
+            return
+        made = ground.commit(found.after)
+        ours, theirs = (ground.picture(parent) for parent in made.parents)
+        result = ground.picture(found.after)
+        assert made.meta["merge"]["strategy"] == "semantic"
+        replaced: set[Address] = set()
+        for operation in made.operations:
+            if operation.name == ops.REPLACE:
+                replaced |= addresses(operation.fields["targets"])
+        mine, yours = ours.by_address, theirs.by_address
+        settled = laws.decided(self._settled(found, ""))
+        for each in result.entries:
+            before = mine.get(each.address) or yours.get(each.address)
+            if before is not None and before.is_pinned and each.address not in settled:
+                both = mine.get(each.address), yours.get(each.address)
+                if all(side is None or side.is_pinned for side in both):
+                    assert each.is_pinned, "a pinned message is not shown any more"
+            if each.address in replaced and each.address in mine and each.address in yours:
+                other = yours[each.address]
+                assert not (other.is_visible and mine[each.address].is_visible)
+        assert faults_of(result) <= faults_of(ours) | faults_of(theirs)
+
+    def _answer(self, data: st.DataObject, prompt: llm.Prompt) -> llm.Completion:
+        """Return an answer that settles everything, and may summarise and conclude; some are not to be used."""
+        question = json.loads(prompt.messages[0][1])
+        settled = []
+        for each in question["conflicts"]:
+            take = data.draw(st.sampled_from(each["choices"]), each["kind"])
+            said = {"number": each["number"], "take": take, "why": "so"}
+            settled.append({**said, "text": f"t{self.ground.number()}"} if take == "text" else said)
+        names = [e["id"] for e in (*question["ours"], *question["theirs"]) if "fixed" not in e]
+        summaries: list[Any] = []
+        if names and is_drawn(data, "summary"):
+            some = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+            text = f"s{self.ground.number()}"
+            summaries = [{"messages": some, "role": "assistant", "text": text, "why": "shorter"}]
+        conclusion: Any = None
+        if names and is_drawn(data, "conclusion"):
+            text = f"s{self.ground.number()}"
+            conclusion = {"role": "assistant", "text": text, "sources": names[:1], "why": "so"}
+        answer = {"conflicts": settled, "summaries": summaries, "conclusion": conclusion}
+        return llm.Completion(json.dumps(answer), "scripted-1")

@@ -1,0 +1,134 @@
+"""What all rules of the machine stand on: the ground, what is checked after each step, and how stops are settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
+
+from tests.stateful.support.ground import AUTHOR, Ground, Refused
+from tests.stateful.support.work import KINDS, work
+from trace_store import branching, joining
+from trace_store.joining import Conflict, Settlement
+from trace_store.joining.outcome import STOPPED
+from trace_store.objects.content import Gathering
+
+BEGINNINGS = ("say", "call", "say", "edit", "mark", "label", "answer")
+CALM = ["say", "say", "answer", "call", "edit", "mark", "label"]
+ROUNDS = 5
+
+
+class Lines(RuleBasedStateMachine):
+    """A repository with a few lines of history; subclasses say what is done in it."""
+
+    ground: Ground
+
+    @initialize(data=st.data())
+    def begin_history(self, data: st.DataObject) -> None:
+        self.ground = Ground()
+        self.said: dict[str, Settlement] = {}
+        for kind in BEGINNINGS[: data.draw(st.integers(2, len(BEGINNINGS)))]:
+            work(self.ground, data, kind)
+        for name in ("side", "third"):
+            create = partial(branching.create_branch, self.ground.store, name, author=AUTHOR)
+            self.ground.command(create)
+
+    def teardown(self) -> None:
+        if hasattr(self, "ground"):
+            try:
+                self.ground.assert_sound()
+            finally:
+                self.ground.close()
+
+    @invariant()
+    def contexts_are_what_their_histories_say(self) -> None:
+        if hasattr(self, "ground"):
+            self.ground.assert_contexts()
+            self.ground.assert_old_addresses()
+
+    def do_work(self, data: st.DataObject, *, most: int = 3) -> None:
+        """Make a few commits on HEAD's branch."""
+        kinds = st.one_of(st.sampled_from(CALM), st.sampled_from(sorted(KINDS)))
+        for kind in data.draw(st.lists(kinds, min_size=1, max_size=most)):
+            work(self.ground, data, kind, second=data.draw(st.booleans()))
+
+    def revision(self, data: st.DataObject, *, steps: int = 3) -> str:
+        """Return a commit: a branch, or a few steps back from one."""
+        names = self.ground.branches()
+        name = data.draw(st.sampled_from(names)) if names else "HEAD"
+        tip = self.ground.store.refs.read(f"refs/heads/{name}") if names else self.ground.tip()
+        back = data.draw(st.integers(0, steps))
+        return f"{name}~{min(back, max(len(self.ground.line(tip)) - 1, 0))}"
+
+    def there_and_back(self, data: st.DataObject) -> None:
+        """Take the last command back and up again, which changes nothing in the end."""
+        if self.ground.done and is_drawn(data, "undo and redo"):
+            self.ground.undo()
+            self.ground.redo()
+
+    def settlement(self, data: st.DataObject, conflict: Conflict) -> Settlement:
+        choice = data.draw(st.sampled_from(conflict.choices), conflict.kind)
+        text = f"t{self.ground.number()}" if choice == "text" else ""
+        self.said[conflict.key] = Settlement(choice, text)
+        return self.said[conflict.key]
+
+    def resolver(self, data: st.DataObject) -> Callable[[Conflict], Settlement | None] | None:
+        if data.draw(st.booleans(), "resolver"):
+            return None
+        return lambda each: self.settlement(data, each) if data.draw(st.booleans()) else None
+
+    def stopping(self, run: Callable[[], Any], *refusals: Any) -> Any:
+        """Run a command that may stop, and assert that it has written nothing then."""
+        files = self.ground.files()
+        found = self.ground.command(run, *refusals)
+        if not isinstance(found, Refused) and found.outcome == STOPPED:
+            assert found.conflicts
+            assert self.ground.files() == files, "stopped, and has written"
+        return found
+
+    def to_the_end(
+        self, data: st.DataObject, found: Any, go_on: Callable[..., Any], *refusals: Any
+    ) -> Any:
+        """Settle what stopped, in one way or another, until it is done; None when it was given up."""
+        ground = self.ground
+        for _ in range(ROUNDS):
+            if isinstance(found, Refused):
+                break
+            if found.outcome != STOPPED:
+                return found
+            deed = data.draw(st.sampled_from(["resolve", "resolve", "resolve", "skip", "abort"]))
+            if deed == "abort":
+                break
+            if deed == "resolve":
+                self._resolve(data)
+            if data.draw(st.integers(0, 9)) == 0:
+                ground.reopen(data.draw(st.integers(0, 1)))
+            given = {"skip": deed == "skip", "resolver": self.resolver(data)}
+            found = self.stopping(partial(go_on, ground.store, author=AUTHOR, **given), *refusals)
+        if isinstance(found, Refused) or found.outcome == STOPPED:
+            files = ground.files()
+            joining.abort(ground.store)
+            assert ground.files() == files
+            return None
+        return found
+
+    def _resolve(self, data: st.DataObject) -> None:
+        """Settle some of the conflicts that are open, or all."""
+        store, files = self.ground.store, self.ground.files()
+        open_ = joining.open_conflicts(store)
+        while open_ and is_drawn(data, "another"):
+            number = data.draw(st.integers(1, len(open_)))
+            open_ = joining.resolve(store, str(number), self.settlement(data, open_[number - 1]))
+        assert self.ground.files() == files
+
+    def stored(self, text: str) -> str:
+        """Return how a text is named in the stored form of a message."""
+        return repr(Gathering().put(text.encode()))
+
+
+def is_drawn(data: st.DataObject, why: str) -> bool:
+    """Return a boolean, said to be drawn for something."""
+    return data.draw(st.booleans(), why)

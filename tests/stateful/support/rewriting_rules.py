@@ -1,0 +1,319 @@
+"""Rules that make commits anew: rebases with to-do lists, picks of commits, ranges and messages, and reverts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis.stateful import rule
+
+from tests.stateful.support import laws
+from tests.stateful.support.ground import AUTHOR, Refused
+from tests.stateful.support.machine import Lines
+from tests.stateful.support.pictures import NOTHING, Address, Picture, faults
+from trace_store import ObjectId, branching, errors
+from trace_store.joining import cherry_pick, continue_rewriting, rebase
+from trace_store.joining.rewriting import Rewrite
+from trace_store.joining.todo import DROP, EDIT, PICK, REWORD, SQUASH, Step
+from trace_store.objects import operations as ops
+
+DEEDS = (PICK, PICK, PICK, SQUASH, SQUASH, REWORD, EDIT, DROP)
+
+
+class Rewriting(Lines):
+    """Rebases, picks and reverts."""
+
+    @rule(
+        data=st.data(),
+        inward=st.booleans(),
+        listed=st.booleans(),
+        favour=st.sampled_from(["", "", "", "ours", "theirs"]),
+        drop_pinned=st.integers(0, 3),
+    )
+    def rebase(
+        self, data: st.DataObject, inward: bool, listed: bool, favour: str, drop_pinned: int
+    ) -> None:
+        ground, before = self.ground, self.ground.tip()
+        line = ground.line(before)
+        upstream = self.revision(data, steps=2)
+        if inward and len(line) > 1:
+            upstream = f"HEAD~{data.draw(st.integers(1, min(5, len(line) - 1)))}"
+        onto = self.revision(data) if data.draw(st.integers(0, 7)) == 0 else ""
+        steps: list[Step] = []
+
+        def plan(every: Sequence[Step]) -> Sequence[Step]:
+            steps[:] = self._listed(data, every) if listed else every
+            return steps
+
+        found = self.stopping(
+            lambda: rebase(
+                *(ground.store, upstream),
+                author=AUTHOR,
+                onto=onto,
+                plan=plan,
+                drop_pinned=drop_pinned == 0,
+                favour=favour,
+                resolver=self.resolver(data),
+            ),
+            *(errors.ConflictError, errors.DetachedHeadError, errors.UnbornBranchError),
+        )
+        if isinstance(found, Refused):
+            if isinstance(found.error, errors.ConflictError):
+                assert drop_pinned
+            return
+        go_on = _going_on("rebase")
+        self.said.clear()
+        settled = found.outcome == "stopped" or bool(favour)
+        end = self.to_the_end(data, found, go_on, errors.ConflictError)
+        if end is None or end.outcome != "done":
+            return
+        settled = settled or bool(self.said)
+        self._record(end)
+        self._hold_rebase(end, steps, settled=settled, drop_pinned=drop_pinned == 0)
+        self.there_and_back(data)
+
+    def _listed(self, data: st.DataObject, every: Sequence[Step]) -> list[Step]:
+        """Return steps with other deeds, and in another order where no call is parted from its result by that."""
+        steps = [Step(data.draw(st.sampled_from(DEEDS)), each.oid) for each in every]
+        if any(self._is_half(each.oid) for each in every):
+            steps = [Step(PICK, s.oid) if s.deed == DROP else s for s in steps]
+        elif data.draw(st.booleans(), "reorder"):
+            steps = data.draw(st.permutations(steps))
+        return [
+            Step(PICK, each.oid)
+            if each.deed == SQUASH and all(s.deed == DROP for s in steps[:at])
+            else Step(
+                each.deed, each.oid, f"said {each.oid.short()}" if each.deed == REWORD else ""
+            )
+            for at, each in enumerate(steps)
+        ]
+
+    def _added(self, oid: ObjectId) -> list[Any]:
+        """Return the messages that a commit brought."""
+        parents = self.ground.commit(oid).parents
+        had = self.ground.picture(parents[0] if parents else None).by_address
+        return [each for each in self.ground.picture(oid).entries if each.address not in had]
+
+    def _is_half(self, oid: ObjectId) -> bool:
+        """Tell whether a commit brought, showed or hid a call without its result, or the other way about."""
+        commit = self.ground.commit(oid)
+        added = self._added(oid)
+        if faults(Picture(tuple(each.as_written() for each in added), ())):
+            return True
+        before = self.ground.picture(commit.parents[0] if commit.parents else None)
+        return faults(before) != faults(self.ground.picture(oid))
+
+    def _record(self, found: Rewrite) -> None:
+        """Write down which messages have which new addresses."""
+        after: dict[ObjectId, int] = {}
+        for old, new in found.made:
+            count = sum(map(ops.message_count, self.ground.commit(old).operations))
+            first = after.get(new, 0)
+            after[new] = first + count
+            for number in range(count if old != new else 0):
+                later = self.ground.renamed.setdefault((old, number), [])
+                later.append((new, first + number))
+
+    def _now(self, found: Rewrite) -> Callable[[Address], Address]:
+        """Return what says where a message of the branch is now."""
+        changed = {old for old, new in found.made if old != new}
+
+        def address(old: Address) -> Address:
+            return self.ground.renamed[old][-1] if old[0] in changed else old
+
+        return address
+
+    def _hold_rebase(
+        self, found: Rewrite, steps: Sequence[Step], *, settled: bool, drop_pinned: bool
+    ) -> None:
+        ground = self.ground
+        assert found.before is not None
+        old, new = ground.picture(found.before), ground.picture(found.after)
+        deeds = {step.oid: step.deed for step in steps}
+        replaced = [each.oid for each in steps]
+        line = ground.line(found.before)
+        in_order = replaced == [oid for oid in reversed(line) if oid in deeds]
+        made = dict(found.made)
+        start = self._start(found)
+        broken = faults(new) - faults(old) - faults(start)
+        assert not broken, f"the rebase broke {broken}"
+        now = self._now(found)
+        if not settled and not drop_pinned and not any(d == EDIT for d in deeds.values()):
+            laws.kept_pins(old, new, [], now)
+        for each, other in found.made:
+            if deeds[each] in (PICK, EDIT) and other != each:
+                was, is_ = ground.commit(each), ground.commit(other)
+                assert (was.author, was.meta) == (is_.author, {**is_.meta, **was.meta})
+        dropped = [
+            oid for oid in deeds if oid not in made and not _says_nothing(ground.commit(oid))
+        ]
+        if settled or not in_order or dropped or found.dropped or EDIT in deeds.values():
+            return
+        there = new.by_address
+        for entry in old.entries:
+            if entry.address[0] in deeds:
+                assert there[now(entry.address)].state == entry.state, "did not follow the rebase"
+        first = max((line.index(oid) for oid in deeds), default=-1)
+        base = line[first + 1] if first + 1 < len(line) else None
+        if not deeds:
+            assert new == start
+            return
+        self._hold_others(ground.picture(base), start, old, new, now, sorted(deeds))
+        if start == ground.picture(base):
+            assert new.shown == old.shown, "the same commits on the same start, and another context"
+
+    def _hold_others(
+        self,
+        base: Picture,
+        start: Picture,
+        old: Picture,
+        new: Picture,
+        now: Callable[[Address], Address],
+        range_: Sequence[ObjectId],
+    ) -> None:
+        """What the range did not make: as it left that, where the new start left it as it was, and otherwise."""
+        was, on, is_ = base.by_address, start.by_address, new.by_address
+        named = self.ground.named(range_)
+        for each in old.entries:
+            address = each.address
+            if address not in was or address not in on:
+                continue
+            if on[address].state == was[address].state:
+                assert is_[address].state == each.state, "the rebase lost a change"
+            elif address not in named:
+                assert is_[address].state == on[address].state, "the rebase changed a message"
+
+    def _start(self, found: Rewrite) -> Picture:
+        """Return the context that a rebased line begins on."""
+        ground = self.ground
+        made = {new for _, new in found.made}
+        for oid in ground.line(found.after):
+            if oid not in made:
+                return ground.picture(oid)
+        return NOTHING
+
+    @rule(
+        data=st.data(),
+        kind=st.sampled_from(["commits", "range", "message"]),
+        favour=st.sampled_from(["", "", "", "ours", "theirs"]),
+    )
+    def cherry_pick(self, data: st.DataObject, kind: str, favour: str) -> None:
+        ground, before = self.ground, self.ground.tip()
+        at = ""
+        if kind == "commits":
+            wanted = [self.revision(data) for _ in range(data.draw(st.integers(1, 2)))]
+        elif kind == "range":
+            wanted = [f"{self.revision(data, steps=4)}..{self.revision(data, steps=1)}"]
+        else:
+            at = self.revision(data, steps=1)
+            tip = ground.store.refs.read(f"refs/heads/{at.partition('~')[0]}") or before
+            seen = [e.address for e in ground.picture(tip).visible if not e.is_ghost]
+            at = str(tip)
+            if not seen:
+                return
+            commit, number = seen[data.draw(st.integers(0, len(seen) - 1))]
+            wanted = [f"{ObjectId(commit)}.{number}"]
+        found = self.stopping(
+            lambda: cherry_pick(
+                *(ground.store, wanted),
+                author=AUTHOR,
+                at=at,
+                favour=favour,
+                resolver=self.resolver(data),
+            ),
+            *(errors.DetachedHeadError, errors.InvalidInputError),
+        )
+        if isinstance(found, Refused):
+            return
+        self.said.clear()
+        settled = found.outcome == "stopped" or bool(favour)
+        end = self.to_the_end(data, found, _going_on("cherry-pick"))
+        if end is None or end.outcome != "done":
+            return
+        self._hold_pick(end, kind, at, wanted, settled=settled or bool(self.said))
+        self.there_and_back(data)
+
+    def _hold_pick(
+        self, found: Rewrite, kind: str, at: str, wanted: Sequence[str], *, settled: bool
+    ) -> None:
+        ground = self.ground
+        before, after = ground.picture(found.before), ground.picture(found.after)
+        picked = {old for old, _ in found.made}
+        if kind == "message" or not any(self._is_half(oid) for oid in picked):
+            broken = faults(after) - faults(before)
+            assert not broken, f"the pick broke {broken}"
+        if kind == "message":
+            self._hold_copies(before, after, ground.picture(ObjectId.parse(at)), wanted[0])
+            return
+        named = ground.named(picked)
+        there = after.by_address
+        for each in before.entries:
+            if each.address not in named and each.address[0] not in picked:
+                assert there[each.address].state == each.state, "the pick changed a message"
+        if not settled:
+            laws.kept_pins(before, after, named, lambda address: address)
+
+    def _hold_copies(self, before: Picture, after: Picture, at: Picture, wanted: str) -> None:
+        copies = after.entries[len(before.entries) :]
+        assert after.entries[: len(before.entries)] == before.entries
+        commit, _, number = wanted.partition(".")
+        origin = at.by_address[(ObjectId.parse(commit), int(number))]
+        (copy,) = [each for each in copies if each.says == origin.says]
+        assert (copy.priority, copy.labels, copy.keep) == (
+            origin.priority,
+            origin.labels,
+            origin.keep,
+        )
+
+    @rule(
+        data=st.data(),
+        kind=st.sampled_from(["last", "one", "range"]),
+        favour=st.sampled_from(["", "", "ours", "theirs"]),
+    )
+    def revert(self, data: st.DataObject, kind: str, favour: str) -> None:
+        ground, before = self.ground, self.ground.tip()
+        line = ground.line(before)
+        if not line:
+            return
+        last = data.draw(st.integers(0, min(4, len(line) - 1))) if kind != "last" else 0
+        text = "HEAD" if kind == "last" else f"HEAD~{last}"
+        if kind == "range":
+            text = f"HEAD~{last}..HEAD"
+        found = ground.command(
+            lambda: branching.revert(ground.store, [text], author=AUTHOR, favour=favour),
+            *(errors.ConflictError, errors.StateError),
+        )
+        if isinstance(found, Refused):
+            return
+        was, now = ground.picture(before), ground.now()
+        if favour != "theirs":
+            earlier = [faults(ground.picture(oid)) for oid in line[: last + 2]]
+            assert faults(now) <= faults(was).union(*earlier), "the revert broke a pair"
+        plain = bool(found) and not any(each.conflicts for each in found)
+        if text == "HEAD" and plain:
+            parents = ground.commit(line[0]).parents
+            expected = ground.picture(parents[0] if parents else None)
+            assert _shown(now) == _shown(expected), "the last commit was not taken back"
+            self.there_and_back(data)
+            if ground.tip() != before and data.draw(st.booleans(), "revert the revert"):
+                ground.command(lambda: branching.revert(ground.store, ["HEAD"], author=AUTHOR))
+                assert _shown(ground.now()) == _shown(was)
+        elif kind == "range" and plain and last:
+            assert _shown(now) == _shown(ground.picture(line[last])), "the range was not taken back"
+        self.there_and_back(data)
+
+
+def _shown(context: Picture) -> tuple[Any, ...]:
+    return (*((each.address, each.state) for each in context.visible), context.tools)
+
+
+def _says_nothing(commit: Any) -> bool:
+    return not commit.operations
+
+
+def _going_on(kind: str) -> Callable[..., Any]:
+    def go_on(store: Any, **given: Any) -> Any:
+        return continue_rewriting(store, kind, **given)
+
+    return go_on

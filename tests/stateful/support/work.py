@@ -1,0 +1,209 @@
+"""What a person or an agent does on a branch between merges: turns, calls, edits, marks, removals, summaries.
+
+Rule: nobody breaks his own context. What would part a call from its result is not done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import hypothesis.strategies as st
+
+from tests.stateful.support.ground import AUTHOR, Ground
+from tests.stateful.support.pictures import (
+    Address,
+    Seen,
+    faults,
+    picture,
+    together,
+    waits_for,
+)
+from trace_store import Message, ToolCall, ToolResult
+from trace_store.context import fold
+from trace_store.errors import InvalidOperationError
+from trace_store.history import new_draft, write
+from trace_store.history.draft import Draft
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.message import load_parts
+from trace_store.objects.parts import Part, Text
+
+Change = Callable[[Ground, st.DataObject, Draft], None]
+LABELS = ("decision", "todo")
+PRIORITIES = ("pinned", "important", "normal")
+TOOLS = ("read", "grep", "edit")
+
+
+def work(ground: Ground, data: st.DataObject, kind: str, *, second: bool = False) -> None:
+    """Make one commit of a kind of change on HEAD's branch; none where that would break its context."""
+    store = ground.stores[second]
+    draft = new_draft(store)
+    KINDS[kind](ground, data, draft)
+    if not draft.operations or _breaks(ground, draft):
+        return
+    ground.command(lambda: write(store, draft, author=AUTHOR))
+
+
+def _breaks(ground: Ground, draft: Draft) -> bool:
+    tip = ground.tip()
+    if tip is None:
+        return False
+    state = fold(tip, ground.commit)
+    before = faults(picture(state))
+    try:
+        state.apply(ops.HERE, Commit((), AUTHOR, 0, draft.operations))
+    except InvalidOperationError:
+        return True
+    after = faults(picture(state))
+    calls = {name for each in draft.operations for name in _calls_in(each)}
+    return any(name not in calls for _, name in after - before)
+
+
+def _calls_in(operation: Operation) -> list[str]:
+    messages = operation.fields.get("messages", ()) if operation.name == ops.APPEND else ()
+    return [
+        part["id"] for each in messages for part in each["parts"] if part["type"] == "tool_call"
+    ]
+
+
+def _say(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    for _ in range(data.draw(st.integers(1, 2))):
+        role = data.draw(st.sampled_from(["user", "assistant", "assistant", "system"]))
+        draft.append(role, f"m{ground.number()}")
+
+
+def _call(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    """Call tools, and wait for their results, or have them in the same commit, in one message or several."""
+    names = [f"c{ground.number()}" for _ in range(data.draw(st.integers(1, 2)))]
+    draft.append("assistant", [ToolCall(name, "look", "{}") for name in names], model="m")
+    if data.draw(st.booleans()):
+        _results(ground, draft, names, apart=data.draw(st.booleans()))
+
+
+def _answer(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    waiting = waits_for(ground.now())
+    if waiting:
+        _results(ground, draft, waiting, apart=data.draw(st.booleans()))
+    else:
+        draft.append("assistant", f"m{ground.number()}")
+
+
+def _results(ground: Ground, draft: Draft, names: list[str], *, apart: bool) -> None:
+    results = [ToolResult(name, f"r{ground.number()}") for name in names]
+    for some in [[each] for each in results] if apart else [results]:
+        draft.append("tool", some)
+
+
+def _edit(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    seen = _some(ground, data)
+    if seen is not None:
+        draft.edit(seen.address, _reworded(ground, seen))
+
+
+def _reworded(ground: Ground, seen: Seen) -> list[Part]:
+    text = f"e{ground.number()}"
+    parts = load_parts(seen.parts, ground.store.objects.read)
+    changed: list[Part] = []
+    for part in parts:
+        if isinstance(part, ToolResult):
+            changed.append(ToolResult(part.call_id, text, part.is_error))
+        elif not isinstance(part, Text):
+            changed.append(part)
+    return changed if seen.results else [Text(text), *changed]
+
+
+def _mark(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    seen = _some(ground, data)
+    if seen is not None and seen.priority != ops.SKIP:
+        draft.annotate([seen.address], priority=data.draw(st.sampled_from(PRIORITIES)))
+
+
+def _skip(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    targets = _whole(ground, data)
+    if targets:
+        priority = data.draw(st.sampled_from([ops.SKIP, ops.SKIP, ops.NORMAL, ops.PINNED]))
+        draft.annotate(targets, priority=priority)
+
+
+def _label(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    seen = _some(ground, data)
+    if seen is not None:
+        label = data.draw(st.sampled_from(LABELS))
+        if label in seen.labels:
+            draft.annotate([seen.address], unlabels=[label])
+        else:
+            keep = data.draw(st.sampled_from([None, None, ["m1"], ["e2"]]))
+            draft.annotate([seen.address], labels=[label], keep=keep)
+
+
+def _remove(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    targets = _whole(ground, data)
+    if targets:
+        draft.remove(targets, ghost=data.draw(st.booleans()))
+
+
+def _restore(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    now = ground.now()
+    hidden = [each.address for each in now.entries if each.shown[0]]
+    if hidden:
+        targets = together(now, [hidden[data.draw(st.integers(0, len(hidden) - 1))]])
+        draft.restore(targets, version=data.draw(st.sampled_from([None, 0])))
+
+
+def _replace(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    """Put a summary in the place of messages that follow each other, with what they stand with."""
+    now = ground.now()
+    seen = [each.address for each in now.visible]
+    if seen:
+        first = data.draw(st.integers(0, len(seen) - 1))
+        some = seen[first : first + data.draw(st.integers(1, 3))]
+        draft.replace(
+            together(now, some), [Message("user", f"s{ground.number()}")], reason="compression"
+        )
+
+
+def _tools(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    names = data.draw(st.lists(st.sampled_from(TOOLS), unique=True))
+    draft.set_tools([{"name": name, "parameters": {}} for name in names])
+
+
+def _usage(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    draft.record_usage({"input_tokens": ground.number(), "output_tokens": 4})
+
+
+def _several(ground: Ground, data: st.DataObject, draft: Draft) -> None:
+    """One commit that says something, and changes that and something older."""
+    here = draft.append("user", f"m{ground.number()}")
+    draft.annotate([here], labels=["todo"], priority="important")
+    draft.edit(here, f"e{ground.number()}")
+    _edit(ground, data, draft)
+
+
+def _some(ground: Ground, data: st.DataObject) -> Seen | None:
+    """Return a message that is shown as itself; None when none is."""
+    seen = [each for each in ground.now().visible if not each.is_ghost]
+    return seen[data.draw(st.integers(0, len(seen) - 1))] if seen else None
+
+
+def _whole(ground: Ground, data: st.DataObject) -> list[Address]:
+    """Return a message, shown or skipped, with the calls or results that it stands with."""
+    now = ground.now()
+    there = [each.address for each in now.entries if not each.shown[0]]
+    return together(now, [there[data.draw(st.integers(0, len(there) - 1))]]) if there else []
+
+
+KINDS: dict[str, Change] = {
+    "say": _say,
+    "call": _call,
+    "answer": _answer,
+    "edit": _edit,
+    "mark": _mark,
+    "skip": _skip,
+    "label": _label,
+    "remove": _remove,
+    "restore": _restore,
+    "replace": _replace,
+    "tools": _tools,
+    "usage": _usage,
+    "several": _several,
+}
