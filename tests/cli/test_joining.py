@@ -159,6 +159,77 @@ def test_a_revert_on_a_detached_head(ok: Ok, trace: Trace) -> None:
     assert "where the revert began" in trace("revert", "--continue").err
 
 
+@pytest.fixture
+def rebased_twice(ok: Ok) -> tuple[Ok, str, str]:
+    """A message that two rebases gave other addresses: the first of these, and the last."""
+    ok("commit", "--user", "start", "-q")
+    ok("tag", "start")
+    first = ok("commit", "--user", "work to be found").text.split()[0]
+    ok("edit", "HEAD.0", "work that was found", "-q")
+    for name in ("one", "two"):
+        ok("switch", "-q", "-c", name, "start")
+        ok("commit", "-q", "--user", name)
+        ok("tag", "-f", "start")
+        ok("switch", "-q", "main")
+        ok("rebase", "-q", name)
+    return ok, first, ok("rev-parse", "HEAD~1").text.strip()
+
+
+def test_addresses_from_before_two_rebases_are_understood(
+    rebased_twice: tuple[Ok, str, str], trace: Trace
+) -> None:
+    ok, old, new = rebased_twice
+    note = f"note: {old[:12]}.0 is {new[:12]}.0 since a rebase"
+    shown = ok("show", f"{old}.0")
+    assert note in shown.err
+    assert "work that was found" in shown.text
+    record = json.loads(ok("show", f"{old[:10]}.0", "--json").text)
+    assert (record["address"], record["rewritten_from"]) == (f"{new}.0", f"{old}.0")
+    assert json.loads(ok("show", f"{new}.0", "--json").text)["rewritten_from"] is None
+    blamed = ok("blame", "--address", f"{old}.0", "--json")
+    assert note in blamed.err
+    record = json.loads(blamed.text)
+    assert (record["address"], record["rewritten_from"]) == (f"{new}.0", f"{old}.0")
+    assert [deed["operation"] for deed in record["since"]] == ["edit"]
+    followed = ok("log", "--follow", f"{old}.0", "--oneline")
+    assert note in followed.err
+    assert len(followed.text.splitlines()) == 2
+    held = ok("whohas", f"{old}.0")
+    assert note in held.err
+    assert "heads/main" in held.text
+    assert note in ok("pin", f"{old}.0").err
+
+
+def test_addresses_of_commits_that_are_not_here_are_understood(
+    rebased_twice: tuple[Ok, str, str], trace: Trace, tmp_path: Path
+) -> None:
+    ok, old, new = rebased_twice
+    ok("bundle", "create", "main.bundle", "main")
+    (tmp_path / "elsewhere").mkdir()
+
+    def there(*words: str) -> Outcome:
+        return trace("-C", str(tmp_path / "elsewhere"), *words)
+
+    there("init", "-q")
+    assert there("bundle", "import", str(tmp_path / "main.bundle")).code == 0
+    there("switch", "-q", "main")
+    assert there("cat-file", "-t", old).code != 0
+    for words in (["show"], ["blame", "--address"], ["log", "--follow"], ["whohas"]):
+        found = there(*words, f"{old[:12]}.0")
+        assert f"{old[:12]}.0 is {new[:12]}.0 since a rebase" in found.err, words
+        assert "work" in found.text, words
+    assert there("show", "abcdefabcdef.0").code == 4
+
+
+def test_what_stands_on_another_branch_is_shown_as_it_is_there(ok: Ok) -> None:
+    ok("commit", "--user", "start", "-q")
+    ok("switch", "-q", "-c", "side")
+    made = ok("commit", "--user", "aside").text.split()[0]
+    ok("switch", "-q", "main")
+    found = ok("show", f"{made}.0")
+    assert ("aside" in found.text, found.err) == (True, "")
+
+
 def test_refusals(apart: Ok, trace: Trace) -> None:
     for words, code, said in (
         (["merge", "side", "--ff-only"], 6, "without --ff-only a commit joins both"),

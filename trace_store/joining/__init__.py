@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         continue_rewriting,
         rebase,
         rewritten_address,
+        rewritten_name,
     )
     from trace_store.joining.replaying import with_address
     from trace_store.joining.reverting import Revert, continue_revert, revert
@@ -35,7 +36,13 @@ _HOMES = {
     "merging": ("Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"),
     "semantic": ("Advisor", "Proposal"),
     "picking": ("cherry_pick",),
-    "rebasing": ("commits_since", "continue_rewriting", "rebase", "rewritten_address"),
+    "rebasing": (
+        "commits_since",
+        "continue_rewriting",
+        "rebase",
+        "rewritten_address",
+        "rewritten_name",
+    ),
     "replaying": ("with_address",),
     "reverting": ("Revert", "continue_revert", "revert"),
     "rewriting": ("Rewrite",),
@@ -71,6 +78,7 @@ __all__ = [
     "resume",
     "revert",
     "rewritten_address",
+    "rewritten_name",
     "with_address",
 ]
 

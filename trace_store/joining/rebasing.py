@@ -11,20 +11,23 @@ from trace_store import revision as revisions
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement
 from trace_store.joining.merging import branch_of_head
+from trace_store.joining.replaying import REWRITES
 from trace_store.joining.rewriting import Rewriting
 from trace_store.joining.todo import DROP, PICK, Step
-from trace_store.objects.commit import parents_of, read_commit
-from trace_store.oid import ObjectId
+from trace_store.objects.commit import Commit, parents_of
+from trace_store.oid import ObjectId, is_prefix
 from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from trace_store.joining.merging import Resolver
     from trace_store.joining.rewriting import Rewrite
     from trace_store.secrets import Guard
     from trace_store.store import Store
+
+_MARK = REWRITES.encode()
 
 
 def commits_since(store: Store, upstream: ObjectId, tip: ObjectId) -> list[ObjectId]:
@@ -154,19 +157,60 @@ def _take_along(store: Store, stop: stops.Stop) -> None:
     stop.before = tip
 
 
-def rewritten_address(store: Store, address: tuple[bytes, int]) -> tuple[bytes, int] | None:
-    """Return where a message of HEAD's context is that had another address before a rebase; None when it had none.
+def rewritten_address(
+    store: Store,
+    address: tuple[bytes, int],
+    revision: str | ObjectId = "HEAD",
+    *,
+    limit: int | None = None,
+) -> tuple[ObjectId, int] | None:
+    """Return where a message is that had another address before a rebase; None where no rebase says so.
 
-    Only what is recorded in the commits of HEAD's own line is looked at, newest first.
+    Args:
+        store: the repository.
+        address: the one that it had.
+        revision: in whose line of first parents the commits are that were made anew, newest first.
+        limit: look at so many commits of it, at most.
+
+    Raises:
+        RevisionNotFoundError: there is no such commit.
     """
-    wanted, number = ObjectId(address[0]), address[1]
-    oid = store.refs.head().oid
-    while oid is not None:
-        commit = read_commit(oid, store.objects.read)
-        for relation, target in commit.links:
-            if relation == "rewrites" and isinstance(target, str):
-                name, _, first = target.partition("+")
-                if name == str(wanted) and (first.isdigit() or not first):
-                    return oid, number + int(first or 0)
-        oid = commit.parents[0] if commit.parents else None
+    wanted = str(ObjectId(address[0]))
+    for oid, old, first in _rewrites(store, revision, limit):
+        if old == wanted:
+            return oid, first + address[1]
     return None
+
+
+def rewritten_name(
+    store: Store, text: str, revision: str | ObjectId = "HEAD"
+) -> tuple[tuple[ObjectId, int], tuple[ObjectId, int]] | None:
+    """Return the address that a text such as `ab12cd.0` named before a rebase, and the one that the message has now.
+
+    None where no rebase says so. The commit that it named need not be here any more. Raises as `rewritten_address`.
+    """
+    prefix, dot, digits = text.rpartition(".")
+    if not (dot and is_prefix(prefix) and digits.isascii() and digits.isdigit()):
+        return None
+    for oid, old, first in _rewrites(store, revision, None):
+        if old.startswith(prefix.lower()):
+            number = int(digits)
+            return (ObjectId.parse(old), number), (oid, first + number)
+    return None
+
+
+def _rewrites(
+    store: Store, revision: str | ObjectId, limit: int | None
+) -> Iterator[tuple[ObjectId, str, int]]:
+    """Yield (commit, id of one that it was made from, where the messages of that begin), the newest commit first."""
+    oid: ObjectId | None = revisions.resolve_commit(store, revision)
+    while oid is not None and limit != 0:
+        data = store.objects.read(oid)
+        if _MARK in data:  # few have been made anew, and the others need not be decoded
+            for relation, target in Commit.decode(data).links:
+                name, _, first = str(target).partition("+")
+                if relation == REWRITES and (first.isdigit() or not first):
+                    yield oid, name, int(first or 0)
+        above = parents_of(data)
+        oid = above[0] if above else None
+        limit = None if limit is None else limit - 1

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from trace_store.joining.merging import Resolver
     from trace_store.llm import Model
+    from trace_store.oid import ObjectId
     from trace_store.repo.handle import Address, Revision
 
     Settle: TypeAlias = Callable[[Conflict], Settlement | str | None]
@@ -202,6 +203,16 @@ class Joining(Handle):
         )
         self._schedule.seal_if_due()
         return found
+
+    def rewritten(
+        self, address: Address, revision: Revision = "HEAD"
+    ) -> tuple[ObjectId, int] | None:
+        """Return the address that a message has since a rebase of a branch; None where no rebase gave it another.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit.
+        """
+        return joining.rewritten_address(self.store, address, name_of(revision))
 
     def waiting(self) -> Stop | None:
         """Return what stopped at conflicts and waits for somebody to settle them, or None.

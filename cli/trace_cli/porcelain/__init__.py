@@ -8,7 +8,10 @@ from trace_store.doors import door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.porcelain.finding import (
+        address_in,
         found_again,
+        looked_for,
+        moved_to,
         readdress,
         tell_stopped,
         waiting_line,
@@ -23,11 +26,14 @@ if TYPE_CHECKING:
     from trace_cli.porcelain.tracking import tracking_of, upstream_line
 
 __all__ = [
+    "address_in",
     "commit_staged",
     "found_again",
     "give_back",
     "give_back_all",
     "kept_otherwise",
+    "looked_for",
+    "moved_to",
     "readdress",
     "repair_repository",
     "show_report",
@@ -43,11 +49,14 @@ __all__ = [
 __getattr__ = door(
     __name__,
     {
+        "address_in": "finding",
         "commit_staged": "staging",
         "found_again": "finding",
         "give_back": "giving_back",
         "give_back_all": "giving_back",
         "kept_otherwise": "giving_back",
+        "looked_for": "finding",
+        "moved_to": "finding",
         "readdress": "finding",
         "repair_repository": "salvaging",
         "show_report": "importing",

@@ -1,4 +1,4 @@
-"""What a command that writes may have to say: that something waits, or that a rebase has moved a message."""
+"""What a command may have to say: that something waits, or that a rebase has moved a message."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from trace_cli.render.escape import safe
 from trace_cli.render.records import short_address
 from trace_store import errors, joining
 from trace_store.joining.stops import WORDS, read_stop
+from trace_store.revision import commits_of, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,25 +15,78 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.history.draft import Draft
     from trace_store.joining.stops import Stop
+    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
 
 def found_again(
-    invocation: Invocation, store: Store, error: errors.MessageNotFoundError
-) -> tuple[bytes, int]:
-    """Return where a rebase has put a message that was not found, and say so.
+    invocation: Invocation,
+    store: Store,
+    error: errors.MessageNotFoundError,
+    revision: str | ObjectId = "HEAD",
+) -> tuple[ObjectId, int]:
+    """Return where a rebase has put a message that was not found in the context of a revision, and say so.
 
     Raises:
         MessageNotFoundError: no rebase is known to have put it anywhere.
     """
     old = error.data.get("address")
-    if not isinstance(old, tuple):
-        raise error
-    new = joining.rewritten_address(store, old)
+    new = moved_to(invocation, store, old, revision) if isinstance(old, tuple) else None
     if new is None:
         raise error
-    invocation.note(f"note: {short_address(old)} is {short_address(new)} since a rebase")
     return new
+
+
+def moved_to(
+    invocation: Invocation,
+    store: Store,
+    old: tuple[bytes, int],
+    revision: str | ObjectId = "HEAD",
+    *,
+    limit: int | None = None,
+) -> tuple[ObjectId, int] | None:
+    """Return where a rebase has put a message, and say so; None where none is known to have put it anywhere."""
+    new = joining.rewritten_address(store, old, revision, limit=limit)
+    if new is not None:
+        _tell_moved(invocation, old, new)
+    return new
+
+
+def looked_for(
+    invocation: Invocation, store: Store, text: str, revision: str | ObjectId = "HEAD"
+) -> tuple[tuple[ObjectId, int], tuple[ObjectId, int] | None]:
+    """Return the address that a text names, and where a rebase has put that when its commit is gone, saying so.
+
+    Raises:
+        As `resolve_address`.
+    """
+    try:
+        return resolve_address(store, text), None
+    except errors.RevisionNotFoundError:
+        found = joining.rewritten_name(store, text, revision)
+        if found is None:
+            raise
+    old, new = found
+    _tell_moved(invocation, old, new)
+    return old, new
+
+
+def address_in(
+    invocation: Invocation, store: Store, text: str, tip: ObjectId
+) -> tuple[ObjectId, int]:
+    """Return the address of a message as the history of a commit has it, also where a rebase gave it another.
+
+    Raises:
+        As `resolve_address`.
+    """
+    asked, moved = looked_for(invocation, store, text, tip)
+    if moved is None and not commits_of(store).is_ancestor(asked[0], tip):
+        moved = moved_to(invocation, store, asked, tip)
+    return moved or asked
+
+
+def _tell_moved(invocation: Invocation, old: tuple[bytes, int], new: tuple[ObjectId, int]) -> None:
+    invocation.note(f"note: {short_address(old)} is {short_address(new)} since a rebase")
 
 
 def readdress(

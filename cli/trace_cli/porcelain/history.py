@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_cli import render
+from trace_cli import porcelain, render
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
@@ -23,7 +23,7 @@ from trace_cli.render.tables import (
 from trace_store import context, history
 from trace_store.ident import format_time
 from trace_store.reach import all_commits, reach_of_several
-from trace_store.revision import parse_moment, resolve_address
+from trace_store.revision import parse_moment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def log(
             store, starts, limit=None if asked else limit, first_parent=first_parent
         )
         if asked and starts:
-            entries = islice(_filtered(store, entries, filters, starts), limit)
+            entries = islice(_filtered(invocation, store, entries, filters, starts), limit)
         show = _Block(invocation, store, full and not oneline, tokens, as_json, drawn, first_parent)
         for entry in entries:
             block.append(entry)
@@ -172,6 +172,7 @@ def _starts(store: Store, revisions: list[str], *, everything: bool) -> list[str
 
 
 def _filtered(
+    invocation: Invocation,
     store: Store,
     entries: Iterable[LogEntry],
     filters: dict[str, str],
@@ -185,10 +186,10 @@ def _filtered(
             if moment_ is None:
                 raise usage_error(f"not a time: {given[name][:80]!r}", "`2026-03-02`, `2 days ago`")
             given[name] = moment_
-    if "follow" in given:
-        given["follow"] = resolve_address(store, given["follow"])
     contexts = context.ContextCompiler(store)
     tip = reach_of_several(store, starts)[0][-1]
+    if "follow" in given:
+        given["follow"] = porcelain.address_in(invocation, store, given["follow"], tip)
     return history.matching(contexts, entries, history.LogFilter(**given), tip)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.history import commit_lines, log_record, names_by_commit
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 Address = tuple[ObjectId, int]
 SHOWN_LINKS = 20
 """How many links of a commit are shown to people; --json has all of them."""
+NEAR = 4096
+"""In so many commits it is looked up whether a rebase moved a message that has a context of its own to be shown in."""
 
 
 @takes(
@@ -69,10 +72,10 @@ def show(
             "raw text is not for a terminal", "send the output to a file or a program"
         )
     with opened_store(invocation) as store:
-        address = _address(store, what)
-        if address is not None:
+        found = _address(invocation, store, what, within)
+        if found is not None:
             _show_message(
-                invocation, store, address, within, versions=versions, raw=raw, as_json=as_json
+                invocation, store, *found, within, versions=versions, raw=raw, as_json=as_json
             )
             return
         if versions:
@@ -85,16 +88,21 @@ def show(
             _show_object(invocation, store, oid, data, raw=raw, as_json=as_json)
 
 
-def _address(store: Store, what: str) -> Address | None:
+def _address(
+    invocation: Invocation, store: Store, what: str, within: str
+) -> tuple[Address, Address | None] | None:
+    """Return the address that is meant, and where a rebase has put it when its commit is gone; None of all else."""
     head, point, tail = what.rpartition(".")
     if not (head and point and tail.isascii() and tail.isdigit()):
         return None
     try:
-        return resolve_address(store, what)
+        return resolve_address(store, what), None
     except errors.NotFoundError:
-        if ref_of(store, what) is None:
+        if ref_of(store, what) is not None:
+            return None  # a branch may be called v1.0
+        if store.refs.head().oid is None:
             raise
-        return None  # a branch may be called v1.0
+    return porcelain.looked_for(invocation, store, what, within)
 
 
 def _show_commit(
@@ -136,14 +144,16 @@ def _show_commit(
 def _show_message(
     invocation: Invocation,
     store: Store,
-    address: Address,
+    asked: Address,
+    moved: Address | None,
     within: str,
     *,
     versions: bool,
     raw: bool,
     as_json: bool,
 ) -> None:
-    entry = _entry(store, address, within)
+    entry = _entry(invocation, store, asked, moved, within)
+    address = ObjectId(entry.address[0]), entry.address[1]
     read = store.objects.read
     shown = entry.versions if versions else [entry.versions[entry.current]]
     wordings = [load_parts(version.parts, read) for version in shown]
@@ -156,6 +166,7 @@ def _show_message(
     state = _state(entry)
     if as_json:
         record = {"address": address_text(address), **_lossless([message])[0], **state}
+        record["rewritten_from"] = None if address == asked else address_text(asked)
         if versions:
             record["wordings"] = [
                 _lossless([Message(message.role, p)])[0]["parts"] for p in wordings
@@ -173,16 +184,23 @@ def _show_message(
             invocation.line(line)
 
 
-def _entry(store: Store, address: Address, within: str) -> Entry:
-    """Return a message's state in a context, or at its own commit when that context never had it."""
+def _entry(
+    invocation: Invocation, store: Store, asked: Address, moved: Address | None, within: str
+) -> Entry:
+    """Return a message's state in a context, also where a rebase gave it another address; else at its own commit."""
     head = store.refs.head().oid if within == "HEAD" else resolve(store, within)
+    contexts = ContextCompiler(store)
     if head is not None:
+        fold = contexts.fold(head)
         try:
-            return ContextCompiler(store).fold(head).entry(address)
+            return fold.entry(moved or asked)
         except errors.MessageNotFoundError:
+            new = porcelain.moved_to(invocation, store, asked, head, limit=NEAR)
+            if new is not None:
+                return fold.entry(new)
             if within != "HEAD":
                 raise
-    return ContextCompiler(store).fold(address[0]).entry(address)
+    return contexts.fold(asked[0]).entry(asked)
 
 
 def _state(entry: Entry) -> dict[str, Any]:

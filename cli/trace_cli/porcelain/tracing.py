@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
@@ -12,13 +13,13 @@ from trace_store.context import ContextCompiler
 from trace_store.context.wording import message_line, stored_wording
 from trace_store.ident import format_time
 from trace_store.objects.codec import COMMIT, kind_of
-from trace_store.oid import is_prefix
+from trace_store.oid import ObjectId, is_prefix
 from trace_store.refs import TRASH
 from trace_store.revision import resolve, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from trace_cli.runtime import Invocation
@@ -47,28 +48,42 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
     """
     with opened_store(invocation) as store:
         contexts = ContextCompiler(store)
-        asked = resolve_address(store, address) if address else None
-        found = comparing.blame(contexts, revision)
+        asked = moved = None
+        if address:
+            asked, moved = porcelain.looked_for(invocation, store, address, revision)
+        found: Iterable[Blame] = _blamed(contexts, revision, moved or asked)
+        if asked is not None:
+            found = list(found)
+            if not found and moved is None:
+                moved = porcelain.moved_to(invocation, store, asked, revision)
+                found = list(_blamed(contexts, revision, moved)) if moved else []
+            if not found:
+                raise errors.MessageNotFoundError(
+                    f"the context of {revision[:80]} does not show {short_address(asked)}",
+                    address=asked,
+                )
+        if as_json:
+            was = address_text(asked) if asked and moved else None
+            for each in found:
+                write_record(invocation, {**_blame_record(each), "rewritten_from": was})
+            return
         rows, styles = [], []
-        met = False
         for each in found:
-            if asked is not None and each.message.address != asked:
-                continue
-            met = True
-            if as_json:
-                write_record(invocation, _blame_record(each))
-                continue
             rows.append(_blame_row(store, each))
             role = ROLE_STYLES.get(each.message.role, "")
             styles.append(("yellow", "dim", "", "", role, "", "cyan", ""))
-        if asked is not None and not met:
-            raise errors.MessageNotFoundError(
-                f"the context of {revision[:80]} does not show {short_address(asked)}",
-                address=asked,
-            )
         header = ("address", "time", "author", "branch", "role", "tools", "since", "text")
         for line in table(invocation, header if rows else (), rows, LEFT * 8, styles):
             invocation.line(line)
+
+
+def _blamed(
+    contexts: ContextCompiler, revision: str, address: tuple[ObjectId, int] | None
+) -> Iterator[Blame]:
+    """Yield where the messages of a context come from, or that one of them."""
+    for each in comparing.blame(contexts, revision):
+        if address is None or each.message.address == address:
+            yield each
 
 
 def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
@@ -127,7 +142,7 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
     """
     with opened_store(invocation) as store:
         contexts = ContextCompiler(store)
-        commit, found = _found(store, contexts, what, as_text=as_text)
+        commit, found = _found(invocation, store, contexts, what, as_text=as_text)
         if commit is not None:
             for name in commit:
                 if as_json:
@@ -145,12 +160,12 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
 
 
 def _found(
-    store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
+    invocation: Invocation, store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
 ) -> tuple[list[str] | None, list[Found]]:
     """Return the refs that have a commit (None: it is none), and the wordings that were looked for."""
     if not as_text:
         try:
-            return None, comparing.whohas_message(contexts, resolve_address(store, what))
+            return None, _found_message(invocation, store, contexts, what)
         except (errors.NotFoundError, errors.InvalidInputError):
             pass
         if is_prefix(what):
@@ -163,6 +178,18 @@ def _found(
                     return comparing.whohas_commit(store, oid), []
                 return None, comparing.whohas_content(contexts, oid)
     return None, comparing.whohas_text(contexts, what)
+
+
+def _found_message(
+    invocation: Invocation, store: Store, contexts: ContextCompiler, what: str
+) -> list[Found]:
+    """Return the wordings of a message, also of what a rebase of HEAD's branch made of it."""
+    if store.refs.head().oid is None:
+        return comparing.whohas_message(contexts, resolve_address(store, what))
+    asked, moved = porcelain.looked_for(invocation, store, what)
+    moved = moved or porcelain.moved_to(invocation, store, asked)
+    found = comparing.whohas_message(contexts, moved) if moved else []
+    return [*found, *comparing.whohas_message(contexts, asked)]
 
 
 def _show_found(
