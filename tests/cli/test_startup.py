@@ -92,6 +92,16 @@ OTHERS = [
     ["undo", "-n"],
     ["revert", "HEAD"],
 ]
+BRANCHED = [
+    ["diff", "idea"],
+    ["diff", "--stat", "idea"],
+    ["log", "--graph", "--all"],
+    ["switch", "idea"],
+    ["merge", "idea"],
+    ["rebase", "idea"],
+    ["cherry-pick", "idea"],
+]
+"""What is done with another branch."""
 WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"], ["fsck"]]
 """They need what makes JSON or runs further processes, and with it some of what that imports."""
 MOST_MODULES = {
@@ -180,6 +190,25 @@ def test_c38_other_plumbing_loads_nothing_dear(words: list[str], folder: Path) -
 @pytest.mark.parametrize("words", [*EVERYDAY, *OTHERS], ids=named)
 def test_c38_what_people_type_loads_nothing_dear(words: list[str], folder: Path) -> None:
     assert not loaded_by(words, folder) & (HEAVY | ALSO_PLUMBING)
+
+
+@pytest.mark.parametrize("words", BRANCHED, ids=named)
+def test_c38_branches_load_no_editor_and_compare_no_words(
+    words: list[str], folder: Path, repository: Trace
+) -> None:
+    """What stands on one side alone is not compared, and what has no conflict is not edited."""
+    for asked in (
+        ["switch", "-c", "idea"],
+        ["commit", "--user", "an idea"],
+        ["status"],
+        ["switch", "main"],
+        ["commit", "--user", "something else"],
+        ["status"],
+    ):
+        assert repository(*asked).code == 0
+    loaded = loaded_by(words, folder)
+    assert not loaded & HEAVY
+    assert not loaded & {"difflib", "shlex", "trace_store.comparing.words"}
 
 
 @pytest.mark.parametrize("words", WITH_JSON_OR_PROCESSES, ids=named)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
         whohas_message,
         whohas_text,
     )
+    from trace_store.comparing.lines import lines_of_parts
     from trace_store.comparing.rendered import RenderedDiff, diff_rendered
-    from trace_store.comparing.words import Piece, lines_of_parts, paired_lines, word_diff
+    from trace_store.comparing.words import Piece, paired_lines, word_diff
 
 __all__ = [
     "Blame",
@@ -62,7 +63,7 @@ __getattr__ = door(
         "diff": "differing",
         "diff_rendered": "rendered",
         "find_first_bad": "bisecting",
-        "lines_of_parts": "words",
+        "lines_of_parts": "lines",
         "paired_lines": "words",
         "whohas_commit": "finding",
         "whohas_content": "finding",

@@ -12,14 +12,11 @@ from collections import Counter
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from trace_store.objects.parts import Part
 
     Run = tuple[bool, Sequence[str], Sequence[str]]
     """Whether what stands on both sides is equal, and both."""
@@ -45,29 +42,6 @@ class Piece:
 
     sign: str
     text: str
-
-
-def lines_of_parts(parts: Sequence[Part], indent: str = "") -> Iterator[str]:
-    """Yield what parts say as lines, not yet safe to show; other parts than text have a line that names them."""
-    for part in parts:
-        if isinstance(part, Text):
-            yield from _lines(part.text, indent)
-        elif isinstance(part, ToolCall):
-            yield f"{indent}[tool call {part.name} {part.id}]"
-            yield from _lines(part.arguments, indent)
-        elif isinstance(part, ToolResult):
-            yield f"{indent}[tool result {part.call_id}{', failed' if part.is_error else ''}]"
-            yield from lines_of_parts(part.content, indent + "  ")
-        elif isinstance(part, Reasoning):
-            yield f"{indent}[reasoning]"
-            yield from _lines(part.text, indent)
-        elif isinstance(part, Image):
-            what = part.url or f"{part.media_type}, {len(part.data or b''):,} bytes"
-            yield f"{indent}[image {what}]"
-        elif isinstance(part, Opaque):
-            yield f"{indent}[{part.provider} data, {len(part.data):,} bytes]"
-        else:
-            yield f"{indent}[{part.type}]"
 
 
 def word_diff(before: str, after: str) -> list[Piece]:
@@ -217,11 +191,6 @@ def _joined(pieces: Sequence[Piece]) -> list[Piece]:
 def _add(pieces: list[Piece], sign: str, text: str) -> None:
     if text:
         pieces.append(Piece(sign, text))
-
-
-def _lines(text: str, indent: str) -> Iterator[str]:
-    for line in text.rstrip("\n").split("\n"):
-        yield indent + line
 
 
 def _whole_lines(text: str) -> list[str]:

@@ -6,9 +6,6 @@ Rule: the editor is the one that the environment names; nothing that a repositor
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
-import tempfile
 
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.conflicts import text_of
@@ -35,6 +32,10 @@ def edited(invocation: Invocation, text: str, name: str = "text.md") -> str:
     editor = invocation.environment.editor
     if not editor:
         raise usage_error("no editor is named", "set VISUAL or EDITOR, or give the text with -F")
+    import shlex  # here, since they take longer to load than most merges, and few open an editor
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="trace-") as folder:
         path = os.path.join(folder, name)
         with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:

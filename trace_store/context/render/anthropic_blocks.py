@@ -93,7 +93,7 @@ class Blocks:
 
     def assistant(self, piece: Piece) -> Placed:
         """Return the blocks of a part of an assistant message."""
-        part, at = piece
+        part, at = piece.part, piece.at
         if isinstance(part, ToolCall):
             return [(self._call(part, at), at)]
         if isinstance(part, Reasoning):

@@ -56,12 +56,14 @@ class Parts:
     def system(self, turn: Turn) -> Placed:
         """Return the parts of a system message at the front."""
         return [
-            (_text(text), at) for part, at in turn.pieces for text in self._system_text(part, at)
+            (_text(text), piece.at)
+            for piece in turn.pieces
+            for text in self._system_text(piece.part, piece.at)
         ]
 
     def late_system(self, turn: Turn) -> Placed:
         """Return the parts of a system message that follows other messages."""
-        texts = [text for part, at in turn.pieces for text in self._system_text(part, at)]
+        texts = [text for piece in turn.pieces for text in self._system_text(piece.part, piece.at)]
         if texts:
             detail = f"a {turn.role} message follows other messages; sent as user text"
             self._repairs.add(SYSTEM_AS_USER, turn.at, detail)
@@ -69,7 +71,7 @@ class Parts:
 
     def user(self, piece: Piece) -> Placed:
         """Return the parts of a part of a user message."""
-        part, at = piece
+        part, at = piece.part, piece.at
         if isinstance(part, Text):
             return [(_text(part.text), at)]
         if isinstance(part, Image):
@@ -86,7 +88,8 @@ class Parts:
         """Return the parts of an assistant's turn."""
         said: Placed = []
         signature: tuple[str, Place] | None = None
-        for (part, at), place in zip(turn.pieces, turn.places, strict=True):
+        for piece, place in zip(turn.pieces, turn.places, strict=True):
+            part, at = piece.part, piece.at
             if signature is not None and signature[1] != (place[0], place[1] - 1):
                 said += self._unattached(*signature)
                 signature = None

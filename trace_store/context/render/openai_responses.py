@@ -130,7 +130,8 @@ class _Writer:
 
     def _other(self, turn: Turn) -> None:
         at = turn.at
-        for part, at in turn.pieces:
+        for piece in turn.pieces:
+            part, at = piece.part, piece.at
             item: Wire | None = None
             if isinstance(part, Opaque) and turn.role == "user":
                 item = item_of(part, by_program=True)
@@ -145,7 +146,7 @@ class _Writer:
         calls: list[ToolCall] = []
         before = turn.at
         for piece in turn.pieces:
-            part, at = piece
+            part, at = piece.part, piece.at
             if self._summary and (at != before or not isinstance(part, Reasoning)):
                 self._end_summary(before)
             if not isinstance(part, Text | Opaque) or at != before:

@@ -28,8 +28,6 @@ is left out by the same rule; it appears as soon as its result is there, and not
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from trace_store.context.render.values import (
     CALL_ID_CHANGED,
     DUPLICATE_RESULT,
@@ -54,21 +52,24 @@ if TYPE_CHECKING:
 Place = tuple[int, int]
 
 
-class Piece(NamedTuple):
+@value
+class Piece:
     """A part, and the position of the message it comes from."""
 
     part: Part
     at: int
 
 
-class Answer(NamedTuple):
+@value
+class Answer:
     """A tool result, and the position of the message it comes from."""
 
     part: ToolResult
     at: int
 
 
-class Fault(NamedTuple):
+@value
+class Fault:
     """A call or a result that cannot be shown where it stands, or at all.
 
     Attributes:
