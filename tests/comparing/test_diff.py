@@ -171,6 +171,21 @@ def test_what_was_copied_is_no_loss_to_the_prefix() -> None:
         assert found.tokens_kept == repo.compile("one").tokens_before(2)
 
 
+def test_one_of_several_that_say_the_same_goes() -> None:
+    """Those after it are others than stood there before, though a model sees no difference."""
+    with Repo.memory() as repo:
+        repo.commit([Message("user", "again")] * 3)
+        first, second, third = [message.address for message in repo.compile()]
+        branch(repo, "other")
+        repo.remove([first])
+        found = diff(repo.contexts, "main")
+        pairs = [
+            (change.before and change.before.address, change.after and change.after.address)
+            for change in found.changes
+        ]
+        assert pairs == [(first, second), (second, third), (third, None)]
+
+
 def test_the_operation_that_did_it_is_named() -> None:
     with Repo.memory() as repo:
         made = repo.append("user", "first").addresses[0]

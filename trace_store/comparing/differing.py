@@ -176,11 +176,23 @@ class _Comparison:
         if self.common and self._touched:
             for side, view in enumerate(self._views):
                 places.update(self._places(view, self._touched_there(side)))
-        pairs = []
-        for place in sorted(places):
-            one, other = (next(view.messages(place, place + 1)) for view in self._views)
-            pairs.append(Pair(one, other))
+        pairs = [self._pair(place) for place in sorted(places)]
+        first = next((pair for pair in pairs if not _same_address(pair)), None)
+        if first is not None:
+            # Several that say the same: one of them went or came, and those after it are not where they were.
+            start = first.before.ordinal - 1
+            later = zip(*(view.messages(start, self.common) for view in self._views), strict=True)
+            pairs = [each for each in pairs if each.before.ordinal <= start]
+            pairs += [
+                pair
+                for pair in (Pair(*both) for both in later)
+                if not _same_address(pair) or pair.before.ordinal - 1 in places
+            ]
         return pairs
+
+    def _pair(self, place: int) -> Pair:
+        one, other = (next(view.messages(place, place + 1)) for view in self._views)
+        return Pair(one, other)
 
     def _touched_there(self, side: int) -> set[Address]:
         """Return the messages that one side may have: not those that were made on the way of the other."""
@@ -201,7 +213,7 @@ class _Comparison:
         if not pair.moved and same_message(one, other):
             return ()
         said: list[str] = []
-        same_address = (one.commit, one.number) == (other.commit, other.number)
+        same_address = _same_address(pair)
         ghosts = (one.flags & GHOST, other.flags & GHOST)
         if ghosts[0] != ghosts[1]:
             said.append(kinds.GHOST)
@@ -256,6 +268,11 @@ class _Comparison:
             return seen_of_ghost(record.role, (record.commit, record.number))
         stored = stored_message(record, self._contexts.read_commit)
         return seen_of(stored["role"], stored.get("name", ""), stored["parts"])
+
+
+def _same_address(pair: Pair) -> bool:
+    one, other = pair.before, pair.after
+    return (one.commit, one.number) == (other.commit, other.number)
 
 
 def _message(context: CompiledContext, record: MessageRecord | None) -> CompiledMessage | None:
