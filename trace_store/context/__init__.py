@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trace_store.context.loading import Loader
     from trace_store.context.plain import PlainContext
     from trace_store.context.recent import Recent, new_commits
+    from trace_store.context.shown import Shown
     from trace_store.context.streaming import object_stream
     from trace_store.context.tokens import REPLY_TOKENS, get_tokenizer
     from trace_store.context.usage import Usage, model_of, normalise_usage
@@ -25,6 +26,7 @@ __all__ = [
     "Moulds",
     "PlainContext",
     "Recent",
+    "Shown",
     "Usage",
     "derive",
     "fold",
@@ -47,6 +49,7 @@ __getattr__ = door(
         "PlainContext": "plain",
         "REPLY_TOKENS": "tokens",
         "Recent": "recent",
+        "Shown": "shown",
         "Usage": "usage",
         "derive": "deriving",
         "fold": "folding",

@@ -21,7 +21,7 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence, Set
     from typing import Any, TypeAlias
 
     ReadCommit: TypeAlias = Callable[[bytes], Commit]
@@ -43,6 +43,14 @@ class Fold:
         self.tools: tuple[bytes, ...] = ()
         self.tools_commit: bytes | None = None
         self._by_address: dict[Address, Entry] = {}
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Fold:
+        """Return a fold that holds some entries, in their order."""
+        made = cls()
+        made.entries = list(entries)
+        made._by_address = {entry.address: entry for entry in made.entries}
+        return made
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -67,11 +75,13 @@ class Fold:
                 f"this context has no message {_show(address)}", address=address
             ) from None
 
+    def addresses(self) -> Set[Address]:
+        """Return the addresses of all messages."""
+        return self._by_address.keys()
+
     def copy(self) -> Fold:
         """Return a fold that changes independently."""
-        other = Fold()
-        other.entries = [entry.copy() for entry in self.entries]
-        other._by_address = {entry.address: entry for entry in other.entries}
+        other = Fold.of(entry.copy() for entry in self.entries)
         other.tools = self.tools
         other.tools_commit = self.tools_commit
         return other
@@ -234,8 +244,7 @@ def _include(state: Fold, operation: Operation, making: _Making) -> None:
 
 def _edit(state: Fold, operation: Operation, making: _Making) -> None:
     entry = state.entry(making.address(operation.fields["target"]))
-    entry.versions.append(Version(operation.fields["parts"], (making.oid, making.version)))
-    entry.current = len(entry.versions) - 1
+    entry.reword(operation.fields["parts"], (making.oid, making.version))
 
 
 def _annotate(state: Fold, operation: Operation, making: _Making) -> None:

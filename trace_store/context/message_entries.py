@@ -89,6 +89,11 @@ class Entry:
         """Whether only its placeholder is shown."""
         return bool(self.hidden) and self.ghost
 
+    def reword(self, parts: Sequence[Mapping[str, Any]], place: Place) -> None:
+        """Give it another wording, which counts from now on."""
+        self.versions.append(Version(parts, place))
+        self.current = len(self.versions) - 1
+
     def copy(self) -> Entry:
         """Return an entry that changes independently."""
         other = Entry.__new__(Entry)

@@ -6,7 +6,7 @@ Rule: asked of stored parts, so that no content is read; decided as when message
 from __future__ import annotations
 
 from trace_store.context.render.pairing import pair
-from trace_store.context.render.values import DUPLICATE_RESULT
+from trace_store.context.render.values import DUPLICATE_RESULT, ORPHAN_CALL
 from trace_store.objects.parts import ToolCall, ToolResult
 
 TYPE_CHECKING = False
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from trace_store.context.folding import Entry
     from trace_store.objects.parts import Part
+
+    Address = tuple[bytes, int]
 
 CALL, RESULT = "tool_call", "tool_result"
 
@@ -39,6 +41,16 @@ def callers(entries: Sequence[Entry]) -> dict[tuple[int, str], int]:
             name = messages[at].ids[part]
             found[at, name] = max(each for each in answered[name] if each[0] <= at)[1]
     return found
+
+
+def loose(entries: Sequence[Entry]) -> tuple[set[Address], set[Address]]:
+    """Return the messages with calls, and those with results, that find no partner of their own among some."""
+    _, faults = pair([_Outline(entry) for entry in entries])
+    calls: set[Address] = set()
+    results: set[Address] = set()
+    for fault in faults:
+        (calls if fault.code == ORPHAN_CALL else results).add(entries[fault.place[0]].address)
+    return calls, results
 
 
 class _Outline:

@@ -56,6 +56,8 @@ class Recent:
             if not all(map(is_there, old)):
                 raise UnknownError
             wanted = [each for each in targets if each not in old]
+            if not found.keys().isdisjoint(wanted):
+                raise UnknownError  # of two parents, the first operation counts
             state = self.entries(commit.parents[number], wanted)
             found |= {each: state.entry(each) for each in wanted}
         return found

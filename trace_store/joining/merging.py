@@ -25,7 +25,7 @@ from trace_store.joining.outcome import (
     Merge,
     MergeOptions,
 )
-from trace_store.joining.plan import DECISIONS, SEMANTIC, STRATEGIES, Plan
+from trace_store.joining.plan import APPEND, DECISIONS, INTERLEAVE, SEMANTIC, STRATEGIES, Plan
 from trace_store.joining.sides import Reading
 from trace_store.joining.squashing import squashed
 from trace_store.joining.three_way import three_way
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from trace_store.context.folding import Fold
     from trace_store.contracts import RefReader
     from trace_store.joining.advising import Advise, Advised
     from trace_store.joining.conflicts import Conflict
@@ -180,6 +181,7 @@ class _Merging:
         self._gathering = Gathering() if guard is None else guard.gathering()
         self._theirs = [ObjectId.parse(each) for each in stop.inputs["theirs"]]
         self._new: list[tuple[ObjectId, bytes]] = []
+        self._folds: dict[ObjectId, Fold] = {}
         self._included = 0
         self._settled: list[Conflict] = []
 
@@ -274,9 +276,7 @@ class _Merging:
         self._included += len(plan.included)
         self._settled += plan.settled
         if self._stop.inputs["squash"]:
-            operations = squashed(
-                plan.operations, self._reading.fold(ours), self._reading.fold(theirs)
-            )
+            operations = squashed(plan.operations, self._folds[ours], self._folds[theirs])
             if not operations:
                 return None, ()
             links = [("squashes", str(theirs))]
@@ -301,11 +301,14 @@ class _Merging:
         settlements: Mapping[str, Settlement] | None = None,
         put: Put | None = None,
     ) -> Plan:
-        folds = [self._reading.fold(base) for base in bases]
+        near = self._stop.inputs["strategy"] in (APPEND, INTERLEAVE, OURS)
+        ref = self._stop.ref if near else ""
+        folds, mine, yours = self._reading.sides(ours, theirs, bases, ref)
+        self._folds = {ours: mine.fold, theirs: yours.fold}
         return three_way(
             folds,
-            self._reading.side(ours, bases),
-            self._reading.side(theirs, bases),
+            mine,
+            yours,
             strategy=self._stop.inputs["strategy"],
             settlements={**self._stop.settlements, **(settlements or {})},
             favour=self._stop.inputs["favour"],
@@ -337,9 +340,8 @@ class _Merging:
             {**_meta(inputs, plan, advised), **self._gathering.facts},
             links,
         )
-        state = self._reading.fold(parents[0]).copy()
-        others = [self._reading.fold(each) if n else None for n, each in enumerate(parents)]
-        state.apply(ops.HERE, commit, others)
+        others = [self._folds[each] for each in parents]
+        others[0].copy().apply(ops.HERE, commit, others)
         data = commit.encode()
         oid = hash_object(data)
         self._new.append((oid, data))

@@ -7,7 +7,9 @@ that what both share is folded once.
 from __future__ import annotations
 
 from trace_store import context, graph
+from trace_store.context.index_building import UnknownError
 from trace_store.joining.plan import Side
+from trace_store.joining.sparse import Sparse
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.oid import ObjectId
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
     Address = tuple[bytes, int]
+    Sides = tuple[Fold, Side, Side]
 
 
 class Reading:
@@ -32,6 +35,7 @@ class Reading:
         self.commits = commits_of(store)
         self._read: dict[bytes, Commit] = {}
         self._folds: dict[bytes, Fold] = {}
+        self._sparse: dict[tuple[bytes, bytes], Sides | None] = {}
 
     def commit(self, oid: bytes) -> Commit:
         """Return a commit.
@@ -43,6 +47,53 @@ class Reading:
         if found is None:
             found = self._read[oid] = read_commit(oid, self.store.objects.read)
         return found
+
+    def sides(
+        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], ref: str = ""
+    ) -> tuple[list[Fold], Side, Side]:
+        """Return the contexts of merge bases and of both sides, or as much of them as a merge looks at.
+
+        Args:
+            ours: the tip of our side.
+            theirs: the tip of theirs.
+            bases: the merge bases.
+            ref: our branch, whose index tells what is shown; "" for whole contexts.
+        """
+        if ref and len(bases) == 1:
+            key = bytes(ours), bytes(theirs)
+            if key not in self._sparse:
+                self._sparse[key] = self._made_sparse(ours, theirs, bases[0], ref)
+            found = self._sparse[key]
+            if found is not None:
+                return [found[0]], found[1], found[2]
+        folds = [self.fold(base) for base in bases]
+        return folds, self._side(ours, bases), self._side(theirs, bases)
+
+    def is_whole(self, ours: ObjectId, theirs: ObjectId) -> bool:
+        """Tell whether two sides had to be looked at as whole contexts."""
+        return self._sparse.get((bytes(ours), bytes(theirs))) is None
+
+    def _made_sparse(
+        self, ours: ObjectId, theirs: ObjectId, base: ObjectId, ref: str
+    ) -> Sides | None:
+        """Return what a merge looks at of three contexts; None when only folds can tell."""
+        contains = self.store.objects.contains
+        if not (contains(ours) and contains(theirs)):
+            return None  # the table of commits knows nothing of what is about to be written
+
+        def new(tip: bytes, other: bytes) -> frozenset[bytes]:
+            return context.new_commits(self.store, tip, other)
+
+        recent = context.Recent(self.commit, new)
+        find = context.Shown(self.store, ref).find
+        made = Sparse(self.commit, recent, find, self._is_ancestor, new)
+        try:
+            return made.sides(base, ours, theirs)
+        except UnknownError:
+            return None
+
+    def _is_ancestor(self, candidate: bytes, descendant: bytes) -> bool:
+        return self.commits.is_ancestor(ObjectId(candidate), ObjectId(descendant))
 
     def remember(self, oid: bytes, commit: Commit) -> None:
         """Take a commit for one that is here: it is about to be written."""
@@ -97,7 +148,7 @@ class Reading:
         parents = self.commit(tip).parents
         return {tip}.union(*(self._since(parent, bases) for parent in parents))
 
-    def side(self, tip: ObjectId, bases: Sequence[ObjectId]) -> Side:
+    def _side(self, tip: ObjectId, bases: Sequence[ObjectId]) -> Side:
         """Return one side of a merge."""
         new = self._since(tip, bases)
         placed: set[Address] = set()

@@ -81,12 +81,20 @@ def say_the_same(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
 
 
 def completing(shared: Sequence[Entry], tail: Sequence[Entry]) -> int:
-    """Return how many messages a tail begins with up to the last result of a call that the shared part waits for."""
+    """Return how many messages a tail begins with up to the last result of a call that the shared part waits for.
+
+    A result that answers a call of the tail itself is none of them, though the id may have been used before.
+    """
     waiting = open_calls(shared)
     if not waiting:
         return 0
-    ends = [at for at, entry in enumerate(tail, 1) if waiting.keys() & set(results_of(entry))]
-    return max(ends, default=0)
+    found = 0
+    called: set[str] = set()
+    for at, entry in enumerate(tail, 1):
+        if waiting.keys() & (set(results_of(entry)) - called):
+            found = at
+        called.update(calls_of(entry))
+    return found
 
 
 def waiting_end(entries: Sequence[Entry]) -> list[Entry]:

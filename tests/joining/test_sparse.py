@@ -1,0 +1,109 @@
+"""A merge that looks at parts of contexts comes to what it comes to on whole ones."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.context.test_deriving import changes
+from tests.joining.support.histories import LINES, Lines, histories, turns
+from tests.joining.support.lines import branch
+from trace_store import Repo
+from trace_store.joining import sparse
+from trace_store.joining.plan import Plan
+from trace_store.joining.sides import Reading
+from trace_store.joining.three_way import three_way
+from trace_store.oid import ObjectId, digest
+
+EXAMPLES = int(os.environ.get("TRACE_TEST_EXAMPLES", "60"))
+
+
+def told(plan: Plan) -> Any:
+    """Return all that a plan says."""
+
+    def names(entries: Any) -> list[Any]:
+        return [(e.address, e.parts, e.hidden, e.ghost, e.priority) for e in entries]
+
+    def named(conflicts: Any) -> list[Any]:
+        return [
+            (c.kind, c.key, c.addresses, names(c.ours), names(c.theirs), c.choices)
+            for c in conflicts
+        ]
+
+    return (plan.operations, named(plan.conflicts), named(plan.settled), plan.included)
+
+
+def planned(repo: Repo, ours: str, theirs: str, **options: Any) -> tuple[Plan | None, Plan]:
+    """Return the plan made of parts, None when these do not tell, and the one made of whole contexts."""
+    reading = Reading(repo.store)
+    mine, yours = repo.resolve(ours), repo.resolve(theirs)
+    bases = reading.bases(mine, yours)
+
+    def plan(ref: str) -> Plan:
+        folds, one, other = reading.sides(mine, yours, bases, ref)
+        options.setdefault("put", lambda content: ObjectId(digest(content)))
+        return three_way(folds, one, other, time_of=reading.time, **options)
+
+    near = plan(f"refs/heads/{ours}")
+    return (None if reading.is_whole(mine, yours) else near), plan("")
+
+
+@given(
+    histories,
+    st.sampled_from(LINES),
+    st.sampled_from(["append", "interleave"]),
+    st.sampled_from(["", "ours", "theirs"]),
+    st.integers(1, 3),
+)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=EXAMPLES)
+def test_parts_lead_to_the_plan_that_whole_contexts_lead_to(
+    history: list[tuple[Any, ...]], ours: str, strategy: str, favour: str, steps: int
+) -> None:
+    """Few commits before the base are looked at, as in a long history."""
+    with Repo.memory() as repo, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse, "STEPS", steps)
+        lines = Lines(repo)
+        for step in history:
+            lines.do(step)
+        for theirs in LINES:
+            if theirs == ours:
+                continue
+            near, whole = planned(repo, ours, theirs, strategy=strategy, favour=favour)
+            event("whole" if near is None else "parts" if whole.operations else "nothing")
+            if near is not None:
+                assert told(near) == told(whole)
+
+
+spoken = st.lists(st.one_of(turns, turns, changes), max_size=8)
+later = st.lists(st.one_of(turns, turns, changes), max_size=4)
+
+
+@given(
+    spoken,
+    later,
+    later,
+    st.sampled_from(["append", "interleave"]),
+    st.sampled_from(["", "ours", "theirs"]),
+    st.integers(1, 3),
+)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=2 * EXAMPLES)
+def test_two_lines_that_part_are_joined_by_their_ends(
+    before: list[Any], ours: list[Any], theirs: list[Any], strategy: str, favour: str, steps: int
+) -> None:
+    with Repo.memory() as repo, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse, "STEPS", steps)
+        lines = Lines(repo)
+        for change in before:
+            lines.do(("change", "main", change))
+        branch(repo, "side", "main")
+        for name, made in (("main", ours), ("side", theirs)):
+            for change in made:
+                lines.do(("change", name, change))
+        near, whole = planned(repo, "main", "side", strategy=strategy, favour=favour)
+        event("whole" if near is None else "parts" if whole.operations else "nothing")
+        if near is not None:
+            assert told(near) == told(whole)

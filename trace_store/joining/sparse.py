@@ -1,0 +1,258 @@
+"""The part of three contexts that a merge looks at: what theirs changed, and the ends of both lines.
+
+What theirs left alone stays as ours has it, so only messages that theirs named since the base are looked up; and rules
+about answers and calls look back no further than to the last message that waits for nothing.
+
+Rule: a plan made of these parts is the one that whole contexts lead to, or there are none. What is in doubt (a message
+that no record shows, a place that only the whole order tells, a call whose result may stand anywhere) is left to folds.
+"""
+
+from __future__ import annotations
+
+from trace_store.context.folding import Entry, Fold
+from trace_store.context.index_building import UnknownError
+from trace_store.context.index_records import EDITED, GHOST, LABELLED
+from trace_store.context.pairs import CALL, RESULT, loose
+from trace_store.context.wording import find_message, find_wording
+from trace_store.joining.groups import results_of
+from trace_store.joining.plan import Side
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit, Operation
+from trace_store.revision import created_by
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from typing import TypeAlias
+
+    from trace_store.context import Recent
+    from trace_store.context.index_records import MessageRecord
+
+    Address = tuple[bytes, int]
+    Step = tuple[bytes, Commit]
+    Find: TypeAlias = Callable[[bytes, tuple[bytes, int]], MessageRecord | None]
+    """Gives the record that shows a message in the context of a commit; None when none does, or none is at hand."""
+
+STEPS = 8
+MOST_STEPS = 512
+"""Commits before the base that are looked at."""
+
+
+class Sparse:
+    """Makes the parts of three contexts.
+
+    Args:
+        read: gives a commit.
+        recent: looks up what is included.
+        find: looks up what is shown.
+        is_ancestor: tells whether a commit lies in another's past.
+        new_commits: gives the commits of one's past that are not in another's.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[bytes], Commit],
+        recent: Recent,
+        find: Find,
+        is_ancestor: Callable[[bytes, bytes], bool],
+        new_commits: Callable[[bytes, bytes], Collection[bytes]],
+    ) -> None:
+        self._read = read
+        self._recent = recent
+        self._find = find
+        self._is_ancestor = is_ancestor
+        self._new_commits = new_commits
+
+    def sides(self, base: bytes, ours: bytes, theirs: bytes) -> tuple[Fold, Side, Side]:
+        """Return the base, ours and theirs, each with the messages that matter, in their order.
+
+        Raises:
+            UnknownError: only the whole contexts can tell.
+            ObjectNotFoundError, CorruptObjectError: a commit is not here, or damaged.
+        """
+        yours = self._until(theirs, base)
+        if any(
+            each.name in (ops.MOVE, ops.REPLACE) for _, made in yours for each in made.operations
+        ):
+            raise UnknownError
+        mine = self._until(ours, base)
+        steps = STEPS
+        while True:
+            before, whole = self._before(base, steps)
+            made = self._made(base, ours, theirs, before, mine, yours)
+            if whole or _is_enough(*made):
+                return made[0], Side(made[1]), Side(made[2])
+            if steps >= MOST_STEPS:
+                raise UnknownError
+            steps *= 4
+
+    def _until(self, tip: bytes, base: bytes) -> list[Step]:
+        """Return the commits of a line after the base, oldest first."""
+        found: list[Step] = []
+        while tip != base:
+            commit = self._read(tip)
+            found.append((tip, commit))
+            if not commit.parents:
+                raise UnknownError
+            tip = commit.parents[0]
+            if len(commit.parents) > 1 and not self._is_ancestor(base, tip):
+                raise UnknownError
+        found.reverse()
+        return found
+
+    def _before(self, base: bytes, steps: int) -> tuple[list[Step], bool]:
+        """Return some commits up to the base, oldest first, and whether they are all of its line."""
+        found: list[Step] = []
+        oid = base
+        while len(found) < steps:
+            commit = self._read(oid)
+            found.append((oid, commit))
+            if not commit.parents:
+                return found[::-1], True
+            oid = commit.parents[0]
+        return found[::-1], False
+
+    def _made(
+        self,
+        base: bytes,
+        ours: bytes,
+        theirs: bytes,
+        before: Sequence[Step],
+        mine: Sequence[Step],
+        yours: Sequence[Step],
+    ) -> tuple[Fold, Fold, Fold, set[Address]]:
+        """Return base, ours and theirs, and the messages of them that stand anywhere before the ends."""
+        near = Fold()
+        self._apply(near, before, ())
+        old = _named(yours) - near.addresses() - _made_by(yours)
+        by_us = _named(mine)
+        was = _with_old(near, [self._old(each, base, ours, each in by_us) for each in old])
+        if any(each.name == ops.TOOLS for _, made in yours for each in made.operations):
+            raise UnknownError
+        one, other = was.copy(), was.copy()
+        self._apply(one, mine, old)
+        self._apply(other, yours, old)
+        if any(each not in other for each in _named(yours)):
+            raise UnknownError
+        self._refuse_unsure(one, other, ours, theirs)
+        return was, one, other, old
+
+    def _apply(self, state: Fold, steps: Iterable[Step], old: Collection[Address]) -> None:
+        for oid, commit in steps:
+            brought: list[Fold | None] = [None] * len(commit.parents)
+            if any(operation.name == ops.INCLUDE for operation in commit.operations):
+                found = self._recent.included(commit, lambda address: address in state)
+                brought = [Fold.of(found.values())] * len(commit.parents)
+            state.apply(oid, commit, brought, _in_order(brought, old))
+
+    def _old(self, address: Address, base: bytes, ours: bytes, by_us: bool) -> tuple[int, Entry]:
+        """Return (place, entry) of a message as the base has it: what ours did not name it has as well."""
+        record = self._find(base if by_us else ours, address)
+        if record is None or record.flags & (GHOST | LABELLED):
+            raise UnknownError
+        entry = Entry(address, find_message(address, self._read))
+        if record.flags & EDITED:
+            place = record.place_commit, record.place_number
+            entry.reword(find_wording(place, self._read), place)
+        if any(part.get("type") in (CALL, RESULT) for part in entry.parts):
+            raise UnknownError
+        entry.priority = record.priority
+        return record.ordinal, entry
+
+    def _refuse_unsure(self, one: Fold, other: Fold, ours: bytes, theirs: bytes) -> None:
+        """Raise where a message of one side may be in the other, too, where nobody looked."""
+        for here, there, tip, far in ((other, one, theirs, ours), (one, other, ours, theirs)):
+            alone = {each[0] for each in here.addresses() if each not in there}
+            if alone and not alone <= set(self._new_commits(tip, far)):
+                raise UnknownError
+
+
+def _in_order(
+    brought: Sequence[Fold | None], old: Collection[Address]
+) -> Callable[[Fold, Operation, bytes], Operation | None]:
+    """Return what leaves of operations what they do to the end of a context, and to some messages before it."""
+
+    def narrow(state: Fold, operation: Operation, oid: bytes) -> Operation | None:
+        name, fields = operation.name, operation.fields
+        named = _targets(operation, oid)
+        known = [each for each in named if each in state]
+        after = fields.get("after")
+        behind = None if after is None else (bytes(after[0]) or oid, after[1])
+        if name == ops.INCLUDE:
+            if behind is not None and behind not in state:
+                return None  # it stands further back
+            other = brought[fields["parent"]]
+            kept = [each for each in named if other is not None and each in other]
+            return Operation(name, {**fields, "targets": kept})
+        if name == ops.MOVE and (known or (behind and behind in state)):
+            if len(known) < len(named) or not (behind is None or behind in state):
+                raise UnknownError
+            return operation
+        if name == ops.REPLACE and known and len(known) < len(named):
+            raise UnknownError
+        if fields.get("version") is not None and any(each in old for each in known):
+            raise UnknownError  # earlier wordings were not looked up
+        if not named or len(known) == len(named):
+            return operation
+        return Operation(name, {**fields, "targets": known}) if known else None
+
+    return narrow
+
+
+def _is_enough(was: Fold, one: Fold, other: Fold, old: set[Address]) -> bool:
+    """Tell whether the ends go back as far as any rule looks.
+
+    Raises:
+        UnknownError: a call waits whose result may stand anywhere.
+    """
+    calm = [
+        entry.address
+        for entry in was.entries
+        if entry.address not in old and entry.visible and not results_of(entry)
+    ]
+    if not any(one.entry(each).visible and other.entry(each).visible for each in calm):
+        return False
+    for side in (one, other):
+        for ghosts in (True, False):
+            seen = [each for each in side.visible() if ghosts or not each.is_ghost]
+            calls, results = loose(seen)
+            if any(each not in was for each in calls):
+                raise UnknownError
+            if any(each not in was for each in results):
+                return False
+    return True
+
+
+def _with_old(near: Fold, old: Iterable[tuple[int, Entry]]) -> Fold:
+    """Return a fold that begins with messages from before it, by their places."""
+    entries = [entry for _, entry in sorted(old, key=lambda each: each[0])]
+    found = Fold.of([*entries, *near.entries])
+    found.tools, found.tools_commit = near.tools, near.tools_commit
+    return found
+
+
+def _named(steps: Iterable[Step]) -> set[Address]:
+    """Return the messages that operations of commits name, and those that they bring."""
+    return {
+        address
+        for oid, commit in steps
+        for operation in commit.operations
+        for address in _targets(operation, oid)
+    }
+
+
+def _made_by(steps: Iterable[Step]) -> set[Address]:
+    """Return the messages that commits create, and those that they include."""
+    found: set[Address] = set()
+    for oid, commit in steps:
+        found |= {(oid, number) for number in range(created_by(commit))}
+        for operation in commit.operations:
+            if operation.name == ops.INCLUDE:
+                found.update(_targets(operation, oid))
+    return found
+
+
+def _targets(operation: Operation, oid: bytes) -> list[Address]:
+    fields = operation.fields
+    named = [fields["target"]] if operation.name == ops.EDIT else fields.get("targets", ())
+    return [(bytes(made) or oid, number) for made, number in named]
