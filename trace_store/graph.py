@@ -10,7 +10,7 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
     ParentsOf: TypeAlias = Callable[[ObjectId], Sequence[ObjectId]]
@@ -52,6 +52,25 @@ def maximal(values: Iterable[ObjectId], parents: ParentsOf) -> list[ObjectId]:
                 if not others:
                     break
     return remaining
+
+
+def simplified(
+    line: Sequence[tuple[ObjectId, Sequence[ObjectId]]], kept: Collection[ObjectId]
+) -> dict[ObjectId, list[ObjectId]]:
+    """Return of each commit that is kept the nearest ones in its past that are kept, too: what stands for its parents.
+
+    Args:
+        line: commits with their parents, children before their parents.
+        kept: those that are left when the others are taken away.
+    """
+    found: dict[ObjectId, list[ObjectId]] = {}
+    nearest: dict[ObjectId, list[ObjectId]] = {}
+    for oid, parents in reversed(line):
+        above = list(dict.fromkeys(each for p in parents for each in nearest.get(p, ())))
+        nearest[oid] = above
+        if oid in kept:
+            found[oid], nearest[oid] = above, [oid]
+    return found
 
 
 def merge_bases(one: ObjectId, other: ObjectId, parents: ParentsOf) -> list[ObjectId]:

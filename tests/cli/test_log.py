@@ -47,7 +47,7 @@ def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("log", "--since", "some day"), 2, "not a time")
     refused(repository("log", "--operation", "nothing"), 2, "one of append")
     refused(repository("log", "--follow", "HEAD"), 2, "not the address")
-    refused(repository("log", "--graph", "--role", "user"), 2, "--graph draws all")
+    refused(repository("log", "--graph", "--json"), 2, "--graph draws for people")
 
 
 def test_a_line_and_a_merge(talk: Run) -> None:
@@ -66,6 +66,29 @@ def test_a_line_and_a_merge(talk: Run) -> None:
     for width in (20, 40):
         cut = talk("log", "--graph", tip, terminal=True).lines
         assert len(cut) == len(rows), width
+
+
+def test_a_graph_of_what_filters_leave(ok: Run) -> None:
+    ok("commit", "--user", "a", "-q")
+    ok("commit", "--assistant", "b", "-q")
+    ok("switch", "-q", "-c", "side")
+    ok("commit", "--assistant", "beside", "-q")
+    ok("commit", "--user", "c", "-q")
+    ok("switch", "-q", "main")
+    ok("commit", "--user", "d", "-q")
+    ok("merge", "-q", "side")
+
+    def shapes(*words: str) -> list[str]:
+        rows = [line.split("  ")[0] for line in ok("log", "--graph", *words).lines]
+        return ["".join(c for c in row if c in "*|\\/_ ").rstrip() for row in rows]
+
+    assert shapes("--role", "user") == ["*", "| *", "|/", "*"]
+    assert shapes("--role", "assistant") == ["*", "*"]
+    assert shapes("--role", "assistant", "--first-parent") == ["*"]
+    assert shapes("--role", "user", "-n", "1") == ["*"]
+    assert shapes("--text", "nowhere") == []
+    full = ok("log", "--graph", "--full", "--role", "assistant").lines
+    assert sum(line.startswith("* ") for line in full) == 2
 
 
 def drawn(*commits: tuple[str, str]) -> list[str]:

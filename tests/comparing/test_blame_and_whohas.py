@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -141,3 +142,23 @@ def test_whohas_a_commit_is_who_reaches_it(steps: list[tuple[int, int]]) -> None
             }
             refs |= {"refs/heads/main"} if oid == oids[0] else set()
             assert set(whohas_commit(repo.store, oid)) == refs
+
+
+def test_an_inclusion_that_did_nothing_is_no_deed(tmp_path: Path) -> None:
+    repo = Repo.init(tmp_path)
+    first = repo.append("user", "a").addresses[0]
+    repo.switch("side", create=True)
+    brought = repo.append("user", "b").addresses[0]
+    repo.switch("main")
+    merged = repo.merge("side", fast_forward="never")
+    again = Commit(
+        [repo.resolve("main"), repo.resolve("side")],
+        "ada",
+        1,
+        [ops.include([first, brought])],
+    ).encode()
+    oid = hash_object(again)
+    repo.store.transact(lambda _: Transaction([(oid, again)]))
+    deeds = {each.message.address: each.deeds for each in repo.blame(oid)}
+    assert deeds[first] == ()
+    assert [(deed.operation, deed.commit) for deed in deeds[brought]] == [("include", merged.after)]

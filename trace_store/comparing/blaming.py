@@ -104,25 +104,43 @@ def deeds_of(
     while stack:
         start, looked_for = stack.pop()
         came: dict[Address, ObjectId] = {}
+        including: dict[Address, list[Deed]] = {}
         oid: ObjectId | None = start
         while oid is not None and looked_for:
             commit = contexts.read_commit(oid)
             for address, operation in reversed(list(named(oid, commit))):
                 if address not in looked_for:
                     continue
-                found[address].append(Deed(operation.name, oid, commit.author, commit.time))
+                deed = Deed(operation.name, oid, commit.author, commit.time)
+                found[address].append(deed)
                 if operation.name == ops.INCLUDE:
-                    # Should it have been there already, this did nothing; the walk will tell.
+                    including.setdefault(address, []).append(deed)
                     came[address] = commit.parents[operation.fields["parent"]]
                 elif address[0] == oid and operation.name in ops.CREATES_MESSAGES:
                     looked_for.discard(address)
             oid = commit.parents[0] if commit.parents else None
+        _leave_out_idle(found, including, looked_for)
         theirs: dict[ObjectId, set[Address]] = {}
         for address, parent in came.items():
             if address in looked_for:
                 theirs.setdefault(parent, set()).add(address)
         stack += theirs.items()
     return found
+
+
+def _leave_out_idle(
+    found: dict[Address, list[Deed]],
+    including: Mapping[Address, list[Deed]],
+    brought: set[Address],
+) -> None:
+    """Take the inclusions of one line away that did nothing, since the message was there already.
+
+    Of a message that the line made itself that is all of them, of one that was brought (`brought`) all but the first.
+    """
+    for address, deeds in including.items():
+        idle = deeds[:-1] if address in brought else deeds
+        if idle:
+            found[address] = [deed for deed in found[address] if not any(deed is i for i in idle)]
 
 
 def branches_of(store: Store, wanted: set[bytes]) -> dict[bytes, str]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _BEFORE_NAME = frozenset("_-.")
 _AFTER_NAME = frozenset("_-")
+CALLS_NEAR = 64
+"""In so many commits before a result its call is looked for."""
 
 
 @value
@@ -43,7 +45,7 @@ class LogFilter:
         text: a part of what a message or the commit says, whatever the case.
         kind: the kind of a message.
         role: the role of a message.
-        tool: the name of a tool that a message calls.
+        tool: the name of a tool that a message calls, or whose result it holds.
         path: a file or folder that a message mentions, by all of its path or the end of it.
         priority: the commit gives this priority, or makes a message that has it in the context that is looked at.
     """
@@ -174,13 +176,28 @@ class _Match:
             return False
         if wanted.kind and stored["kind"] != wanted.kind:
             return False
-        if wanted.tool and not any(
-            part["type"] == "tool_call" and part["name"] == wanted.tool for part in stored["parts"]
-        ):
+        if wanted.tool and not any(self._is_tools(part, address) for part in stored["parts"]):
             return False
         if wanted.priority and wanted.priority not in (priority, self._priority(address)):
             return False
         return not self._asks_content or self._content(stored)
+
+    def _is_tools(self, part: Mapping[str, Any], address: Address) -> bool:
+        """Tell whether a part calls the tool that is asked for, or is a result of it."""
+        if part["type"] == "tool_call":
+            return bool(part["name"] == self._wanted.tool)
+        if part["type"] != "tool_result":
+            return False
+        oid: bytes | None = address[0]
+        for _ in range(CALLS_NEAR):
+            if oid is None:
+                break
+            commit = self._contexts.read_commit(oid)
+            for call in _calls(commit):
+                if call["id"] == part["id"]:
+                    return bool(call["name"] == self._wanted.tool)
+            oid = commit.parents[0] if commit.parents else None
+        return False
 
     def _content(self, stored: Mapping[str, Any]) -> bool:
         try:
@@ -202,6 +219,14 @@ class _Match:
             return self._fold.entry(address).priority
         except errors.MessageNotFoundError:
             return ""
+
+
+def _calls(commit: Commit) -> Iterator[Mapping[str, Any]]:
+    """Yield the tool calls that a commit makes, as they are stored."""
+    for message in created_messages(commit):
+        for part in message["parts"]:
+            if part["type"] == "tool_call":
+                yield part
 
 
 def _texts(parts: Sequence[Part]) -> Iterator[str]:

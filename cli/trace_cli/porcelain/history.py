@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from trace_cli.render import Graph
+    from trace_cli.render import Drawing
     from trace_cli.runtime import Invocation
     from trace_store.history.entries import LogEntry
     from trace_store.history.growth import TokenGrowth
@@ -49,7 +49,9 @@ FILTERS = (
     Option("--text --grep", "text", "Only commits that say this, in any case", "TEXT", default=""),
     Option("--kind", "kind", "Only with a message of this kind", "KIND", default=""),
     Option("--role", "role", "Only with a message of this role", "ROLE", default=""),
-    Option("--tool", "tool", "Only with a call of this tool", "NAME", default=""),
+    Option(
+        "--tool", "tool", "Only with a call of this tool, or a result of it", "NAME", default=""
+    ),
     Option("--path", "path", "Only with a message that mentions this file", "PATH", default=""),
     Option(
         "--priority", "priority", "Only what gives or has this priority", "PRIORITY", default=""
@@ -136,23 +138,23 @@ def log(
         "follow": follow,
     }
     asked = any(filters.values())
-    if graph and (asked or as_json):
-        raise usage_error(
-            "--graph draws all commits of a history",
-            "without filters; --json tells the parents of each",
-        )
+    if graph and as_json:
+        raise usage_error("--graph draws for people", "--json tells the parents of each")
     with opened_store(invocation) as store:
         few = limit is not None and limit < DEFAULT_LIMIT
         names = {} if few else names_by_commit(store)
         block: list[LogEntry] = []
-        drawn = render.Graph() if graph else None
+        drawn = render.Drawing(first_parent) if graph else None
         starts = _starts(store, revisions, everything=everything)
         entries = history.log(
             store, starts, limit=None if asked else limit, first_parent=first_parent
         )
         if asked and starts:
-            entries = islice(_filtered(invocation, store, entries, filters, starts), limit)
-        show = _Block(invocation, store, full and not oneline, tokens, as_json, drawn, first_parent)
+            walked = entries if drawn is None else drawn.noted(entries)
+            entries = islice(_filtered(invocation, store, walked, filters, starts), limit)
+            if drawn is not None:
+                entries = drawn.simplified(entries)
+        show = _Block(invocation, store, full and not oneline, tokens, as_json, drawn)
         for entry in entries:
             block.append(entry)
             if len(block) == DEFAULT_LIMIT:
@@ -196,7 +198,7 @@ def _filtered(
 class _Block:
     """Shows entries, some at a time."""
 
-    __slots__ = ("_as_json", "_drawn", "_first_parent", "_full", "_invocation", "_store", "_tokens")
+    __slots__ = ("_as_json", "_drawn", "_full", "_invocation", "_store", "_tokens")
 
     def __init__(
         self,
@@ -205,8 +207,7 @@ class _Block:
         full: bool,
         tokens: bool,
         as_json: bool,
-        drawn: Graph | None,
-        first_parent: bool,
+        drawn: Drawing | None,
     ) -> None:
         self._invocation = invocation
         self._store = store
@@ -214,7 +215,6 @@ class _Block:
         self._tokens = tokens
         self._as_json = as_json
         self._drawn = drawn
-        self._first_parent = first_parent
 
     def __call__(self, entries: list[LogEntry], names: dict[bytes, list[str]]) -> None:
         invocation, store = self._invocation, self._store
@@ -253,7 +253,7 @@ class _Block:
 
     def _draw(
         self,
-        graph: Graph,
+        drawn: Drawing,
         entries: list[LogEntry],
         names: dict[bytes, list[str]],
         growth: dict[bytes, TokenGrowth],
@@ -261,9 +261,8 @@ class _Block:
         invocation, minutes = self._invocation, _Minutes()
         width = terminal_width(invocation)
         for entry in entries:
-            parents = entry.parents[:1] if self._first_parent else entry.parents
             grown = growth.get(entry.oid)
-            for row in graph.commit(entry.oid, parents):
+            for row in drawn.graph.commit(entry.oid, drawn.parents(entry)):
                 if "*" not in row:
                     invocation.line(row)
                 elif self._full:

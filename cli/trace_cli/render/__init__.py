@@ -7,9 +7,11 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.render.graph import Graph
+    from trace_cli.render.graph import Drawing
     from trace_cli.render.structure import json_value, to_json
 
-__all__ = ["Graph", "json_value", "to_json"]
+__all__ = ["Drawing", "json_value", "to_json"]
 
-__getattr__ = door(__name__, {"Graph": "graph", "json_value": "structure", "to_json": "structure"})
+__getattr__ = door(
+    __name__, {"Drawing": "graph", "json_value": "structure", "to_json": "structure"}
+)

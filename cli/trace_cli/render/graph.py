@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from trace_store import graph as commit_graph
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from trace_store.history.entries import LogEntry
+    from trace_store.oid import ObjectId
 
 COMMIT = "*"
 
@@ -75,3 +80,35 @@ class Graph:
             if index >= at:
                 row[2 * index + 1] = "\\"
         return "".join(row).rstrip()
+
+
+class Drawing:
+    """What is drawn beside a log, also where filters leave commits out: lines then lead to the nearest that are left.
+
+    Attributes:
+        graph: draws the rows.
+    """
+
+    def __init__(self, first_parent: bool) -> None:
+        self.graph = Graph()
+        self._first_parent = first_parent
+        self._line: list[tuple[ObjectId, Sequence[ObjectId]]] = []
+        self._nearest: dict[ObjectId, list[ObjectId]] | None = None
+
+    def noted(self, entries: Iterable[LogEntry]) -> Iterator[LogEntry]:
+        """Yield entries as they are, and remember what follows what."""
+        for entry in entries:
+            self._line.append((entry.oid, self.parents(entry)))
+            yield entry
+
+    def simplified(self, kept: Iterable[LogEntry]) -> Iterator[LogEntry]:
+        """Yield entries as they are, and draw these alone."""
+        entries = list(kept)
+        self._nearest = commit_graph.simplified(self._line, {entry.oid for entry in entries})
+        return iter(entries)
+
+    def parents(self, entry: LogEntry) -> Sequence[ObjectId]:
+        """Return to what lines lead from a commit."""
+        if self._nearest is not None:
+            return self._nearest[entry.oid]
+        return entry.parents[:1] if self._first_parent else entry.parents
