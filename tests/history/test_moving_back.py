@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trace_store import FixedClock, Message, ObjectId, Store, branching, context
+from trace_store import FixedClock, Message, ObjectId, Store, branching, context, joining
 from trace_store.context.folding import Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ConflictError, StateError, TraceError
 from trace_store.history import writing
 from trace_store.history.draft import Draft
+from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.commit import read_commit
 from trace_store.objects.parts import Text, ToolCall, ToolResult
@@ -356,3 +358,54 @@ def test_a_copy_of_a_call_with_the_same_id_is_taken_back_alone() -> None:
     writing.commit(store, exchange, author=AUTHOR)
     branching.revert(store, ["HEAD"], author=AUTHOR)
     assert state(fold(store)) == expected
+
+
+def diverged(folder: Path) -> tuple[Store, list[ObjectId]]:
+    """Return a store whose HEAD is on a branch with two tips, and its commits: base, own, other."""
+    store = Store.init(str(folder), clock=FixedClock(step=1000), durability="fast")
+    told(store, "first", "base")
+    branching.create_branch(store, "side", author=AUTHOR)
+    branching.create_branch(store, "third", author=AUTHOR)
+    (other,) = told(store, "other")
+    branching.switch(store, "side", author=AUTHOR)
+    (own,) = told(store, "own")
+    seal(store)
+    store.refs.files.add("refs/heads/side", ObjectId(other[0]))  # type: ignore[union-attr]
+    base = store.refs.read("refs/heads/third")
+    assert base is not None
+    return store, [base, ObjectId(own[0]), ObjectId(other[0])]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_branch_goes_back_behind_what_is_or_was_diverged(tmp_path: Path, *, joined: bool) -> None:
+    store, (base, own, other) = diverged(tmp_path)
+    tip = joining.merge(store, author=AUTHOR).after if joined else own
+    found = branching.reset_hard(store, "third", author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (found.after,) == (base,)
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.read("refs/heads/side") == tip
+    branching.redo(store, author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (base,)
+    seal(store)
+    assert store.refs.tips("refs/heads/side") == (base,)
+    kept = {oid for _, oid in store.refs.iterate("refs/trash/")}
+    assert kept >= ({tip} if joined else {own, other})
+    assert fsck(store) == []
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_branch_that_is_or_was_diverged_goes_as_a_whole(tmp_path: Path, *, joined: bool) -> None:
+    store, (_, own, other) = diverged(tmp_path)
+    tip = joining.merge(store, author=AUTHOR).after if joined else own
+    branching.rename_branch(store, "side", "new", author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == ()
+    assert store.refs.tips("refs/heads/new") == (tip,)
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.read("refs/heads/side") == tip
+    branching.switch(store, "third", author=AUTHOR)
+    branching.delete_branches(store, ["side"], author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == ()
+    kept = {oid for _, oid in store.refs.iterate("refs/trash/")}
+    assert kept >= ({tip} if joined else {own, other})
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.read("refs/heads/side") == tip

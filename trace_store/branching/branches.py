@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store import revision as revisions
-from trace_store.branching.trash import keeping
+from trace_store.branching.trash import keeping, keeping_others
 from trace_store.branching.upstreams import (
     Tracking,
     ahead_behind,
@@ -159,8 +159,8 @@ def create_branch(
             raise errors.StateError(f"HEAD is on {short(ref)}, so that only a reset moves it")
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
-            edits.append(keeping(ref, before))
-            kept = edits[-1].name
+            edits += [keeping(ref, before), *keeping_others(refs, ref)]
+            kept = edits[1].name
         return Transaction((), edits, f"branch: created from {start}")
 
     store.transact(build, author=author)
@@ -193,12 +193,14 @@ def rename_branch(
             )
         edits = [RefEdit(target, oid, there)]
         if there is not None and there != oid:
-            edits.append(keeping(target, there))
+            edits += [keeping(target, there), *keeping_others(refs, target)]
         return Transaction((), edits, message) if oid is not None else None
 
     def remove(refs: RefReader) -> Transaction | None:
         oid = refs.read(ref)
-        return None if oid is None else Transaction((), [RefEdit(ref, None, oid)], message)
+        if oid is None:
+            return None
+        return Transaction((), [RefEdit(ref, None, oid), *keeping_others(refs, ref)], message)
 
     def follow(_: RefReader) -> None:
         if store.refs.head_target() == ref:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from trace_store import revision as revisions
 from trace_store.branching.switching import keep_and_move
-from trace_store.branching.trash import is_kept_by, keeping, steps_between
+from trace_store.branching.trash import is_kept_by, keeping, keeping_others, steps_between
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.refs.head import NAME
 from trace_store.values import value
@@ -87,7 +87,7 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
         name = head.ref or NAME
         edits = _staging(store, refs, name, before) if soft else [keeping(name, before)]
         kept = edits[0].name
-        return edits
+        return [*edits, *keeping_others(refs, name)] if head.ref else edits
 
     def build(refs: RefReader) -> Transaction | None:
         assert head.ref is not None

@@ -11,7 +11,7 @@ from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.branching.branches import find_branch, short
 from trace_store.branching.logs import newest_first
-from trace_store.branching.trash import keeping
+from trace_store.branching.trash import keeping, keeping_others
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.oid import is_full_id
 from trace_store.refs.head import NAME, Head
@@ -94,7 +94,7 @@ def begin_branch(
             raise errors.AlreadyExistsError(f"there is a branch {short(ref)} already", ref=ref)
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
-            edits.append(keeping(ref, before))
+            edits += [keeping(ref, before), *keeping_others(refs, ref)]
         return Transaction((), edits, message)
 
     store.transact(build, author=author)

@@ -14,6 +14,7 @@ from trace_store.refs.names import TRASH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.contracts import RefReader
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
@@ -26,6 +27,11 @@ def keeping(ref: str, oid: ObjectId) -> RefEdit:
     name = f"{TRASH}{ref.removeprefix('refs/')}/{oid.short()}"
     # Only a name that is nearly too long itself has no room for the rest.
     return RefEdit(name if is_ref_name(name) else f"{_TOO_LONG}{oid.short()}", oid, ANY)
+
+
+def keeping_others(refs: RefReader, ref: str) -> list[RefEdit]:
+    """Return the edits that keep the other tips of a diverged ref, which it gives up when it is moved back."""
+    return [keeping(ref, tip) for tip in refs.tips(ref)[1:]]
 
 
 def steps_between(store: Store, start: ObjectId, end: ObjectId, limit: int = _NEAR) -> int | None:

@@ -8,6 +8,8 @@ is a command as well, which says so in the reflogs: that is how the next one kno
 
 from __future__ import annotations
 
+from itertools import chain
+
 from trace_store import errors
 from trace_store.branching.logs import all_logs
 from trace_store.branching.switching import MOVING, keep_and_move
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.store import Store
 
+_MOST_STEPS = 64
 UNDO, REDO = "undo: ", "redo: "
 RENAMED = "branch: renamed "
 IMPORT = "import"
@@ -158,11 +161,11 @@ def _transactions(store: Store) -> Iterator[Group]:
         for name in [n for n, e in heads.items() if (e.time, e.author, e.message) == key]:
             entry = heads[name]
             _advance(heads, name, logs[name])
+            logs[name] = _pass_over_steps(heads, name, logs[name], entry)
             if name == NAME:
                 group.head = entry
-                continue
-            group.entries.append((name, entry.old, entry.new))
-            _pass_over_steps(heads, name, logs[name], entry)
+            else:
+                group.entries.append((name, entry.old, entry.new))
         if group.head is not None and MOVING not in group.message:
             pair = (group.head.old, group.head.new)
             if any((old, new) == pair for _, old, new in group.entries):
@@ -181,13 +184,27 @@ def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogE
 
 def _pass_over_steps(
     heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogEntry], last: ReflogEntry
-) -> None:
-    """Pass over the steps by which one transaction gave up the other tips of a diverged ref."""
-    if name.startswith(BRANCHES) and last.new is not None:
-        return
-    while name in heads and heads[name].new == last.old and _same(heads[name], last):
-        last = heads[name]
+) -> Iterator[ReflogEntry]:
+    """Pass over the steps by which one transaction gave up other tips of a ref; return what comes before them.
+
+    A branch goes by way of these and back to where it was. Else the steps are commits, made in one millisecond.
+    """
+    steps: list[ReflogEntry] = []
+    at = last
+    while name in heads and heads[name].new == at.old and _same(heads[name], at):
+        if len(steps) == _MOST_STEPS:
+            break
+        at = heads[name]
+        steps.append(at)
         _advance(heads, name, entries)
+    passed = len(steps)
+    if (name == NAME or name.startswith(BRANCHES)) and last.new is not None:
+        passed = max((n for n, step in enumerate(steps, 1) if step.old == last.old), default=0)
+    if passed < len(steps):
+        later = [*steps[passed:], *([heads[name]] if name in heads else [])]
+        heads[name] = later[0]
+        return chain(later[1:], entries)
+    return entries
 
 
 def _same(one: ReflogEntry, other: ReflogEntry) -> bool:
@@ -228,6 +245,7 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
                 made.append(RefEdit(name, wanted, at))
             elif not name.startswith(TRASH):  # else it was emptied, or is kept otherwise
                 raise _moved_since(name, said, at)
+        made = [edit for edit in made if not _empties_trash(edit, made)]
         made += _kept(store, made)
         if target is not None and before.ref is None and before.oid and MOVING not in said:
             keep = keeping(NAME, before.oid)  # a commit without a branch is taken back
@@ -264,6 +282,15 @@ def _inverse(group: Group) -> list[tuple[str, ObjectId | None, ObjectId | None]]
         now = found[name][0] if name in found else new
         found[name] = (now, old)
     return [(name, *found[name]) for name in sorted(found) if found[name][0] != found[name][1]]
+
+
+def _empties_trash(edit: RefEdit, edits: list[RefEdit]) -> bool:
+    """Tell whether an edit takes away what keeps a value that no ref is given back, as of a tip of a diverged ref."""
+    return (
+        edit.name.startswith(TRASH)
+        and edit.new is None
+        and all(other.new != edit.expected for other in edits)
+    )
 
 
 def _kept(store: Store, edits: list[RefEdit]) -> list[RefEdit]:

@@ -63,6 +63,7 @@ class RefDatabase:
         self.lineage = lineage_of(objects)
         self._looked_at = (0, 0)
         self._seen: dict[str, tuple[ObjectId, ...]] = {}
+        self._passed_over: dict[str, list[ObjectId]] = {}  # files that a tip has joined
         self._settled: dict[str, tuple[RefFold, str, object]] = {}
         self._head: tuple[object, str | ObjectId] | None = None
         self.files = TipFiles(disk, layout)
@@ -272,10 +273,13 @@ class RefDatabase:
         """Return the steps from what the journal says, by way of the tips that are given up, to the new value."""
         fold = self._journal.fold.refs.get(edit.name)
         steps: list[ObjectId | None] = [fold.value] if fold is not None else []
-        # An advance of a diverged branch leaves the other tips; anything else settles them.
-        settles = edit.new is None or not edit.name.startswith(BRANCHES)
-        steps += tips[1:] if settles else []
-        steps += [tips[0] if tips else None, edit.new]
+        others: Sequence[ObjectId] = (*tips[1:], *self._passed_over.get(edit.name, ()))
+        if others and edit.new is not None and edit.name.startswith(BRANCHES):
+            # An advance of a diverged branch leaves the other tips. But what is newer than the new value, be it joined
+            # or not, would be taken for an advance of it, so that it has to be given up.
+            others = self._newer(edit.new, others)
+            steps += tips[:1] if others else ()
+        steps += [*others, tips[0] if tips else None, edit.new]
         moves: list[Move] = []
         old = steps[0]
         for new in steps[1:]:
@@ -283,6 +287,12 @@ class RefDatabase:
                 moves.append(Move(edit.name, old, new))
             old = new
         return moves
+
+    def _newer(self, value: ObjectId, tips: Sequence[ObjectId]) -> list[ObjectId]:
+        """Return the tips in whose past a value lies; a commit that is only being made lies in none's."""
+        if not self.lineage.contains(value):
+            return []
+        return [tip for tip in tips if tip != value and self.lineage.is_ancestor(value, tip)]
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
         if self._journal.locked:
@@ -306,12 +316,17 @@ class RefDatabase:
         if self._looked_at != at:
             self._looked_at = at
             self._seen.clear()
+            self._passed_over.clear()
         tips = self._seen.get(name)
         if tips is None:
             before = self._journal.published.tips.get(name, ())
             fold = self._journal.fold.refs.get(name)
-            tips = resolve(name, self.files.read(name), before, fold, self.lineage)
+            files = self.files.read(name)
+            tips = resolve(name, files, before, fold, self.lineage)
             self._seen[name] = tips
+            passed = () if fold is None else fold.passed
+            left = [each for each in files if each not in tips and each not in passed]
+            self._passed_over[name] = left
         return tips
 
     def _all(self, prefix: str) -> list[tuple[str, tuple[ObjectId, ...]]]:
