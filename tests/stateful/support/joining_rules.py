@@ -132,7 +132,6 @@ class Joining(Lines):
             assert ground.now() == ground.picture(head.oid)
             branching.redo(ground.store, author=AUTHOR)
             assert ground.tip() == end.after
-        seal(ground.store)
         ground.forget_commands()
 
     def _leave_tips(self, store: Store, ref: str, mine: ObjectId, other: ObjectId) -> None:

@@ -154,7 +154,7 @@ def kept_pins(
     """What was pinned and shown is so still, unless somebody decided otherwise."""
     now = result.by_address
     for each in before.entries:
-        if each.is_pinned and address(each.address) not in decided:
+        if each.is_pinned and each.address not in decided:
             there = now.get(address(each.address))
             assert there is not None, "a pinned message is gone"
             assert there.is_pinned, "a pinned message is not shown, or not pinned"
@@ -169,7 +169,7 @@ def _decided(settled: Settled) -> set[Address]:
     found: set[Address] = set()
     for conflict, _ in settled:
         found.update(conflict.addresses)
-        if conflict.kind in ("two-answers", "open-call", "both-compressed"):
+        if conflict.kind in ("two-answers", "open-call", "both-compressed", "parted-call"):
             found.update(each.address for each in (*conflict.ours, *conflict.theirs))
     return found
 

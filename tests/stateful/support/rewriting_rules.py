@@ -139,8 +139,13 @@ class Rewriting(Lines):
         broken = faults(new) - faults(old) - faults(start)
         assert not broken, f"the rebase broke {broken}"
         now = self._now(found)
-        if not settled and not drop_pinned and not any(d == EDIT for d in deeds.values()):
-            laws.kept_pins(old, new, [], now)
+        first = max((line.index(oid) for oid in deeds), default=-1)
+        base = ground.picture(line[first + 1] if first + 1 < len(line) else None)
+        if not settled and not drop_pinned:
+            there, on = base.by_address, start.by_address
+            by_onto = {a for a in on if a in there and on[a].state != there[a].state}
+            by_onto = {a for a in by_onto if there[a].is_pinned}
+            laws.kept_pins(old, new, by_onto | ground.named(set(deeds) - set(made)), now)
         for each, other in found.made:
             if deeds[each] in (PICK, EDIT) and other != each:
                 was, is_ = ground.commit(each), ground.commit(other)
@@ -154,13 +159,11 @@ class Rewriting(Lines):
         for entry in old.entries:
             if entry.address[0] in deeds:
                 assert there[now(entry.address)].state == entry.state, "did not follow the rebase"
-        first = max((line.index(oid) for oid in deeds), default=-1)
-        base = line[first + 1] if first + 1 < len(line) else None
         if not deeds:
             assert new == start
             return
-        self._hold_others(ground.picture(base), start, old, new, now, sorted(deeds))
-        if start == ground.picture(base):
+        self._hold_others(base, start, old, new, now, sorted(deeds))
+        if start == base:
             assert new.shown == old.shown, "the same commits on the same start, and another context"
 
     def _hold_others(
