@@ -43,13 +43,13 @@ def planned(repo: Repo, ours: str, theirs: str, **options: Any) -> tuple[Plan | 
     mine, yours = repo.resolve(ours), repo.resolve(theirs)
     bases = reading.bases(mine, yours)
 
-    def plan(ref: str) -> Plan:
-        folds, one, other = reading.sides(mine, yours, bases, ref)
+    def plan(*refs: str) -> Plan:
+        folds, one, other = reading.sides(mine, yours, bases, refs)
         options.setdefault("put", lambda content: ObjectId(digest(content)))
         return three_way(folds, one, other, time_of=reading.time, **options)
 
-    near = plan(f"refs/heads/{ours}")
-    return (None if reading.is_whole(mine, yours) else near), plan("")
+    near = plan(f"refs/heads/{ours}", f"refs/heads/{theirs}")
+    return (None if reading.is_whole(mine, yours) else near), plan()
 
 
 @given(
@@ -104,6 +104,33 @@ def test_two_lines_that_part_are_joined_by_their_ends(
             for change in made:
                 lines.do(("change", name, change))
         near, whole = planned(repo, "main", "side", strategy=strategy, favour=favour)
+        event("whole" if near is None else "parts" if whole.operations else "nothing")
+        if near is not None:
+            assert told(near) == told(whole)
+
+
+rounds = st.lists(st.tuples(later, later), min_size=2, max_size=4)
+
+
+@given(rounds, st.sampled_from(["append", "interleave"]), st.integers(1, 3), st.booleans())
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=2 * EXAMPLES)
+def test_one_line_comes_into_another_again_and_again(
+    made: list[Any], strategy: str, steps: int, back: bool
+) -> None:
+    """The base of all but the first merge lies beside our line; in the end theirs may take ours in instead."""
+    with Repo.memory() as repo, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse, "STEPS", steps)
+        lines = Lines(repo)
+        lines.do(("change", "main", ("say", ["user", "call"])))
+        branch(repo, "side", "main")
+        for number, (theirs, ours) in enumerate(made):
+            if number:
+                lines.do(("merge", "side", "main", "append"))
+            for name, changed in (("main", theirs), ("side", ours)):
+                for change in changed:
+                    lines.do(("change", name, change))
+        ends = ("main", "side") if back else ("side", "main")
+        near, whole = planned(repo, *ends, strategy=strategy)
         event("whole" if near is None else "parts" if whole.operations else "nothing")
         if near is not None:
             assert told(near) == told(whole)

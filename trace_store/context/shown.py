@@ -1,4 +1,7 @@
-"""What contexts of a branch show, by its index: that of its tip, and of commits that appends led on from."""
+"""What contexts of branches show, by their indexes: at the tip of one, and at commits that appends alone led on from.
+
+Rule: reads records and folds nothing, but for an index that has to be made first.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from trace_store.context.compile_index import CompileIndex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trace_store.context.compile_index import IndexView
     from trace_store.context.index_records import MessageRecord
     from trace_store.store import Store
@@ -16,19 +21,12 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """Looks up records. The branch's index is caught up when one is asked for."""
+    """Looks up records in the indexes of some branches. That of the first is caught up when it is asked."""
 
-    def __init__(self, store: Store, ref: str) -> None:
+    def __init__(self, store: Store, refs: Sequence[str]) -> None:
         self._store = store
-        self._ref = ref
-        column = (
-            DiskColumn(store.disk, store.layout.index_file(ref, "messages"))
-            if store.local
-            else MemoryColumn()
-        )
-        self._index = CompileIndex(
-            column, new_commits=lambda *two: context.new_commits(store, *two)
-        )
+        self._ref = refs[0]
+        self._indexes = [self._index(ref) for ref in dict.fromkeys(refs)]
         self._views: dict[bytes, IndexView | None] = {}
 
     def find(self, tip: bytes, address: Address) -> MessageRecord | None:
@@ -45,5 +43,13 @@ class Shown:
     def _view(self, tip: bytes) -> IndexView | None:
         objects = self._store.objects
         if tip == self._store.refs.read(self._ref):
-            return self._index.view(tip, objects.read, read_many=objects.read_many)
-        return self._index.prefix_view(tip)
+            return self._indexes[0].view(tip, objects.read, read_many=objects.read_many)
+        found = (index.prefix_view(tip) for index in self._indexes)
+        return next((view for view in found if view is not None), None)
+
+    def _index(self, ref: str) -> CompileIndex:
+        store = self._store
+        column: DiskColumn | MemoryColumn = MemoryColumn()
+        if store.local:
+            column = DiskColumn(store.disk, store.layout.index_file(ref, "messages"))
+        return CompileIndex(column, new_commits=lambda *two: context.new_commits(store, *two))

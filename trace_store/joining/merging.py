@@ -301,17 +301,18 @@ class _Merging:
         settlements: Mapping[str, Settlement] | None = None,
         put: Put | None = None,
     ) -> Plan:
-        near = self._stop.inputs["strategy"] in (APPEND, INTERLEAVE, OURS)
-        ref = self._stop.ref if near else ""
-        folds, mine, yours = self._reading.sides(ours, theirs, bases, ref)
+        inputs = self._stop.inputs
+        refs = [self._stop.ref, revisions.ref_of(self._store, inputs["name"]) or self._stop.ref]
+        near = inputs["strategy"] in (APPEND, INTERLEAVE, OURS)
+        folds, mine, yours = self._reading.sides(ours, theirs, bases, refs if near else ())
         self._folds = {ours: mine.fold, theirs: yours.fold}
         return three_way(
             folds,
             mine,
             yours,
-            strategy=self._stop.inputs["strategy"],
+            strategy=inputs["strategy"],
             settlements={**self._stop.settlements, **(settlements or {})},
-            favour=self._stop.inputs["favour"],
+            favour=inputs["favour"],
             time_of=self._reading.time,
             put=put or self._gathering.put,
         )

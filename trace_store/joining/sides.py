@@ -49,7 +49,11 @@ class Reading:
         return found
 
     def sides(
-        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], ref: str = ""
+        self,
+        ours: ObjectId,
+        theirs: ObjectId,
+        bases: Sequence[ObjectId],
+        refs: Sequence[str] = (),
     ) -> tuple[list[Fold], Side, Side]:
         """Return the contexts of merge bases and of both sides, or as much of them as a merge looks at.
 
@@ -57,12 +61,12 @@ class Reading:
             ours: the tip of our side.
             theirs: the tip of theirs.
             bases: the merge bases.
-            ref: our branch, whose index tells what is shown; "" for whole contexts.
+            refs: our branch and perhaps theirs, whose indexes tell what is shown; none for whole contexts.
         """
-        if ref and len(bases) == 1:
+        if refs and len(bases) == 1:
             key = bytes(ours), bytes(theirs)
             if key not in self._sparse:
-                self._sparse[key] = self._made_sparse(ours, theirs, bases[0], ref)
+                self._sparse[key] = self._made_sparse(ours, theirs, bases[0], refs)
             found = self._sparse[key]
             if found is not None:
                 return [found[0]], found[1], found[2]
@@ -74,7 +78,7 @@ class Reading:
         return self._sparse.get((bytes(ours), bytes(theirs))) is None
 
     def _made_sparse(
-        self, ours: ObjectId, theirs: ObjectId, base: ObjectId, ref: str
+        self, ours: ObjectId, theirs: ObjectId, base: ObjectId, refs: Sequence[str]
     ) -> Sides | None:
         """Return what a merge looks at of three contexts; None when only folds can tell."""
         contains = self.store.objects.contains
@@ -85,8 +89,8 @@ class Reading:
             return context.new_commits(self.store, tip, other)
 
         recent = context.Recent(self.commit, new)
-        find = context.Shown(self.store, ref).find
-        made = Sparse(self.commit, recent, find, self._is_ancestor, new)
+        find = context.Shown(self.store, refs).find
+        made = Sparse(self.commit, recent, find, self._is_ancestor)
         try:
             return made.sides(base, ours, theirs)
         except UnknownError:

@@ -46,7 +46,6 @@ class Sparse:
         recent: looks up what is included.
         find: looks up what is shown.
         is_ancestor: tells whether a commit lies in another's past.
-        new_commits: gives the commits of one's past that are not in another's.
     """
 
     def __init__(
@@ -55,13 +54,11 @@ class Sparse:
         recent: Recent,
         find: Find,
         is_ancestor: Callable[[bytes, bytes], bool],
-        new_commits: Callable[[bytes, bytes], Collection[bytes]],
     ) -> None:
         self._read = read
         self._recent = recent
         self._find = find
         self._is_ancestor = is_ancestor
-        self._new_commits = new_commits
 
     def sides(self, base: bytes, ours: bytes, theirs: bytes) -> tuple[Fold, Side, Side]:
         """Return the base, ours and theirs, each with the messages that matter, in their order.
@@ -70,35 +67,51 @@ class Sparse:
             UnknownError: only the whole contexts can tell.
             ObjectNotFoundError, CorruptObjectError: a commit is not here, or damaged.
         """
-        yours = self._until(theirs, base)
-        if any(
+        yours, beside = self._until(theirs, base)
+        if beside is not None or any(
             each.name in (ops.MOVE, ops.REPLACE) for _, made in yours for each in made.operations
         ):
             raise UnknownError
-        mine = self._until(ours, base)
+        mine, joint = self._until(ours, base)
         steps = STEPS
         while True:
             before, whole = self._before(base, steps)
-            made = self._made(base, ours, theirs, before, mine, yours)
-            if whole or _is_enough(*made):
-                return made[0], Side(made[1]), Side(made[2])
-            if steps >= MOST_STEPS:
+            was, old = self._base(base, ours, before, mine if joint is None else None, yours)
+            other = was.copy()
+            self._apply(other, yours, old)
+            if any(each not in other for each in _named(yours)):
+                raise UnknownError
+            one = was.copy()
+            if joint is not None:
+                one, old = self._joined(ours, joint, mine, _named(yours) & was.addresses())
+            else:
+                self._apply(one, mine, old)
+            known = joint is None or all(each in was for each in _named([joint]) & one.addresses())
+            everything = whole and joint is None
+            if known and (everything or _is_enough(was, one, other, old)):
+                self._refuse_unsure(was, one, other, ours, theirs)
+                return was, Side(one), Side(other)
+            if whole or steps >= MOST_STEPS:
                 raise UnknownError
             steps *= 4
 
-    def _until(self, tip: bytes, base: bytes) -> list[Step]:
-        """Return the commits of a line after the base, oldest first."""
+    def _until(self, tip: bytes, base: bytes) -> tuple[list[Step], Step | None]:
+        """Return the commits of a line after the base, oldest first; and what merged the base, where it is on no line.
+
+        The latter is not among the former.
+        """
         found: list[Step] = []
         while tip != base:
             commit = self._read(tip)
-            found.append((tip, commit))
             if not commit.parents:
                 raise UnknownError
+            if len(commit.parents) > 1 and not self._is_ancestor(base, commit.parents[0]):
+                if base not in commit.parents:
+                    raise UnknownError
+                return found[::-1], (tip, commit)
+            found.append((tip, commit))
             tip = commit.parents[0]
-            if len(commit.parents) > 1 and not self._is_ancestor(base, tip):
-                raise UnknownError
-        found.reverse()
-        return found
+        return found[::-1], None
 
     def _before(self, base: bytes, steps: int) -> tuple[list[Step], bool]:
         """Return some commits up to the base, oldest first, and whether they are all of its line."""
@@ -112,30 +125,35 @@ class Sparse:
             oid = commit.parents[0]
         return found[::-1], False
 
-    def _made(
+    def _base(
         self,
         base: bytes,
         ours: bytes,
-        theirs: bytes,
         before: Sequence[Step],
-        mine: Sequence[Step],
+        mine: Sequence[Step] | None,
         yours: Sequence[Step],
-    ) -> tuple[Fold, Fold, Fold, set[Address]]:
-        """Return base, ours and theirs, and the messages of them that stand anywhere before the ends."""
+    ) -> tuple[Fold, set[Address]]:
+        """Return the base, and those of its messages that stand anywhere before the end.
+
+        Of what ours did not name since the base, where it continues that, ours shows how it was.
+        """
+        if any(each.name == ops.TOOLS for _, made in yours for each in made.operations):
+            raise UnknownError
         near = Fold()
         self._apply(near, before, ())
         old = _named(yours) - near.addresses() - _made_by(yours)
-        by_us = _named(mine)
-        was = _with_old(near, [self._old(each, base, ours, each in by_us) for each in old])
-        if any(each.name == ops.TOOLS for _, made in yours for each in made.operations):
-            raise UnknownError
-        one, other = was.copy(), was.copy()
-        self._apply(one, mine, old)
-        self._apply(other, yours, old)
-        if any(each not in other for each in _named(yours)):
-            raise UnknownError
-        self._refuse_unsure(one, other, ours, theirs)
-        return was, one, other, old
+        by_us = old if mine is None else _named(mine)
+        entries = [self._old(each, base if each in by_us else ours) for each in old]
+        return _with_old(near, entries), old
+
+    def _joined(
+        self, ours: bytes, joint: Step, mine: Sequence[Step], named: Collection[Address]
+    ) -> tuple[Fold, set[Address]]:
+        """Return ours from the merge on that brought the base in, with some messages from before it."""
+        one = Fold()
+        self._apply(one, [joint, *mine], ())
+        old = {each for each in named if each not in one}
+        return _with_old(one, [self._old(each, ours) for each in old]), old
 
     def _apply(self, state: Fold, steps: Iterable[Step], old: Collection[Address]) -> None:
         for oid, commit in steps:
@@ -145,9 +163,9 @@ class Sparse:
                 brought = [Fold.of(found.values())] * len(commit.parents)
             state.apply(oid, commit, brought, _in_order(brought, old))
 
-    def _old(self, address: Address, base: bytes, ours: bytes, by_us: bool) -> tuple[int, Entry]:
-        """Return (place, entry) of a message as the base has it: what ours did not name it has as well."""
-        record = self._find(base if by_us else ours, address)
+    def _old(self, address: Address, tip: bytes) -> tuple[int, Entry]:
+        """Return (place, entry) of a message as the context of a commit shows it."""
+        record = self._find(tip, address)
         if record is None or record.flags & (GHOST | LABELLED):
             raise UnknownError
         entry = Entry(address, find_message(address, self._read))
@@ -159,11 +177,11 @@ class Sparse:
         entry.priority = record.priority
         return record.ordinal, entry
 
-    def _refuse_unsure(self, one: Fold, other: Fold, ours: bytes, theirs: bytes) -> None:
+    def _refuse_unsure(self, was: Fold, one: Fold, other: Fold, ours: bytes, theirs: bytes) -> None:
         """Raise where a message of one side may be in the other, too, where nobody looked."""
-        for here, there, tip, far in ((other, one, theirs, ours), (one, other, ours, theirs)):
-            alone = {each[0] for each in here.addresses() if each not in there}
-            if alone and not alone <= set(self._new_commits(tip, far)):
+        for here, there, far in ((other, one, ours), (one, other, theirs)):
+            alone = {a[0] for a in here.addresses() if a not in there and a not in was}
+            if any(self._is_ancestor(each, far) for each in alone):
                 raise UnknownError
 
 
@@ -208,7 +226,10 @@ def _is_enough(was: Fold, one: Fold, other: Fold, old: set[Address]) -> bool:
     calm = [
         entry.address
         for entry in was.entries
-        if entry.address not in old and entry.visible and not results_of(entry)
+        if entry.visible
+        and entry.address in one
+        and entry.address not in old
+        and not results_of(entry)
     ]
     if not any(one.entry(each).visible and other.entry(each).visible for each in calm):
         return False
