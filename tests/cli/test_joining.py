@@ -230,6 +230,17 @@ def test_what_stands_on_another_branch_is_shown_as_it_is_there(ok: Ok) -> None:
     assert ("aside" in found.text, found.err) == (True, "")
 
 
+def test_a_rebase_of_all_commits(ok: Ok, trace: Trace) -> None:
+    ok("commit", "--user", "a", "-q")
+    ok("commit", "--user", "b", "-q")
+    todo = ok("rebase", "--root", "--print-todo").lines
+    assert [line.split()[0] for line in todo[:2]] == ["pick", "pick"]
+    turned = "\n".join(reversed(todo[:2])).encode()
+    assert "2 commits made anew" in ok("rebase", "--root", "--todo", "-", stdin=turned).text
+    assert ok("compile", "--format", "text").lines[1] == "b"
+    assert trace("rebase", "--root", "HEAD~1").code == 2
+
+
 def test_refusals(apart: Ok, trace: Trace) -> None:
     for words, code, said in (
         (["merge", "side", "--ff-only"], 6, "without --ff-only a commit joins both"),

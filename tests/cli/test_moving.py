@@ -61,6 +61,19 @@ class TestBranch:
         ok("commit", "-q", "--user", "x")
         assert set(branches(ok)) == {"trunk"}
 
+    def test_undo_brings_the_upstream_of_a_deleted_branch_back(self, line: Run) -> None:
+        line("branch", "idea")
+        line("branch", "-u", "main", "idea")
+        line("branch", "-d", "idea")
+        line("undo")
+        assert branches(line)["idea"]["upstream"] == "refs/heads/main"
+        line("redo")
+        line("branch", "idea")
+        assert branches(line)["idea"]["upstream"] is None
+        line("undo")
+        line("undo")
+        assert branches(line)["idea"]["upstream"] == "refs/heads/main"
+
     def test_ahead_and_behind(self, line: Run) -> None:
         line("switch", "-q", "-c", "idea", "HEAD~1")
         line("commit", "-q", "--user", "a")

@@ -157,5 +157,3 @@ def test_how_it_may_not_be_called(user: User) -> None:
     ):
         outcome = user("merge", "idea", *words)
         assert (outcome.code, message in outcome.err) == (code, True), outcome.err
-    outcome = user("merge", "idea", "-s", "semantic", "--squash", url="http://127.0.0.1:9/v1")
-    assert (outcome.code, "not squashed" in outcome.err) == (2, True)

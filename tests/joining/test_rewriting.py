@@ -28,7 +28,7 @@ from trace_store.joining import (
 )
 from trace_store.joining.moving import move
 from trace_store.joining.rewriting import Rewrite
-from trace_store.joining.todo import Step, read, written
+from trace_store.joining.todo import SQUASH, Step, read, written
 from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
 
@@ -501,3 +501,34 @@ def test_appends_are_picked_and_rebased_without_reading_the_history(
         monkeypatch.undo()
         counts.append(reads)
     assert counts[1] <= counts[0]
+
+
+def test_a_rebase_from_the_root_on_makes_all_commits_anew(repo: Repo) -> None:
+    for text in "abc":
+        repo.append("user", text)
+    repo.annotate("HEAD~1.0", priority="pinned")
+    old = repo.resolve("HEAD")
+    assert rebase(repo.store, None, author="ada").outcome == "up-to-date"
+
+    def plan(steps: Sequence[Step]) -> Sequence[Step]:
+        return [steps[1], Step(SQUASH, steps[0].oid), *steps[2:]]
+
+    found = rebase(repo.store, None, author="ada", plan=plan)
+    assert (found.outcome, len(found.made)) == ("done", 4)
+    assert said(repo) == ["b", "a", "c"]
+    assert entry(repo, "b").priority == "pinned"
+    root = repo.resolve("HEAD~2")
+    assert commit_of(repo, root).parents == ()
+    assert repo.resolve("ORIG_HEAD") == old
+    assert repo.contexts.verify("HEAD").matches
+
+
+def test_all_of_a_branch_goes_onto_another_history(repo: Repo) -> None:
+    repo.append("user", "a")
+    repo.append("user", "b")
+    branch(repo, "side")
+    repo.store.refs.set_head("refs/heads/other")
+    repo.append("user", "elsewhere")
+    on(repo, "side")
+    rebase(repo.store, None, author="ada", onto="other")
+    assert said(repo) == ["elsewhere", "a", "b"]

@@ -377,12 +377,34 @@ def test_nobody_is_asked_when_there_is_nothing_to_join(tmp_path: Path) -> None:
     assert model.prompts == []
 
 
-def test_without_a_model_and_squashed(repo: Repo) -> None:
+def test_without_a_model(repo: Repo) -> None:
     with pytest.raises(errors.StateError) as raised:
         merge(repo.store, "side", MergeOptions(strategy="semantic"), author="ada")
     assert raised.value.code == "no-model"
-    with pytest.raises(errors.InvalidInputError, match="not squashed"):
-        semantic(repo, Scripted(settling()), squash=True)
+
+
+def test_squashed_it_is_one_commit_that_says_who_answered(repo: Repo) -> None:
+    head = repo.resolve("HEAD")
+    model = Scripted(settling("ours", summaries=summary(1, 2, 3), conclusion=conclusion))
+    found = semantic(repo, model, squash=True)
+    assert found.outcome == "squashed"
+    commit = commit_of(repo, found.after)
+    assert commit.parents == (head,)
+    assert commit.meta["merge"]["advice"]["model"] == "scripted-1"
+    assert said(repo)[2:] == [
+        "SQLite: one file, no server.",
+        "Fine.",
+        "Only one machine writes.",
+        "SQLite it is: one machine writes.",
+    ]
+    one, other = operations(repo, found, "replace")
+    assert one.fields["targets"] == one.fields["sources"]
+    assert all(not bytes(made) for made, _ in one.fields["sources"])  # the copies
+    assert (other.fields["targets"], len(other.fields["sources"])) == ([], 2)
+    assert one.fields["model"] == "scripted-1"
+    assert len(operations(repo, found, "usage")) == 1
+    assert_valid_requests(repo.compile().messages)
+    assert repo.contexts.verify("HEAD").matches
 
 
 def test_secrets_that_a_model_makes_up_are_not_stored(repo: Repo) -> None:

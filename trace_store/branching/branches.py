@@ -12,9 +12,9 @@ from trace_store.branching.trash import keeping, keeping_others
 from trace_store.branching.upstreams import (
     Tracking,
     ahead_behind,
+    move_upstream,
     rename_upstreams,
     tracking,
-    unset_upstream,
     upstreams,
 )
 from trace_store.contracts import RefEdit, Transaction
@@ -226,7 +226,7 @@ def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[
     found = delete_refs(store, wanted, author=author, what="branch")
     if store.local:
         for each in found:
-            unset_upstream(store, each.ref)
+            move_upstream(store, each.ref, each.kept[0])  # an undo brings it back
     return found
 
 

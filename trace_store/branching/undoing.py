@@ -14,7 +14,7 @@ from trace_store import errors
 from trace_store.branching.logs import all_logs
 from trace_store.branching.switching import MOVING, keep_and_move
 from trace_store.branching.trash import is_kept_by, keeping
-from trace_store.branching.upstreams import rename_upstreams
+from trace_store.branching.upstreams import move_upstream, rename_upstreams
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
@@ -268,11 +268,24 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
     if RENAMED in said and store.local:
         one, other = said.partition(RENAMED)[2].split(" to ")
         rename_upstreams(store, *((one, other) if word == REDO else (other, one)))
+    elif store.local:
+        _follow_upstreams(store, moves)
     after = store.refs.head()
     told = [*moves]
     if target is not None:
         told.append((NAME, before.oid, after.oid))
     return Undone(said, group.author, group.time, tuple(told), after)
+
+
+def _follow_upstreams(
+    store: Store, moves: list[tuple[str, ObjectId | None, ObjectId | None]]
+) -> None:
+    """Bring back the upstreams of branches that are there again, and put those of branches that went aside."""
+    for name, was, now in moves:
+        if name.startswith(BRANCHES) and was is None and now is not None:
+            move_upstream(store, keeping(name, now).name, name)
+        elif name.startswith(BRANCHES) and was is not None and now is None:
+            move_upstream(store, name, keeping(name, was).name)
 
 
 def _inverse(group: Group) -> list[tuple[str, ObjectId | None, ObjectId | None]]:

@@ -76,6 +76,13 @@ def rename_upstreams(store: Store, old: str, new: str) -> None:
         _change(store, changes)
 
 
+def move_upstream(store: Store, old: str, new: str) -> None:
+    """Let the upstream of one ref be that of another: of a branch, or of the name that keeps it in the trash."""
+    upstream = upstream_of(store, old)
+    if upstream is not None:
+        _change(store, {old: None, new: upstream})
+
+
 def tracking(store: Store, ref: str, oid: ObjectId | None) -> Tracking | None:
     """Return how a branch, which stands at `oid`, stands to its upstream; None when it has none.
 

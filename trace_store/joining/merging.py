@@ -91,8 +91,6 @@ def merge(
         raise errors.StateError(
             "a semantic merge asks a model, and none is given", code=errors.ErrorCode.NO_MODEL
         )
-    if options.strategy == SEMANTIC and options.squash:
-        raise errors.InvalidInputError("a semantic merge keeps both lines, and is not squashed")
     ref = branch_of_head(store)
     tips = store.refs.tips(ref)
     before = tips[0] if tips else None
@@ -275,13 +273,14 @@ class _Merging:
             return None, plan.conflicts
         self._included += len(plan.included)
         self._settled += plan.settled
+        operations = [*plan.operations, *(advised.operations if advised is not None else ())]
         if self._stop.inputs["squash"]:
-            operations = squashed(plan.operations, self._folds[ours], self._folds[theirs])
+            operations = squashed(operations, self._folds[ours], self._folds[theirs])
             if not operations:
                 return None, ()
             links = [("squashes", str(theirs))]
-            return (SQUASHED, self._made([ours], operations, links, plan)), ()
-        return (MERGED, self._made([ours, theirs], plan.operations, (), plan, advised)), ()
+            return (SQUASHED, self._made([ours], operations, links, plan, advised)), ()
+        return (MERGED, self._made([ours, theirs], operations, (), plan, advised)), ()
 
     def _matter(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan
@@ -328,8 +327,6 @@ class _Merging:
         """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
         inputs = self._stop.inputs
         clean = inputs["joins"] and not plan.settled and advised is None
-        if advised is not None:
-            operations = [*operations, *advised.operations]
         times = [self._reading.commit(parent).time for parent in parents]
         message = inputs["message"] or _message(inputs, self._stop.ref)
         commit = Commit(

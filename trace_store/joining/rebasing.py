@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 _MARK = REWRITES.encode()
 
 
-def commits_since(store: Store, upstream: ObjectId, tip: ObjectId) -> list[ObjectId]:
-    """Return the commits on a tip's line of first parents that another has not in its past, oldest first."""
-    new = set(commits_of(store).topological([tip], [upstream]))
+def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> list[ObjectId]:
+    """Return the commits on a tip's line of first parents that another has not in its past, oldest first.
+
+    Without another they are all of the line.
+    """
+    new = set(commits_of(store).topological([tip], [] if upstream is None else [upstream]))
     found: list[ObjectId] = []
     oid = tip
     while oid in new:
@@ -47,7 +50,7 @@ def commits_since(store: Store, upstream: ObjectId, tip: ObjectId) -> list[Objec
 
 def rebase(
     store: Store,
-    upstream: str,
+    upstream: str | None,
     *,
     author: str,
     onto: str = "",
@@ -61,9 +64,9 @@ def rebase(
 
     Args:
         store: the repository.
-        upstream: what is not made anew: everything in its past.
+        upstream: what is not made anew: everything in its past; None makes all of the branch anew, from its root on.
         author: who.
-        onto: what they go on; "" is upstream.
+        onto: what they go on; "" is upstream, or nothing.
         plan: given a step for each commit, oldest first, returns those to do; None does them all.
         drop_pinned: whether a pinned message may be dropped.
         favour: "ours" or "theirs" settles every conflict that it can; ours is what they go on.
@@ -81,7 +84,7 @@ def rebase(
     stops.refuse_while_stopped(store)
     ref = branch_of_head(store)
     tip = revisions.resolve_commit(store, "HEAD")
-    base = revisions.resolve_commit(store, upstream)
+    base = None if upstream is None else revisions.resolve_commit(store, upstream)
     start = revisions.resolve_commit(store, onto) if onto else base
     every = [Step(PICK, oid) for oid in commits_since(store, base, tip)]
     steps = list(every if plan is None else plan(every))
@@ -89,8 +92,8 @@ def rebase(
     order = [ranks.get(step.oid, -1) for step in steps if step.deed != DROP]
     inputs = {
         "steps": [step.as_json() for step in steps],
-        "onto": str(start),
-        "name": f"{len(every)} commits onto {onto or upstream}",
+        "onto": "" if start is None else str(start),
+        "name": f"{len(every)} commits onto {onto or upstream or 'nothing'}",
         "drop_pinned": drop_pinned,
         "elsewhere": bool(onto),
         "reordered": order != sorted(order),

@@ -114,7 +114,7 @@ class Rewriting:
         stop = self._stop
         before = self._store.refs.read(stop.ref)
         onto = stop.inputs["onto"]
-        start = ObjectId.parse(onto) if onto else before
+        start = before if onto is None else ObjectId.parse(onto) if onto else None
         replay = Replay(self._reading, start, self._gathering.put)
         for number, step in enumerate(self._steps):
             if number in stop.skipped or step.deed == DROP:

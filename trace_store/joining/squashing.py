@@ -94,10 +94,12 @@ def _translated(
             if address is None:
                 return None
             fields[name] = list(address)
-    if "targets" in fields:
-        named = [(bytes(commit), number) for commit, number in fields["targets"]]
+    for name in ("targets", "sources"):
+        if name not in fields:
+            continue
+        named = [(bytes(commit), number) for commit, number in fields[name]]
         kept = [_standing(address, copies, gone) for address in named]
-        fields["targets"] = [list(address) for address in kept if address is not None]
-        if not fields["targets"]:
+        fields[name] = [list(address) for address in kept if address is not None]
+        if name == "targets" and named and not fields[name]:
             return None
     return Operation(operation.name, fields)

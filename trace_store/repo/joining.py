@@ -132,7 +132,7 @@ class Joining(Handle):
 
     def rebase(
         self,
-        upstream: Revision,
+        upstream: Revision | None,
         *,
         onto: Revision = "",
         plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
@@ -143,8 +143,8 @@ class Joining(Handle):
         """Make the commits of HEAD's branch since another anew, on top of that.
 
         Args:
-            upstream: what stays as it is: everything in its past.
-            onto: what the commits go on; "" is upstream.
+            upstream: what stays as it is: everything in its past; None makes all of the branch anew.
+            onto: what the commits go on; "" is upstream, or nothing.
             plan: given a `joining.Step` for each commit, oldest first, returns those to do, in the order to do them.
             drop_pinned: whether a pinned message may be dropped.
             favour: "ours" or "theirs" settles every conflict that it can; ours is what they go on.
@@ -160,7 +160,7 @@ class Joining(Handle):
         """
         found = joining.rebase(
             self.store,
-            name_of(upstream),
+            None if upstream is None else name_of(upstream),
             author=self.author,
             onto=name_of(onto),
             plan=plan,

@@ -100,6 +100,7 @@ def cherry_pick(
     Option(
         "--onto", "onto", "What the commits go on; UPSTREAM, if not given", "REVISION", default=""
     ),
+    Option("--root", "root", "Make all commits of the branch anew, from its first one on"),
     Option("-i --interactive", "interactive", "Edit the to-do list first"),
     Option("--todo", "todo_file", "Read the to-do list from FILE; - reads it", "FILE"),
     Option("--print-todo", "print_todo", "Print the to-do list, and do nothing"),
@@ -115,6 +116,7 @@ def rebase(
     *,
     upstream: str | None,
     onto: str,
+    root: bool,
     interactive: bool,
     todo_file: str | None,
     print_todo: bool,
@@ -143,7 +145,9 @@ def rebase(
         as_json=as_json,
         quiet=quiet,
     )
-    run.check("UPSTREAM", upstream)
+    run.check("UPSTREAM", upstream or root)
+    if upstream and root:
+        raise usage_error("--root makes all commits anew, so that there is no UPSTREAM")
 
     def begin(store: Store, guard: Guard) -> Rewrite | None:
         def plan(steps: Sequence[Step]) -> Sequence[Step]:
@@ -155,12 +159,12 @@ def rebase(
             return todo.read(text, [step.oid for step in steps])
 
         if print_todo:
-            for line in _printed(store, upstream or ""):
+            for line in _printed(store, upstream):
                 invocation.line(line)
             return None
         return joining.rebase(
             store,
-            upstream or "",
+            upstream,
             author=invocation.environment.author,
             onto=onto,
             plan=plan if interactive or todo_file is not None else None,
@@ -244,8 +248,9 @@ def _say(store: Store, oid: ObjectId) -> str:
     return "".join(c if c.isprintable() else " " for c in said)
 
 
-def _printed(store: Store, upstream: str) -> Iterable[str]:
-    tip, base = (resolve_commit(store, each) for each in ("HEAD", upstream))
+def _printed(store: Store, upstream: str | None) -> Iterable[str]:
+    tip = resolve_commit(store, "HEAD")
+    base = None if upstream is None else resolve_commit(store, upstream)
     steps = [todo.Step(todo.PICK, oid) for oid in joining.commits_since(store, base, tip)]
     return map(safe, todo.written(steps, lambda oid: _say(store, oid)).splitlines())
 
