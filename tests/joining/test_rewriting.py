@@ -415,6 +415,23 @@ def test_a_merge_is_rebased_with_its_other_parent(repo: Repo) -> None:
     assert repo.contexts.verify("HEAD").matches
 
 
+def test_a_rebased_merge_does_to_what_it_brought_what_it_did(repo: Repo) -> None:
+    from trace_store.joining import MergeOptions, merge
+
+    repo.append("user", "Which one?")
+    branch(repo, "third")
+    apart(
+        repo, lambda: repo.append("assistant", "This."), lambda: repo.append("assistant", "That.")
+    )
+    merge(repo.store, "side", MergeOptions(favour="ours"), author="ada")
+    assert said(repo) == ["Which one?", "This."]
+    on(repo, "third")
+    repo.append("user", "Be brief.")
+    on(repo, "main")
+    assert rebased(repo, "third").outcome == "done"
+    assert said(repo) == ["Which one?", "Be brief.", "This."]
+
+
 def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know() -> None:
     oids = [ObjectId(bytes([n]) * 32) for n in (1, 2, 3)]
     steps = [Step("pick", oid) for oid in oids]

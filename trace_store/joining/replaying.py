@@ -175,6 +175,7 @@ class _Checking:
         self._now = {entry.address: entry for entry in state.entries}
         self._desk = desk
         self._put = put
+        self._brought: set[Address] = set()  # what a merge included before it says more of it
 
     def checked(self, operation: Operation) -> list[Operation]:
         """Return the operation as it is made anew; none when nothing is left of it."""
@@ -190,6 +191,8 @@ class _Checking:
             kept["targets"] = [list(each) for each in targets if self._may(operation, each, made)]
             if targets and not kept["targets"] and not fields.get("messages"):
                 return made
+        elif operation.name == ops.INCLUDE:
+            self._brought.update((bytes(commit), number) for commit, number in fields["targets"])
         after = fields.get("after")
         if after is not None and not self._is_there((bytes(after[0]), after[1])):
             if operation.name != ops.INCLUDE:
@@ -200,7 +203,8 @@ class _Checking:
         return [*made, rewritten(new, lambda a: self._replay._placed(a, self._oid))]
 
     def _is_there(self, old: Address) -> bool:
-        return not old[0] or old[0] == self._oid or self._replay.address(old) in self._now
+        own = not old[0] or old[0] == self._oid or old in self._brought
+        return own or self._replay.address(old) in self._now
 
     def _missing(self, old: Address) -> None:
         """Bring up that a message is not there, unless its commit was left out on purpose."""
