@@ -17,7 +17,7 @@ from trace_store.joining.safety import check_order, loose_ends
 from trace_store.joining.three_way import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
-from trace_store.objects.parts import Text
+from trace_store.objects.parts import Text, ToolResult
 
 Address = tuple[bytes, int]
 
@@ -220,6 +220,20 @@ def test_both_edited() -> None:
         [*text("Which one?"), *text("Which database, and why?")]
     ]
     assert case.said(case.plan(both_edited="Neither.")) == [text("Neither.")]
+
+
+def test_both_wordings_of_a_result_are_one_result() -> None:
+    root = Builder("base")
+    root.call("c1")
+    result = root.result("c1")
+    case = Case()
+    case.base = root.fold
+    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    for side, said in ((case.ours, "here"), (case.theirs, "there")):
+        side.commit(ops.edit(result, stored("tool", ToolResult("c1", said))["parts"]))
+    _, (part,) = case.said(case.plan(both_edited="both"))
+    assert (part["type"], part["id"]) == ("tool_result", "c1")
+    assert part["parts"] == [*text("here"), *text("there")]
 
 
 def test_the_same_edit_is_no_conflict() -> None:

@@ -154,7 +154,7 @@ def _wording(all_: _Entries, desk: Desk, put: Put, change: Change) -> None:
     if settled.choice == THEIRS:
         change.parts = theirs.parts
     elif settled.choice == BOTH:
-        change.parts = [*ours.parts, *(part for part in theirs.parts if part not in ours.parts)]
+        change.parts = both_parts(ours.parts, theirs.parts)
     elif settled.choice == TEXT:
         change.parts = reworded_parts(ours.parts, settled.text, put)
 
@@ -252,6 +252,25 @@ def chunks(addresses: Sequence[Address]) -> Iterable[Sequence[Address]]:
     """Yield addresses as many at a time as one operation names."""
     for start in range(0, len(addresses), MAXIMUM_TARGETS):
         yield addresses[start : start + MAXIMUM_TARGETS]
+
+
+def both_parts(ours: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
+    """Return what both wordings of a message say, in stored form; a call has one result, which says both."""
+    made = list(ours)
+    held = {
+        (part["type"], part.get("id")): at
+        for at, part in enumerate(ours)
+        if part.get("type") in ("tool_call", "tool_result")
+    }
+    for part in theirs:
+        at = held.get((part.get("type"), part.get("id")))
+        if at is None:
+            made += [] if part in made else [part]
+        elif part["type"] == "tool_result":
+            said = made[at].get("parts", [])
+            more = [each for each in part.get("parts", ()) if each not in said]
+            made[at] = {**made[at], "parts": [*said, *more]}
+    return made
 
 
 def reworded_parts(parts: Sequence[Any], text: str, put: Put) -> list[Any]:
