@@ -35,7 +35,7 @@ from trace_store.maintenance.sealing import seal
 from trace_store.objects import operations as ops
 
 REFUSALS = (errors.StateError, errors.InvalidInputError)
-STRATEGIES = ("append", "append", "interleave", "interleave", "ours", "theirs", "decisions")
+STRATEGIES = ("append", "interleave", "ours", "theirs", "decisions", "decisions")
 
 
 class Joining(Lines):
@@ -43,26 +43,36 @@ class Joining(Lines):
 
     @rule(
         data=st.data(),
+        strategy=st.sampled_from(["append", "interleave"]),
+        favour=st.sampled_from(["", "", "", "ours", "theirs"]),
+    )
+    def merge(self, data: st.DataObject, strategy: str, favour: str) -> None:
+        """Two lines that went on become one."""
+        self._merge(data, MergeOptions(strategy, favour))
+
+    @rule(
+        data=st.data(),
         strategy=st.sampled_from(STRATEGIES),
         favour=st.sampled_from(["", "", "", "ours", "theirs"]),
         forward=st.sampled_from([ALLOWED, ALLOWED, ALLOWED, NEVER, ONLY]),
-        squash=st.integers(0, 4),
+        squash=st.booleans(),
         unrelated=st.booleans(),
     )
-    def merge(
+    def merge_otherwise(
         self,
         data: st.DataObject,
         strategy: str,
         favour: str,
         forward: str,
-        squash: int,
+        squash: bool,
         unrelated: bool,
     ) -> None:
-        store, revision = self.ground.store, self.revision(data, steps=1)
-        options = MergeOptions(strategy, favour, forward, squash == 0, unrelated)
+        self._merge(data, MergeOptions(strategy, favour, forward, squash, unrelated))
+
+    def _merge(self, data: st.DataObject, options: MergeOptions) -> None:
+        store, revision = self.ground.store, self.part(data)
         resolver = self.resolver(data)
-        if data.draw(st.booleans(), "apart"):
-            self.do_work(data, most=2)
+        self.said.clear()
         found = self.stopping(
             lambda: merge(store, revision, options, author=AUTHOR, resolver=resolver), *REFUSALS
         )
@@ -82,7 +92,8 @@ class Joining(Lines):
     @rule(data=st.data())
     def semantic(self, data: st.DataObject) -> None:
         """A model that answers at random settles the conflicts, or is refused."""
-        store, revision = self.ground.store, self.revision(data, steps=0)
+        store, revision = self.ground.store, self.part(data)
+        self.said.clear()
         advisor = Advisor(store, lambda prompt: self._answer(data, prompt), name="scripted")
         options = MergeOptions("semantic", fast_forward=NEVER)
         found = self.ground.command(
@@ -98,6 +109,8 @@ class Joining(Lines):
     @rule(data=st.data(), check=st.booleans())
     def join_tips(self, data: st.DataObject, check: bool) -> None:
         """Two people's tips of one branch become one; without a conflict by the same commit for both."""
+        self.part(data)
+        self.said.clear()
         ground, head = self.ground, self.ground.store.refs.head()
         tips = {oid for _, oid in ground.store.refs.iterate("refs/heads/")}
         others = sorted(

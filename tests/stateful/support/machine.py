@@ -11,9 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from tests.stateful.support.ground import AUTHOR, Ground, Refused
 from tests.stateful.support.work import KINDS, work
-from trace_store import branching, joining
+from trace_store import ObjectId, branching, joining
 from trace_store.joining import Conflict, Settlement
 from trace_store.joining.outcome import STOPPED
+from trace_store.joining.stops import read_stop
 from trace_store.objects.content import Gathering
 
 BEGINNINGS = ("say", "call", "say", "edit", "mark", "label", "answer")
@@ -63,6 +64,23 @@ class Lines(RuleBasedStateMachine):
         back = data.draw(st.integers(0, steps))
         return f"{name}~{min(back, max(len(self.ground.line(tip)) - 1, 0))}"
 
+    def part(self, data: st.DataObject) -> str:
+        """Let HEAD's branch and another each go on its own way, and return the name of the other."""
+        store, head = self.ground.store, self.ground.store.refs.head_target()
+        others = [name for name in self.ground.branches() if f"refs/heads/{name}" != head]
+        if not others or isinstance(head, ObjectId):
+            return self.revision(data, steps=1)
+        name = data.draw(st.sampled_from(others), "the other branch")
+        if data.draw(st.integers(0, 3), "parting"):
+            mine = head.removeprefix("refs/heads/")
+            unborn = store.refs.head().unborn
+            if not unborn:
+                self.ground.command(lambda: branching.switch(store, name, author=AUTHOR))
+                self.do_work(data)
+                self.ground.command(lambda: branching.switch(store, mine, author=AUTHOR))
+            self.do_work(data)
+        return name
+
     def there_and_back(self, data: st.DataObject) -> None:
         """Take the last command back and up again, which changes nothing in the end."""
         if self.ground.done and is_drawn(data, "undo and redo"):
@@ -74,6 +92,13 @@ class Lines(RuleBasedStateMachine):
         text = f"t{self.ground.number()}" if choice == "text" else ""
         self.said[conflict.key] = Settlement(choice, text)
         return self.said[conflict.key]
+
+    def is_settled(self, kind: str = "", choice: str = "") -> bool:
+        """Tell whether something was settled since the command began, of a kind and by a choice."""
+        return any(
+            kind in key and choice in ("", settlement.choice)
+            for key, settlement in self.said.items()
+        )
 
     def resolver(self, data: st.DataObject) -> Callable[[Conflict], Settlement | None] | None:
         if data.draw(st.booleans(), "resolver"):
@@ -108,12 +133,11 @@ class Lines(RuleBasedStateMachine):
                 ground.reopen(data.draw(st.integers(0, 1)))
             given = {"skip": deed == "skip", "resolver": self.resolver(data)}
             found = self.stopping(partial(go_on, ground.store, author=AUTHOR, **given), *refusals)
-        if isinstance(found, Refused) or found.outcome == STOPPED:
+        if read_stop(ground.store) is not None:
             files = ground.files()
             joining.abort(ground.store)
             assert ground.files() == files
-            return None
-        return found
+        return None if isinstance(found, Refused) or found.outcome == STOPPED else found
 
     def _resolve(self, data: st.DataObject) -> None:
         """Settle some of the conflicts that are open, or all."""

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import rule
 
 from tests.stateful.support.ground import AUTHOR, Refused
 from tests.stateful.support.machine import Lines
 from tests.stateful.support.pictures import faults
-from trace_store import branching, errors, joining
-from trace_store.errors import ErrorCode
+from trace_store import branching, errors
 from trace_store.joining.moving import AFTER, BEFORE, FIRST, LAST, move
 from trace_store.maintenance.sealing import seal
 
 NAMES = ("main", "side", "third", "other", "a/b")
-TAGS = ("v1", "v2")
+NAMED = (
+    *(errors.AlreadyExistsError, errors.StateError, errors.InvalidRefNameError),
+    *(errors.NotFoundError, errors.UnbornBranchError),
+)
+"""What a command may say of a name."""
 
 
 class Moving(Lines):
@@ -69,55 +74,34 @@ class Moving(Lines):
         assert not isinstance(found, Refused) or name == "-"
         self.there_and_back(data)
 
-    @rule(data=st.data(), name=st.sampled_from(NAMES), kind=st.integers(0, 3))
-    def begin(self, data: st.DataObject, name: str, kind: int) -> None:
+    @rule(data=st.data(), name=st.sampled_from(NAMES), kind=st.integers(0, 3), force=st.booleans())
+    def begin(self, data: st.DataObject, name: str, kind: int, force: bool) -> None:
+        """Make a branch and go to it or not, begin an empty one, or look at a commit without one."""
         store, start = self.ground.store, self.revision(data)
-        force = data.draw(st.booleans())
-        commands = [
+        commands: list[Callable[[], Any]] = [
             lambda: branching.begin_branch(store, name, start, author=AUTHOR, force=force),
             lambda: branching.create_branch(store, name, start, author=AUTHOR, force=force),
             lambda: branching.begin_empty(store, name, author=AUTHOR),
             lambda: branching.detach(store, start, author=AUTHOR),
         ]
-        self.ground.command(
-            commands[kind], errors.AlreadyExistsError, errors.StateError, errors.InvalidRefNameError
-        )
+        self.ground.command(commands[kind], *NAMED)
         self.there_and_back(data)
 
-    @rule(data=st.data(), new=st.sampled_from(NAMES), force=st.booleans(), delete=st.booleans())
-    def rename_or_delete(self, data: st.DataObject, new: str, force: bool, delete: bool) -> None:
-        names = self.ground.branches()
-        if not names:
-            return
-        store, name = self.ground.store, data.draw(st.sampled_from(names))
-        if delete:
-            found = self.ground.command(
-                lambda: branching.delete_branches(store, [name], author=AUTHOR), errors.StateError
-            )
-        else:
-            found = self.ground.command(
-                lambda: branching.rename_branch(store, name, new, author=AUTHOR, force=force),
-                *(errors.AlreadyExistsError, errors.InvalidRefNameError),
-            )
-        del found
-        self.there_and_back(data)
-
-    @rule(data=st.data(), name=st.sampled_from(TAGS), kind=st.integers(0, 2), force=st.booleans())
-    def tag(self, data: st.DataObject, name: str, kind: int, force: bool) -> None:
+    @rule(data=st.data(), new=st.sampled_from(NAMES), kind=st.integers(0, 4), force=st.booleans())
+    def names(self, data: st.DataObject, new: str, kind: int, force: bool) -> None:
+        """Rename and delete branches, make and delete tags."""
         store, revision = self.ground.store, self.revision(data)
-        message = "said of it" if kind == 1 else ""
-        if kind == 2:
-            self.ground.command(
-                lambda: branching.delete_tags(store, [name], author=AUTHOR), errors.NotFoundError
-            )
-        else:
-            self.ground.command(
-                lambda: branching.create_tag(
-                    store, name, revision, author=AUTHOR, message=message, force=force
-                ),
-                errors.AlreadyExistsError,
-                errors.NotFoundError,
-            )
+        name, tag = revision.partition("~")[0], f"v{len(new)}"
+        commands: list[Callable[[], Any]] = [
+            lambda: branching.rename_branch(store, name, new, author=AUTHOR, force=force),
+            lambda: branching.delete_branches(store, [name], author=AUTHOR),
+            lambda: branching.create_tag(store, tag, revision, author=AUTHOR, force=force),
+            lambda: branching.create_tag(
+                store, tag, revision, author=AUTHOR, message="of it", force=force
+            ),
+            lambda: branching.delete_tags(store, [tag], author=AUTHOR),
+        ]
+        self.ground.command(commands[kind], *NAMED)
         self.there_and_back(data)
 
     @rule(data=st.data())
@@ -153,17 +137,12 @@ class Moving(Lines):
         for _ in range(min(again, len(self.ground.undone))):
             self.ground.redo()
 
-    @rule(second=st.booleans())
-    def seal(self, second: bool) -> None:
-        seal(self.ground.stores[second])
-
-    @rule(second=st.booleans())
-    def reopen(self, second: bool) -> None:
-        self.ground.reopen(second)
-
-    @rule(index=st.sampled_from(["index", "cache"]))
-    def lose_derived_files(self, index: str) -> None:
-        shutil.rmtree(f"{self.ground.folder}/.trace/{index}", ignore_errors=True)
-
-
-__all__ = ["ErrorCode", "Moving", "joining", "precondition"]
+    @rule(second=st.booleans(), kind=st.sampled_from(["seal", "reopen", "index", "cache"]))
+    def upkeep(self, second: bool, kind: str) -> None:
+        """Seal, open a store again, or lose files that are made anew."""
+        if kind == "seal":
+            seal(self.ground.stores[second])
+        elif kind == "reopen":
+            self.ground.reopen(second)
+        else:
+            shutil.rmtree(f"{self.ground.folder}/.trace/{kind}", ignore_errors=True)

@@ -12,8 +12,14 @@ from tests.stateful.support import laws
 from tests.stateful.support.ground import AUTHOR, Refused
 from tests.stateful.support.machine import Lines
 from tests.stateful.support.pictures import NOTHING, Address, Picture, faults
-from trace_store import ObjectId, branching, errors
-from trace_store.joining import cherry_pick, continue_rewriting, rebase
+from trace_store import ObjectId, errors
+from trace_store.joining import (
+    cherry_pick,
+    continue_revert,
+    continue_rewriting,
+    rebase,
+    revert,
+)
 from trace_store.joining.rewriting import Rewrite
 from trace_store.joining.todo import DROP, EDIT, PICK, REWORD, SQUASH, Step
 from trace_store.objects import operations as ops
@@ -34,11 +40,13 @@ class Rewriting(Lines):
     def rebase(
         self, data: st.DataObject, inward: bool, listed: bool, favour: str, drop_pinned: int
     ) -> None:
+        upstream = "" if inward else self.part(data)
+        self.said.clear()
         ground, before = self.ground, self.ground.tip()
         line = ground.line(before)
-        upstream = self.revision(data, steps=2)
         if inward and len(line) > 1:
             upstream = f"HEAD~{data.draw(st.integers(1, min(5, len(line) - 1)))}"
+        upstream = upstream or self.revision(data, steps=2)
         onto = self.revision(data) if data.draw(st.integers(0, 7)) == 0 else ""
         steps: list[Step] = []
 
@@ -63,12 +71,10 @@ class Rewriting(Lines):
                 assert drop_pinned
             return
         go_on = _going_on("rebase")
-        self.said.clear()
-        settled = found.outcome == "stopped" or bool(favour)
         end = self.to_the_end(data, found, go_on, errors.ConflictError)
         if end is None or end.outcome != "done":
             return
-        settled = settled or bool(self.said)
+        settled = self.is_settled() or bool(favour)
         self._record(end)
         self._hold_rebase(end, steps, settled=settled, drop_pinned=drop_pinned == 0)
         self.there_and_back(data)
@@ -149,7 +155,7 @@ class Rewriting(Lines):
         for each, other in found.made:
             if deeds[each] in (PICK, EDIT) and other != each:
                 was, is_ = ground.commit(each), ground.commit(other)
-                assert (was.author, was.meta) == (is_.author, {**is_.meta, **was.meta})
+                assert (was.author, {**is_.meta, **was.meta}) == (is_.author, is_.meta)
         dropped = [
             oid for oid in deeds if oid not in made and not _says_nothing(ground.commit(oid))
         ]
@@ -202,12 +208,14 @@ class Rewriting(Lines):
         favour=st.sampled_from(["", "", "", "ours", "theirs"]),
     )
     def cherry_pick(self, data: st.DataObject, kind: str, favour: str) -> None:
+        other = self.part(data)
+        self.said.clear()
         ground, before = self.ground, self.ground.tip()
         at = ""
         if kind == "commits":
             wanted = [self.revision(data) for _ in range(data.draw(st.integers(1, 2)))]
         elif kind == "range":
-            wanted = [f"{self.revision(data, steps=4)}..{self.revision(data, steps=1)}"]
+            wanted = [f"HEAD..{other}"] if data.draw(st.booleans()) else [self._range(data)]
         else:
             at = self.revision(data, steps=1)
             tip = ground.store.refs.read(f"refs/heads/{at.partition('~')[0]}") or before
@@ -225,17 +233,16 @@ class Rewriting(Lines):
                 favour=favour,
                 resolver=self.resolver(data),
             ),
-            *(errors.DetachedHeadError, errors.InvalidInputError),
+            *(errors.DetachedHeadError, errors.InvalidInputError, errors.UnbornBranchError),
         )
-        if isinstance(found, Refused):
-            return
-        self.said.clear()
-        settled = found.outcome == "stopped" or bool(favour)
         end = self.to_the_end(data, found, _going_on("cherry-pick"))
         if end is None or end.outcome != "done":
             return
-        self._hold_pick(end, kind, at, wanted, settled=settled or bool(self.said))
+        self._hold_pick(end, kind, at, wanted, settled=self.is_settled() or bool(favour))
         self.there_and_back(data)
+
+    def _range(self, data: st.DataObject) -> str:
+        return f"{self.revision(data, steps=4)}..{self.revision(data, steps=1)}"
 
     def _hold_pick(
         self, found: Rewrite, kind: str, at: str, wanted: Sequence[str], *, settled: bool
@@ -245,6 +252,7 @@ class Rewriting(Lines):
         picked = {old for old, _ in found.made}
         if kind == "message" or not any(self._is_half(oid) for oid in picked):
             broken = faults(after) - faults(before)
+            broken -= faults(ground.picture(ObjectId.parse(at))) if at else set()
             assert not broken, f"the pick broke {broken}"
         if kind == "message":
             self._hold_copies(before, after, ground.picture(ObjectId.parse(at)), wanted[0])
@@ -272,9 +280,9 @@ class Rewriting(Lines):
     @rule(
         data=st.data(),
         kind=st.sampled_from(["last", "one", "range"]),
-        favour=st.sampled_from(["", "", "ours", "theirs"]),
+        favour=st.sampled_from(["", "", "", "ours", "theirs"]),
     )
-    def revert(self, data: st.DataObject, kind: str, favour: str) -> None:
+    def take_back(self, data: st.DataObject, kind: str, favour: str) -> None:
         ground, before = self.ground, self.ground.tip()
         line = ground.line(before)
         if not line:
@@ -283,26 +291,34 @@ class Rewriting(Lines):
         text = "HEAD" if kind == "last" else f"HEAD~{last}"
         if kind == "range":
             text = f"HEAD~{last}..HEAD"
-        found = ground.command(
-            lambda: branching.revert(ground.store, [text], author=AUTHOR, favour=favour),
-            *(errors.ConflictError, errors.StateError),
+        self.said.clear()
+        found = self.stopping(
+            lambda: revert(
+                *(ground.store, [text]),
+                author=AUTHOR,
+                favour=favour,
+                resolver=self.resolver(data),
+            ),
+            errors.StateError,
         )
-        if isinstance(found, Refused):
+        end = self.to_the_end(data, found, continue_revert, errors.StateError)
+        if end is None:
             return
         was, now = ground.picture(before), ground.now()
-        if favour != "theirs":
+        if favour != "theirs" and not self.is_settled("separated-call", "theirs"):
             earlier = [faults(ground.picture(oid)) for oid in line[: last + 2]]
             assert faults(now) <= faults(was).union(*earlier), "the revert broke a pair"
-        plain = bool(found) and not any(each.conflicts for each in found)
+        plain = bool(end.made) and not any(each.conflicts for each in end.made)
+        plain = plain and not self.is_settled()
         if text == "HEAD" and plain:
             parents = ground.commit(line[0]).parents
             expected = ground.picture(parents[0] if parents else None)
             assert _shown(now) == _shown(expected), "the last commit was not taken back"
             self.there_and_back(data)
             if ground.tip() != before and data.draw(st.booleans(), "revert the revert"):
-                ground.command(lambda: branching.revert(ground.store, ["HEAD"], author=AUTHOR))
+                ground.command(lambda: revert(ground.store, ["HEAD"], author=AUTHOR))
                 assert _shown(ground.now()) == _shown(was)
-        elif kind == "range" and plain and last:
+        elif kind == "range" and plain and last and len(end.made) == last:
             assert _shown(now) == _shown(ground.picture(line[last])), "the range was not taken back"
         self.there_and_back(data)
 
