@@ -221,8 +221,8 @@ class CompileIndex:
         Args:
             tip: the commit; None for an unborn branch.
             read: gives an object's bytes by its id.
-            seeds: gives the views of other indexes; asked only when this one is of no use. When appends alone
-                lead from one of them to the tip, its records are taken over.
+            seeds: gives the views of other indexes; asked only when this one is of no use. When appends alone or
+                few commits lead from one of them to the tip, its records are taken over.
             read_many: gives many objects; without it the index is never derived from what it was.
 
         Raises:
@@ -266,31 +266,34 @@ class CompileIndex:
         return None
 
     def prefix_view(self, tip: bytes) -> IndexView | None:
-        """Return the context of an ancestor from the same records, when appends alone lead from it to here.
-
-        Looks through the commits of the records, newest first. A damaged record tells of none.
-        """
+        """Return the context of an ancestor from the same records, as `prefix_of` does."""
         view = self.load()
-        if view is None:
-            return None
-        size = form.MESSAGE_BYTES
-        floor, end = max(view.base - 1, 0), view.records
-        while end > floor:
-            start = max(end - _BATCH, floor)
-            data = view.opened.read(form.HEADER_BYTES + start * size, (end - start) * size)
-            at = data.rfind(tip)
-            while at >= 0:
-                if at % size == 0:
-                    try:
-                        record = MessageRecord.unpack(data[at : at + size])
-                    except errors.CorruptIndexError:
-                        return None
-                    if record.flags & form.END:
-                        count = start + at // size + 1
-                        return IndexView(view.opened, count, record, view.base, view.generation)
-                at = data.rfind(tip, 0, at + len(tip) - 1)
-            end = start
-        return None
+        return None if view is None else prefix_of(view, tip)
+
+
+def prefix_of(view: IndexView, tip: bytes) -> IndexView | None:
+    """Return the context of an ancestor of a context, when appends alone lead from it there: the first records.
+
+    Looks through the commits of the records, newest first. A damaged record tells of none.
+    """
+    size = form.MESSAGE_BYTES
+    floor, end = max(view.base - 1, 0), view.records
+    while end > floor:
+        start = max(end - _BATCH, floor)
+        data = view.opened.read(form.HEADER_BYTES + start * size, (end - start) * size)
+        at = data.rfind(tip)
+        while at >= 0:
+            if at % size == 0:
+                try:
+                    record = MessageRecord.unpack(data[at : at + size])
+                except errors.CorruptIndexError:
+                    return None
+                if record.flags & form.END:
+                    count = start + at // size + 1
+                    return IndexView(view.opened, count, record, view.base, view.generation)
+            at = data.rfind(tip, 0, at + len(tip) - 1)
+        end = start
+    return None
 
 
 def cold_view(tip: bytes | None, read: Read) -> IndexView:

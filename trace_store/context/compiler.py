@@ -225,20 +225,19 @@ class ContextCompiler:
 
     def _view(self, ref: str | None, tip: ObjectId | None) -> tuple[IndexView, str]:
         """Return a context, and the name of the index whose records it is the beginning of ("" for none)."""
+        read, read_many = self.store.objects.read, self.store.objects.read_many
         if ref is not None:
-            objects = self.store.objects
             index = self._index(ref)
-            seeds = lambda: self._seeds(ref)  # noqa: E731
-            own = index.view(tip, objects.read, seeds, objects.read_many)
+            own = index.view(tip, read, lambda: self._seeds(ref), read_many)
             return self._mended(own, index, tip), ref
         if tip is None:
-            return cold_view(None, self.store.objects.read), ""
+            return cold_view(None, read), ""
         for name, index in self._other_indexes(""):
             view = index.prefix_view(tip)
             if view is not None:
                 return self._mended(view, index, tip), name
-        fresh = self._made_index(MemoryColumn())
-        return fresh.view(tip, self.store.objects.read, lambda: self._seeds("")), ""
+        index = self._made_index(MemoryColumn())
+        return index.view(tip, read, lambda: self._seeds(""), read_many), ""
 
     def _mended(self, view: IndexView, index: CompileIndex, tip: bytes | None) -> IndexView:
         """Return a view that has the index made anew, once, where one of its records turns out to be damaged."""
@@ -253,8 +252,7 @@ class ContextCompiler:
         return replace(view, anew=anew)
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
-        views = (index.load() for _, index in self._other_indexes(ref))
-        return [view for view in views if view is not None]
+        return list(filter(None, (index.load() for _, index in self._other_indexes(ref))))
 
     def _other_indexes(self, ref: str) -> Iterator[tuple[str, CompileIndex]]:
         head = self.store.refs.head()
@@ -283,7 +281,9 @@ class ContextCompiler:
         name = f"{encoding}-{key}" if key else encoding
         column = self._token_columns.get((ref, name))
         if column is None:
-            column = TokenColumn(self._column(ref, f"{name}.tokens"))
+            suffix = f"{name}.tokens"
+            others = lambda: [self._column(r, suffix) for r, _ in self._other_indexes(ref)]  # noqa: E731
+            column = TokenColumn(self._column(ref, suffix), others)
             self._token_columns[(ref, name)] = column
         return column
 

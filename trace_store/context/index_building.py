@@ -93,16 +93,18 @@ class AppendRun:
     stopped: bytes | None
 
 
-def append_run(tip: bytes, since: bytes | None, read: Read, moulds: Moulds) -> AppendRun:
-    """Return the run of appends that ends at a tip, stopping at `since` when it is met.
+def append_run(
+    tip: bytes, since: bytes | None, read: Read, moulds: Moulds, at_most: int = 0
+) -> AppendRun:
+    """Return the run of appends that ends at a tip, stopping at `since` when it is met, or after `at_most` (0: all).
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: a commit is not here, or is damaged or none.
     """
     found: list[Step] = []
     oid: bytes | None = tip
-    while oid is not None and oid != since:
-        step = _read_step(oid, read, moulds)
+    while oid is not None and oid != since and not 0 < at_most <= len(found):
+        step = read_step(oid, read, moulds)
         if not step.only_appends:
             break
         found.append(step)
@@ -112,21 +114,22 @@ def append_run(tip: bytes, since: bytes | None, read: Read, moulds: Moulds) -> A
 
 
 def steps_since(
-    since: bytes | None, run: AppendRun, read: Read, moulds: Moulds
+    since: bytes | None, run: AppendRun, read: Read, moulds: Moulds, at_most: int = MAXIMUM_STEPS
 ) -> list[Step] | None:
     """Return all commits that lead from one to the end of a run; None when they are too many, or do not lead there."""
     found: list[Step] = []
     oid = run.stopped
     while oid != since:
-        if oid is None or len(found) == MAXIMUM_STEPS:
+        if oid is None or len(found) == at_most:
             return None
-        found.append(_read_step(oid, read, moulds))
+        found.append(read_step(oid, read, moulds))
         oid = found[-1].parent
     found.reverse()
     return [*found, *run.commits]
 
 
-def _read_step(oid: bytes, read: Read, moulds: Moulds) -> Step:
+def read_step(oid: bytes, read: Read, moulds: Moulds) -> Step:
+    """Return a commit as a step; raises as `append_run`."""
     data = read(oid)
     mould = moulds.find(data)
     return Step(oid, data, mould, None if mould else read_commit(oid, {oid: data}.__getitem__))

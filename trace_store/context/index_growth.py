@@ -12,6 +12,7 @@ from trace_store.context import index_records as form
 from trace_store.context.compile_index import IndexView
 from trace_store.context.folding import fold
 from trace_store.context.index_building import (
+    MAXIMUM_STEPS,
     Builder,
     UnknownError,
     append_run,
@@ -19,6 +20,7 @@ from trace_store.context.index_building import (
     steps_since,
 )
 from trace_store.context.index_records import Header
+from trace_store.context.index_seeds import find_seed
 from trace_store.objects.commit import read_commit
 from trace_store.objects.moulds import Moulds
 from trace_store.oid import digest
@@ -30,9 +32,13 @@ if TYPE_CHECKING:
     from trace_store.context.compile_index import Column, Opened, Read, Seeds
     from trace_store.context.deriving import ReadMany
     from trace_store.context.index_building import AppendRun, Step
+    from trace_store.context.index_seeds import Seed
     from trace_store.context.recent import NewCommits, Recent
 
 __all__ = ["Growth", "Moulds"]
+
+NEAR = 16
+"""Over so many commits an index follows its branch before others are looked at."""
 
 
 class Growth:
@@ -61,8 +67,13 @@ class Growth:
         read_many: ReadMany | None,
     ) -> IndexView:
         """Return the context of a commit, given what the index holds; as `CompileIndex.view`."""
-        run = append_run(tip, None if own is None else own.tip, read, self._moulds)
-        return self._follow(own, run, read, read_many) or self._rebuild(tip, read, run, seeds())
+        since = None if own is None else own.tip
+        run = append_run(tip, since, read, self._moulds, NEAR if own else 1)
+        return (
+            self._follow(own, run, read, read_many, NEAR)
+            or self._take_over(own, tip, run, read, seeds(), read_many)
+            or self._fold(tip, read)
+        )
 
     def unfolded(
         self, own: IndexView | None, tip: bytes, read: Read, read_many: ReadMany
@@ -71,12 +82,12 @@ class Growth:
         run = append_run(tip, None if own is None else own.tip, read, self._moulds)
         followed = self._follow(own, run, read, read_many)
         if followed is None and run.reaches_root:
-            return self._rebuild(tip, read, run, ())
+            return self._rebuild(tip, read, run)
         return followed
 
     def rebuild(self, tip: bytes, read: Read) -> IndexView:
         """Write the index of a commit anew from its history alone."""
-        return self._rebuild(tip, read, append_run(tip, None, read, self._moulds), ())
+        return self._rebuild(tip, read, append_run(tip, None, read, self._moulds))
 
     def _extend(self, view: IndexView, delta: Sequence[Step], read: Read) -> IndexView | None:
         """Return the view with what commits add at the end; None when it had to be copied and is damaged.
@@ -99,15 +110,22 @@ class Growth:
         return IndexView(opened, builder.count, builder.last, view.base, view.generation)
 
     def _follow(
-        self, own: IndexView | None, run: AppendRun, read: Read, read_many: ReadMany | None
+        self,
+        own: IndexView | None,
+        run: AppendRun,
+        read: Read,
+        read_many: ReadMany | None,
+        at_most: int = MAXIMUM_STEPS,
     ) -> IndexView | None:
         """Return the view at the end of a run as it follows from what there is; None when it does not."""
         if own is None:
             return None
         if run.since == own.tip:
             return self._extend(own, run.commits, read)
-        steps = None if read_many is None else steps_since(own.tip, run, read, self._moulds)
-        if steps is None or read_many is None:
+        if read_many is None:
+            return None
+        steps = steps_since(own.tip, run, read, self._moulds, at_most)
+        if steps is None:
             return None
         if all(step.only_adds for step in steps):
             try:
@@ -140,36 +158,78 @@ class Growth:
                 if made is None:
                     return None
                 builder = made
-        generation = digest(steps[-1].oid)[:16]
-        header = Header(form.MESSAGES_MAGIC, form.MESSAGE_BYTES, builder.count, generation)
-        opened = self._column.replace(b"".join((header.pack(), builder.data)))
-        return IndexView(opened, builder.count, builder.last, builder.count, generation)
+        return self._written(steps[-1].oid, builder.count, b"", builder)
 
-    def _rebuild(
-        self, tip: bytes, read: Read, run: AppendRun, seeds: Iterable[IndexView]
-    ) -> IndexView:
-        left = list(seeds)
-        seed, delta = _longest(left, run)
-        kept = None if seed is None else _records(seed)
-        while seed is not None and kept is None:
-            left.remove(seed)
-            seed, delta = _longest(left, run)
-            kept = None if seed is None else _records(seed)
+    def _take_over(
+        self,
+        own: IndexView | None,
+        tip: bytes,
+        run: AppendRun,
+        read: Read,
+        seeds: Iterable[IndexView],
+        read_many: ReadMany | None,
+    ) -> IndexView | None:
+        """Return the view of a commit that is made from the records of a near one; None when there is none."""
+        left = [*([] if own is None else [own]), *seeds]
+        while (seed := find_seed(left, tip, run, read, self._moulds)) is not None:
+            made = self._grown(seed, own, read, read_many)
+            if made is not None or seed.view is None:
+                return made
+            left = [view for view in left if view.opened is not seed.view.opened]
+        return None
+
+    def _grown(
+        self, seed: Seed, own: IndexView | None, read: Read, read_many: ReadMany | None
+    ) -> IndexView | None:
+        """Return the view at the end of a seed's steps; None when it is damaged, or only a fold can tell."""
+        view, steps = seed.view, seed.steps
+        if all(step.only_adds for step in steps):
+            try:
+                if view is not None and view is own:
+                    return self._extend(view, steps, read)
+                return self._copy(view, steps, read)
+            except UnknownError:
+                pass
+        if view is None or read_many is None:
+            return None
+        return self._derive(view, steps, read, read_many)
+
+    def _copy(self, view: IndexView | None, steps: Sequence[Step], read: Read) -> IndexView | None:
+        """Write the index with the records of another and what steps add to them; None when a record is damaged.
+
+        Raises:
+            UnknownError: only a fold can tell what they include.
+        """
+        kept, base, builder = b"", 0, Builder()
+        if view is not None:
+            records = _records(view)
+            if records is None:
+                return None
+            kept, base, builder = records, view.base, Builder(view.last, view.records)
+        builder.append(steps, lambda commit: self._recent(read).included(commit, lambda _: False))
+        tip = steps[-1].oid if steps or view is None else view.tip
+        return None if tip is None else self._written(tip, base, kept, builder)
+
+    def _rebuild(self, tip: bytes, read: Read, run: AppendRun) -> IndexView:
+        """Write the index of a commit anew from its history alone; `run` is all appends that end there."""
+        if not run.reaches_root:
+            return self._fold(tip, read)
         builder = Builder()
-        base = 0
-        if seed is not None:
-            base = seed.base
-            builder = Builder(seed.last, seed.records)
-            builder.append(delta)
-        elif run.reaches_root:
-            builder.append(run.commits)
-        else:
-            for record in records_of_fold(tip, fold(tip, lambda oid: read_commit(oid, read))):
-                builder.add(record)
-            base = builder.count
+        builder.append(run.commits)
+        return self._written(tip, 0, b"", builder)
+
+    def _fold(self, tip: bytes, read: Read) -> IndexView:
+        """Write the index of a commit from a fold of its history."""
+        builder = Builder()
+        for record in records_of_fold(tip, fold(tip, lambda oid: read_commit(oid, read))):
+            builder.add(record)
+        return self._written(tip, builder.count, b"", builder)
+
+    def _written(self, tip: bytes, base: int, kept: bytes, builder: Builder) -> IndexView:
+        """Write the index: records that are there, and those that were made behind them."""
         generation = digest(tip)[:16]
         header = Header(form.MESSAGES_MAGIC, form.MESSAGE_BYTES, base, generation)
-        opened = self._column.replace(b"".join((header.pack(), kept or b"", builder.data)))
+        opened = self._column.replace(b"".join((header.pack(), kept, builder.data)))
         return IndexView(opened, builder.count, builder.last, base, generation)
 
 
@@ -181,17 +241,3 @@ def _records(view: IndexView) -> bytes | None:
     except errors.CorruptIndexError:
         return None
     return data
-
-
-def _longest(seeds: Iterable[IndexView], run: AppendRun) -> tuple[IndexView | None, Sequence[Step]]:
-    """Return the view from which the fewest commits of the run lead to its tip, and those commits."""
-    places: dict[bytes | None, int] = {each.oid: i + 1 for i, each in enumerate(run.commits)}
-    if run.commits and run.commits[0].parent is not None:
-        places[run.commits[0].parent] = 0
-    best: IndexView | None = None
-    start = -1
-    for view in seeds:
-        at = -1 if view.tip is None else places.get(view.tip, -1)
-        if at > start:
-            best, start = view, at
-    return best, run.commits[max(start, 0) :]

@@ -2,7 +2,8 @@
 
 Rule: counting is put off until somebody asks, so it has a file of its own that catches up by itself: the records of
 the index are appended when a compile first sees a message, and records are never changed. There is one column an
-encoding. It belongs to one generation of the index and is begun anew with the next.
+encoding. It belongs to one generation of the index and is begun anew with the next, which takes over what it has in
+common with it, or with the column of another branch: what begins with the same messages weighs the same so far.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from trace_store.context.index_records import Header, MessageRecord, TokenRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
     from trace_store.context.tokens import MessageTokens
@@ -30,10 +31,16 @@ NOTHING = TokenRecord(0, 0, 0, 0, bytes(form.TIE_BYTES))
 class TokenColumn:
     """Tokens of the messages of one index, under one encoding."""
 
-    __slots__ = ("_column",)
+    __slots__ = ("_column", "_others")
 
-    def __init__(self, column: DiskColumn | MemoryColumn) -> None:
+    def __init__(
+        self,
+        column: DiskColumn | MemoryColumn,
+        others: Callable[[], Iterable[DiskColumn | MemoryColumn]] = tuple,
+    ) -> None:
+        """Say which column, and what gives those of other indexes under the same encoding."""
         self._column = column
+        self._others = others
 
     def total(self, view: IndexView, count: Count) -> TokenRecord:
         """Return the record of a context's last message, whose total is the context's; counts what is uncounted."""
@@ -59,7 +66,7 @@ class TokenColumn:
         try:
             return _read_range(opened, start, end)
         except errors.CorruptIndexError:
-            opened, _ = self._extend(self._begin(view), 0, view, count)
+            opened, _ = self._extend(self._begin(view, b""), 0, view, count)
             return _read_range(opened, start, end)
 
     def _load(self, view: IndexView) -> tuple[OpenColumn | MemoryBytes, int]:
@@ -75,12 +82,27 @@ class TokenColumn:
                         return opened, have
             except errors.CorruptIndexError:
                 pass
-        return self._begin(view), 0
+        kept = self._in_common(opened, view)
+        return self._begin(view, kept), len(kept) // form.TOKENS_BYTES
 
-    def _begin(self, view: IndexView) -> OpenColumn | MemoryBytes:
-        """Return a column of this generation without records, in place of what there was."""
+    def _begin(self, view: IndexView, kept: bytes) -> OpenColumn | MemoryBytes:
+        """Return a column of this generation with the first records, in place of what there was."""
         header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, 0, view.generation)
-        return self._column.replace(header.pack())
+        return self._column.replace(header.pack() + kept)
+
+    def _in_common(self, own: OpenColumn | MemoryBytes | None, view: IndexView) -> bytes:
+        """Return the records of the first messages, as many as what there was or another column has of them."""
+        kept, most = None, 0
+        for opened in (own, *(column.current() for column in self._others())):
+            if opened is None or most == view.message_count:
+                continue
+            try:
+                number = _common(opened, view)
+            except errors.CorruptIndexError:
+                continue
+            if number > most:
+                kept, most = opened, number
+        return b"" if kept is None else kept.read(form.HEADER_BYTES, most * form.TOKENS_BYTES)
 
     def _extend(
         self, opened: OpenColumn | MemoryBytes, have: int, view: IndexView, count: Count
@@ -105,6 +127,24 @@ class TokenColumn:
             torn = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES == have
             opened = self._column.replace(whole) if torn else MemoryBytes(whole)
         return opened, last
+
+
+def _common(opened: OpenColumn | MemoryBytes, view: IndexView) -> int:
+    """Return how many of the first records are of the context's own messages.
+
+    Raises:
+        CorruptIndexError: it is no such column, or a record is damaged.
+    """
+    Header.unpack(opened.read(0, form.HEADER_BYTES), form.TOKENS_MAGIC, form.TOKENS_BYTES)
+    high = min((opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES, view.message_count)
+    low, middle = 0, high
+    while low < high:
+        if _belongs(opened, middle, view):
+            low = middle
+        else:
+            high = middle - 1
+        middle = (low + high + 1) // 2
+    return low
 
 
 def _belongs(opened: OpenColumn | MemoryBytes, number: int, view: IndexView) -> bool:
