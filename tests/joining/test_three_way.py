@@ -13,7 +13,7 @@ from trace_store.context.folding import Fold
 from trace_store.joining.conflicts import Settlement
 from trace_store.joining.groups import groups, misplaced
 from trace_store.joining.plan import Plan, Side
-from trace_store.joining.safety import check_order, loose_ends
+from trace_store.joining.safety import check_order, loose_ends, passed
 from trace_store.joining.three_way import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
@@ -76,6 +76,7 @@ def obvious(
 
 
 @given(still, still, still)
+@example([("append", ["call"]), ("remove", 1, False)], [("restore", 1)], [("remove", 0, False)])
 @settings(max_examples=150)
 def test_it_is_what_the_obvious_definition_says(base: Any, ours: Any, theirs: Any) -> None:
     was, mine, yours = sides(base, ours, theirs)
@@ -86,8 +87,10 @@ def test_it_is_what_the_obvious_definition_says(base: Any, ours: Any, theirs: An
             settlements[conflict.key] = Settlement("both")
     plan = three_way([was], mine.side, yours.side, settlements=settlements)
     expected, contradicted = obvious(was, mine.fold, yours.fold)
-    named = {conflict.addresses[0] for conflict in plan.conflicts}
+    parted = [each for each in plan.conflicts if each.kind == "parted-call"]
+    named = {each.addresses[0] for each in plan.conflicts if each not in parted}
     assert named == contradicted
+    contradicted |= {e.address for each in parted for e in (*each.ours, *each.theirs)}
     found = state(merged(mine, yours, plan))
     assert found.keys() == expected.keys()
     for address in expected.keys() - contradicted:
@@ -549,3 +552,11 @@ def test_two_open_calls_interleaved_are_settled(choice: str) -> None:
     )
     shown = [entry.address for entry in merged(mine, yours, plan).visible()][2:]
     assert shown == {"ours": [other, call], "theirs": [other], "both": [call, other]}[choice]
+
+
+@given(st.permutations(range(9)))
+def test_what_passed_what_is_what_every_pair_says(ranks: list[int]) -> None:
+    pairs = [(a, b) for a in range(9) for b in range(9)]
+    inverted = {(a, b) for a, b in pairs if (a < b) != (ranks[a] < ranks[b])}
+    assert {(a, b) for a, others in passed(ranks).items() for b in others} == inverted
+    assert sum(map(len, passed(ranks).values())) == len(inverted)

@@ -5,6 +5,7 @@ Rule: pure functions of contexts. They warn and change nothing; each warning nam
 
 from __future__ import annotations
 
+from trace_store.comparing.aligning import longest_rise
 from trace_store.context.pairs import callers
 from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.plan import DECISION
@@ -79,15 +80,30 @@ def check_order(
         return []
     calls = callers(entries)
     found: list[MeaningWarning] = []
-    for at, entry in enumerate(entries):
-        # Those that stood behind it and now stand before it, and the other way about.
-        overtook = [
-            e for e, r in zip(entries[at + 1 :], ranks[at + 1 :], strict=True) if r < ranks[at]
-        ]
-        fell = [e for e, r in zip(entries[:at], ranks[:at], strict=True) if r > ranks[at]]
-        if overtook or fell:
-            called = [entries[calls[at, n]] for n in results_of(entry) if (at, n) in calls]
-            found += _judged(entry, called, overtook, fell, text_of)
+    for at, others in sorted(passed(ranks).items()):
+        entry = entries[at]
+        overtook = [entries[each] for each in sorted(others) if each > at]
+        fell = [entries[each] for each in sorted(others) if each < at]
+        called = [entries[calls[at, n]] for n in results_of(entry) if (at, n) in calls]
+        found += _judged(entry, called, overtook, fell, text_of)
+    return found
+
+
+def passed(ranks: Sequence[int]) -> dict[int, list[int]]:
+    """Return for each place the others to which its order changed, given where what stands there comes to stand.
+
+    Of two that did not move neither passes the other, so such pairs, which are nearly all, are not tried.
+    """
+    staying = longest_rise(ranks)
+    found: dict[int, list[int]] = {}
+    for at in range(len(ranks)):
+        if at in staying:
+            continue
+        for other, rank in enumerate(ranks):
+            is_tried = other in staying or other > at
+            if is_tried and (at < other) != (ranks[at] < rank):
+                found.setdefault(at, []).append(other)
+                found.setdefault(other, []).append(at)
     return found
 
 
