@@ -18,7 +18,7 @@ from benchmarks.job import Contestant
 from benchmarks.model import Unavailable, Work
 from benchmarks.places import GitPlace, Place, TracePlace
 
-FEW_ROUNDS = 3
+FEW_ROUNDS = 2
 
 # Starts a command and says with which code it ended and what it held at most. A process is charged with what the one
 # that starts it holds at that moment, so that one has to be small.
@@ -70,8 +70,9 @@ class Commands:
             (step, 0 if number or not task.stops else stopped)
             for number, step in enumerate(task.steps)
         ]
-        self.sample()  # brings the files of the program into memory
-        self.work: Work | None = place.work()
+        self.work: Work | None = None
+        if not fresh:
+            self.sample()  # brings the files of the program into memory
 
     def sample(self) -> float:
         self._place.put_back()
@@ -79,7 +80,10 @@ class Commands:
             self._place.forget()
         for step in self._before:
             self._seconds(step, 0)
-        return self._together([self._measure(step, code) for step, code in self._steps])
+        found = self._together([self._measure(step, code) for step, code in self._steps])
+        if self.work is None:
+            self.work = self._place.work()
+        return found
 
     def close(self) -> None:
         self._ground.discard(self._place.folder)
