@@ -8,6 +8,7 @@ from trace_store.doors import door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.joining.conflicts import Conflict, Settlement
+    from trace_store.joining.judging import Judge, Judgement
     from trace_store.joining.merging import (
         Merge,
         MergeOptions,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "conflicts": ("Conflict", "Settlement"),
+    "judging": ("Judge", "Judgement"),
     "merging": ("Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"),
     "semantic": ("Advisor", "Proposal"),
     "picking": ("cherry_pick",),
@@ -54,6 +56,8 @@ _HOMES = {
 __all__ = [
     "Advisor",
     "Conflict",
+    "Judge",
+    "Judgement",
     "Merge",
     "MergeOptions",
     "Proposal",

@@ -78,7 +78,7 @@ def read_advice(answer: str, question: Question) -> Advice:
     """
     reading = _Reading(question)
     try:
-        told = json.loads(_without_fence(answer))
+        told = json.loads(without_fence(answer))
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
@@ -232,7 +232,7 @@ def _entries(conflict: Any) -> list[Any]:
     return [*([conflict.base] if conflict.base else []), *conflict.ours, *conflict.theirs]
 
 
-def _without_fence(answer: str) -> str:
+def without_fence(answer: str) -> str:
     """Return an answer without the fence of Markdown that models like to put around JSON."""
     text = answer.strip()
     if text.startswith("```") and text.endswith("```") and "\n" in text:

@@ -112,7 +112,7 @@ class _Asking:
         self._fixed: dict[Address, str] = {}
         self._kept: dict[Address, tuple[tuple[str, str], ...]] = {}
         everything = {e.address for e in (*ours.entries, *theirs.entries, *self._base.values())}
-        self._names = _names(everything)
+        self._names = names(everything)
 
     def made(self, conflicts: Sequence[Conflict]) -> Question:
         shared = [entry for entry in self._ours if entry.address in self._base]
@@ -157,20 +157,20 @@ class _Asking:
             patterns = [text_of(read_content(each, self._read)) for each in entry.keep]
             self._kept[entry.address] = tuple((pattern, said) for pattern in patterns)
             shown["keep"] = patterns
-        cut = _cut(said, self._most)
-        why = self._fixed.get(entry.address) or _why_fixed(entry, is_cut=cut is not said)
+        shortened = cut(said, self._most)
+        why = self._fixed.get(entry.address) or _why_fixed(entry, is_cut=shortened is not said)
         if why:
             self._fixed[entry.address] = why
             shown["fixed"] = True
-        return {**shown, "text": cut}
+        return {**shown, "text": shortened}
 
     def _reworded(self, entries: Iterable[Entry], side: str) -> list[dict[str, Any]]:
         return [
             {
                 "id": self._names[entry.address],
                 "side": side,
-                "was": _cut(self._said(was), self._most),
-                "is": _cut(self._said(entry), self._most),
+                "was": cut(self._said(was), self._most),
+                "is": cut(self._said(entry), self._most),
             }
             for entry in entries
             if (was := self._base.get(entry.address)) is not None and was.parts != entry.parts
@@ -188,11 +188,16 @@ class _Asking:
         }
 
     def _said(self, entry: Entry) -> str:
-        try:
-            parts = load_parts(entry.parts, self._read)
-        except errors.PurgedError as error:
-            return str(error.placeholder)
-        return "\n".join(filter(None, map(_part_text, parts)))
+        return said_by(entry, self._read)
+
+
+def said_by(entry: Entry, read: Read) -> str:
+    """Return what a message says, as a model is told it: its texts, calls and results, without its reasoning."""
+    try:
+        parts = load_parts(entry.parts, read)
+    except errors.PurgedError as error:
+        return str(error.placeholder)
+    return "\n".join(filter(None, map(_part_text, parts)))
 
 
 def _part_text(part: Part) -> str:
@@ -213,14 +218,15 @@ def _why_fixed(entry: Entry, *, is_cut: bool) -> str:
     return "was not shown whole" if is_cut else ""
 
 
-def _cut(said: str, most: int) -> str:
+def cut(said: str, most: int) -> str:
+    """Return a text of so many characters at most, with what was left out of its middle named."""
     if len(said) <= most:
         return said
     end = most // 4
     return f"{said[: most - end]}\n[… {len(said) - most:,} characters left out …]\n{said[-end:]}"
 
 
-def _names(addresses: Iterable[Address]) -> dict[Address, str]:
+def names(addresses: Iterable[Address]) -> dict[Address, str]:
     """Return a name for each message, the beginning of its commit's id where that tells it from others."""
     short: dict[str, set[bytes]] = {}
     found = sorted(addresses)

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trace_store.joining.judging import Judge
     from trace_store.joining.merging import Resolver
     from trace_store.joining.rewriting import Rewrite
     from trace_store.secrets import Guard
@@ -33,6 +34,7 @@ def cherry_pick(
     favour: str = "",
     guard: Guard | None = None,
     resolver: Resolver | None = None,
+    judge: Judge | None = None,
 ) -> Rewrite:
     """Put copies of commits or messages at the end of HEAD's branch.
 
@@ -44,6 +46,7 @@ def cherry_pick(
         favour: "ours" or "theirs" settles every conflict that it can.
         guard: looks for secrets in texts that settle conflicts.
         resolver: as in `merge`.
+        judge: says, as `judging.Judge` does, what may no longer mean what it meant; nobody is asked without one.
 
     Raises:
         StateError: something else is in progress.
@@ -64,7 +67,7 @@ def cherry_pick(
         "favour": favour,
     }
     stop = stops.Stop(stops.CHERRY_PICK, ref, store.refs.read(ref), inputs, {}, [])
-    return Rewriting(store, stop, author, guard, resolver).run()
+    return Rewriting(store, stop, author, guard, resolver, judge).run()
 
 
 def _steps(store: Store, text: str) -> list[Step]:

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from trace_store.joining.judging import Judge
     from trace_store.joining.merging import Resolver
     from trace_store.joining.rewriting import Rewrite
     from trace_store.secrets import Guard
@@ -59,6 +60,7 @@ def rebase(
     favour: str = "",
     guard: Guard | None = None,
     resolver: Resolver | None = None,
+    judge: Judge | None = None,
 ) -> Rewrite:
     """Make the commits of HEAD's branch since another anew, on top of that.
 
@@ -72,6 +74,7 @@ def rebase(
         favour: "ours" or "theirs" settles every conflict that it can; ours is what they go on.
         guard: looks for secrets in texts that settle conflicts.
         resolver: as in `merge`.
+        judge: says, as `judging.Judge` does, what may no longer mean what it meant; nobody is asked without one.
 
     Raises:
         StateError: something else is in progress.
@@ -100,7 +103,7 @@ def rebase(
         "favour": favour,
     }
     stop = stops.Stop(stops.REBASE, ref, tip, inputs, {}, [])
-    return Rewriting(store, stop, author, guard, resolver).run()
+    return Rewriting(store, stop, author, guard, resolver, judge).run()
 
 
 def continue_rewriting(
@@ -111,6 +114,7 @@ def continue_rewriting(
     skip: bool = False,
     guard: Guard | None = None,
     resolver: Resolver | None = None,
+    judge: Judge | None = None,
 ) -> Rewrite:
     """Go on with a pick or a rebase that stopped; with `skip` without the step that it stopped at.
 
@@ -131,7 +135,7 @@ def continue_rewriting(
         for conflict in found.conflicts:
             if conflict.kind == REWORDING and stop.number == at:
                 stop.settlements[conflict.key] = Settlement(OURS)
-    return Rewriting(store, stop, author, guard, resolver).run()
+    return Rewriting(store, stop, author, guard, resolver, judge).run()
 
 
 def look_at_rewriting(store: Store) -> Rewrite:

@@ -24,7 +24,7 @@ from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering, read_content, text_of
 from trace_store.oid import ObjectId
 from trace_store.revision import created_by
-from trace_store.values import value
+from trace_store.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from trace_store.contracts import RefReader
     from trace_store.joining.conflicts import Conflict
+    from trace_store.joining.judging import Judge
     from trace_store.joining.merging import Resolver
     from trace_store.joining.safety import MeaningWarning
     from trace_store.secrets import Guard
@@ -79,8 +80,10 @@ class Rewriting:
         author: str,
         guard: Guard | None = None,
         resolver: Resolver | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self._store = store
+        self._judge = judge
         self._stop = stop
         self._author = author
         self._resolver = resolver
@@ -100,6 +103,8 @@ class Rewriting:
         if found.outcome == STOPPED:
             stops.write_stop(self._store, self._stop)
             return found
+        if self._judge is not None and found.outcome == DONE:
+            found = self._judged(self._judge, found, replay)
         if found.after != found.before and found.after is not None:
             self._write(found, replay)
         stops.clear_stop(self._store)
@@ -317,6 +322,17 @@ class Rewriting:
             return []  # as most are, for which no context is folded
         seen = list(replay.state().visible())
         return safety.loose_ends(seen, [e.address for e in seen if e.address[0] in new])
+
+    def _judged(self, judge: Judge, found: Rewrite, replay: Replay) -> Rewrite:
+        """Return what it comes to with a model's warnings; what that cost becomes a commit of its own."""
+        old = [] if found.before is None else list(self._reading.fold(found.before).visible())
+        back = {replay.address(entry.address): entry.address for entry in old}
+        said = judge(old, list(replay.state().visible()), back, found.warnings)
+        if said.operations and replay.tip is not None:
+            kind, time = stops.WORDS[self._stop.kind], self._store.clock.now()
+            message = f"a model's judgement of a {kind}"
+            replay.add(Commit([replay.tip], self._author, time, said.operations, message), ())
+        return replace(found, after=replay.tip, warnings=(*found.warnings, *said.warnings))
 
     def _text(self, entry: Entry) -> str:
         """Return what a message says in its texts."""

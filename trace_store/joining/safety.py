@@ -27,6 +27,7 @@ DECISION_LATER = "decision-later"
 CALL_WITHOUT_RESULT = "call-without-result"
 RESULT_WITHOUT_CALL = "result-without-call"
 EDIT_BEFORE_TARGET = "edit-before-target"
+JUDGED = "judged"
 
 MEANINGS: Mapping[str, str] = {
     REFERENCE_LATER: "it refers to a message that would now come later",
@@ -36,6 +37,7 @@ MEANINGS: Mapping[str, str] = {
     CALL_WITHOUT_RESULT: "the call has no result here",
     RESULT_WITHOUT_CALL: "the result has no call here",
     EDIT_BEFORE_TARGET: "it is changed by a commit that would come before it",
+    JUDGED: "a model says that it may not mean what it meant",
 }
 _SHORTEST = 8
 _HEX = frozenset("0123456789abcdef")
@@ -49,16 +51,18 @@ class MeaningWarning:
         kind: one of MEANINGS.
         address: the message.
         others: the messages that it is about; the first few.
+        said: what a model says of it, for JUDGED.
     """
 
     kind: str
     address: Address
     others: tuple[Address, ...] = ()
+    said: str = ""
 
     @property
     def meaning(self) -> str:
         """What it is, in a few words."""
-        return MEANINGS[self.kind]
+        return self.said or MEANINGS[self.kind]
 
 
 def check_order(

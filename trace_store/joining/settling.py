@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.joining.conflicts import Conflict
+    from trace_store.joining.judging import Judge
     from trace_store.joining.merging import Resolver
     from trace_store.joining.outcome import Merge
     from trace_store.joining.reverting import Revert
@@ -73,6 +74,7 @@ def resume(
     message: str = "",
     guard: Guard | None = None,
     resolver: Resolver | None = None,
+    judge: Judge | None = None,
     skip: bool = False,
 ) -> Merge | Revert | Rewrite:
     """Go on with what is in progress, whatever it is; with `skip` without the step that it stopped at.
@@ -91,7 +93,7 @@ def resume(
             store, author=author, skip=skip, guard=guard, resolver=resolver
         )
     return rebasing.continue_rewriting(
-        store, kind, author=author, skip=skip, guard=guard, resolver=resolver
+        store, kind, author=author, skip=skip, guard=guard, resolver=resolver, judge=judge
     )
 
 

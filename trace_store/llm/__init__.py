@@ -13,7 +13,7 @@ from trace_store.doors import door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.llm.cancelling import Cancellation
-    from trace_store.llm.contract import Completion, Model, Prompt, ask
+    from trace_store.llm.contract import DONE, Completion, Model, Prompt, ask
     from trace_store.llm.http_model import HttpModel
     from trace_store.llm.keys import Secret
     from trace_store.llm.retrying import Timing
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trace_store.llm.settings_file import KEYS, kept_settings, set_setting
 
 __all__ = [
+    "DONE",
     "KEYS",
     "Cancellation",
     "Completion",
@@ -41,6 +42,7 @@ __getattr__ = door(
     {
         "Cancellation": "cancelling",
         "Completion": "contract",
+        "DONE": "contract",
         "HttpModel": "http_model",
         "KEYS": "settings_file",
         "Model": "contract",

@@ -103,6 +103,7 @@ class Joining(Handle):
         at: Revision = "",
         favour: str = "",
         resolver: Settle | None = None,
+        judge: Model | None = None,
     ) -> Rewrite:
         """Put copies of commits, ranges `A..B` or single messages at the end of HEAD's branch.
 
@@ -111,6 +112,7 @@ class Joining(Handle):
             at: the revision in whose context single messages are taken; "" is the commit that made each.
             favour: "ours" or "theirs" settles every conflict that it can.
             resolver: asked about each conflict.
+            judge: a model, asked which messages may no longer mean what they meant; its use is recorded.
 
         Raises:
             StateError: something waits already.
@@ -126,6 +128,7 @@ class Joining(Handle):
             favour=favour,
             guard=self.guard,
             resolver=_resolver(resolver),
+            judge=None if judge is None else joining.Judge(self.store, judge),
         )
         self._schedule.seal_if_due()
         return found
@@ -139,6 +142,7 @@ class Joining(Handle):
         drop_pinned: bool = False,
         favour: str = "",
         resolver: Settle | None = None,
+        judge: Model | None = None,
     ) -> Rewrite:
         """Make the commits of HEAD's branch since another anew, on top of that.
 
@@ -149,6 +153,7 @@ class Joining(Handle):
             drop_pinned: whether a pinned message may be dropped.
             favour: "ours" or "theirs" settles every conflict that it can; ours is what they go on.
             resolver: asked about each conflict.
+            judge: a model, asked which messages may no longer mean what they meant; its use is recorded.
 
         Raises:
             StateError: something waits already.
@@ -168,6 +173,7 @@ class Joining(Handle):
             favour=favour,
             guard=self.guard,
             resolver=_resolver(resolver),
+            judge=None if judge is None else joining.Judge(self.store, judge),
         )
         self._schedule.seal_if_due()
         return found
@@ -248,7 +254,12 @@ class Joining(Handle):
         return joining.resolve(self.store, which, said)
 
     def resume(
-        self, *, skip: bool = False, message: str = "", resolver: Settle | None = None
+        self,
+        *,
+        skip: bool = False,
+        message: str = "",
+        resolver: Settle | None = None,
+        judge: Model | None = None,
     ) -> Merge | Revert | Rewrite:
         """Go on with what waits, on what the branch is by now; with `skip` without the step that it stopped at.
 
@@ -256,6 +267,7 @@ class Joining(Handle):
             skip: leave out what stopped.
             message: what to say about a merge.
             resolver: asked about each conflict that is still open.
+            judge: a model, as in `rebase`.
 
         Raises:
             StateError: nothing waits.
@@ -267,6 +279,7 @@ class Joining(Handle):
             message=message,
             guard=self.guard,
             resolver=_resolver(resolver),
+            judge=None if judge is None else joining.Judge(self.store, judge),
             skip=skip,
         )
         self._schedule.seal_if_due()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.joining import Advisor, Proposal
+    from trace_store.joining import Advisor, Judge, Proposal
     from trace_store.joining.advice import Written
     from trace_store.store import Store
 
@@ -49,6 +49,18 @@ def advisor(
 
     model = llm.HttpModel(settings)
     return joining.Advisor(store, model, name=settings.name, review=accept if reviewed else None)
+
+
+def judge(invocation: Invocation, store: Store, *, wanted: bool) -> Judge | None:
+    """Return who judges what is made anew, when that is wanted; nobody is asked else.
+
+    Raises:
+        StateError: no model is named.
+    """
+    if not wanted:
+        return None
+    settings = llm.read_settings(store.disk, invocation.environment)
+    return joining.Judge(store, llm.HttpModel(settings), name=settings.name)
 
 
 def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:

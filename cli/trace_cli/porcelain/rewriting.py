@@ -5,6 +5,7 @@ from __future__ import annotations
 from trace_cli import porcelain
 from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
+from trace_cli.porcelain.advising import judge as judging
 from trace_cli.porcelain.editing import edited
 from trace_cli.porcelain.opening import (
     JSON,
@@ -17,7 +18,7 @@ from trace_cli.porcelain.opening import (
 )
 from trace_cli.porcelain.reading import text_from
 from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, Run, conflict_records
-from trace_cli.render.escape import safe
+from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import counted
 from trace_store import history, joining
@@ -35,12 +36,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
+    from trace_store.joining import Judge
     from trace_store.joining.rewriting import Rewrite
     from trace_store.joining.safety import MeaningWarning
     from trace_store.joining.todo import Step
     from trace_store.oid import ObjectId
     from trace_store.secrets import Guard
     from trace_store.store import Store
+
+JUDGE = Option(
+    "--judge", "judge", "Ask the model of `trace config model` what may mean something else"
+)
 
 
 @takes(
@@ -53,6 +59,7 @@ if TYPE_CHECKING:
     ),
     Option("--at", "at", "Take single messages as they are at REVISION", "REVISION", default=""),
     FAVOUR,
+    JUDGE,
     *GOING_ON,
     SECRETS,
     JSON,
@@ -64,6 +71,7 @@ def cherry_pick(
     wanted: list[str],
     at: str,
     favour: str,
+    judge: bool,
     go_on: bool,
     abort: bool,
     skip: bool,
@@ -90,9 +98,17 @@ def cherry_pick(
 
     def begin(store: Store, guard: Guard) -> Rewrite:
         author = invocation.environment.author
-        return joining.cherry_pick(store, wanted, author=author, at=at, favour=favour, guard=guard)
+        return joining.cherry_pick(
+            store,
+            wanted,
+            author=author,
+            at=at,
+            favour=favour,
+            guard=guard,
+            judge=judging(invocation, store, wanted=judge),
+        )
 
-    _carry_out(invocation, run, CHERRY_PICK, begin, quiet=quiet)
+    _carry_out(invocation, run, CHERRY_PICK, begin, judge=judge, quiet=quiet)
 
 
 @takes(
@@ -106,6 +122,7 @@ def cherry_pick(
     Option("--print-todo", "print_todo", "Print the to-do list, and do nothing"),
     Option("--drop-pinned", "drop_pinned", "Let pinned messages be dropped"),
     FAVOUR,
+    JUDGE,
     *GOING_ON,
     SECRETS,
     JSON,
@@ -122,6 +139,7 @@ def rebase(
     print_todo: bool,
     drop_pinned: bool,
     favour: str,
+    judge: bool,
     go_on: bool,
     abort: bool,
     skip: bool,
@@ -171,9 +189,10 @@ def rebase(
             drop_pinned=drop_pinned,
             favour=favour,
             guard=guard,
+            judge=judging(invocation, store, wanted=judge),
         )
 
-    _carry_out(invocation, run, REBASE, begin, quiet=quiet)
+    _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet)
 
 
 @takes(
@@ -261,6 +280,7 @@ def _carry_out(
     kind: str,
     begin: Callable[[Store, Guard], Rewrite | None],
     *,
+    judge: bool,
     quiet: bool,
 ) -> None:
     def tell(store: Store, found: Rewrite) -> None:
@@ -271,7 +291,10 @@ def _carry_out(
         if not quiet:
             invocation.line(_line(found, kind))
 
-    run.carry_out(begin, lambda store, found: [_record(store, found)], tell)
+    def judged(store: Store) -> Judge | None:
+        return judging(invocation, store, wanted=judge)
+
+    run.carry_out(begin, lambda store, found: [_record(store, found)], tell, judge=judged)
 
 
 def _line(found: Rewrite, kind: str) -> str:
@@ -290,9 +313,10 @@ def _line(found: Rewrite, kind: str) -> str:
 
 def _warn(invocation: Invocation, warnings: Iterable[MeaningWarning]) -> None:
     for warning in warnings:
+        said = one_line(warning.meaning, 600)
         others = ", ".join(short_address(address) for address in warning.others)
         about = f" ({others})" if others else ""
-        invocation.note(f"warning: {short_address(warning.address)}: {warning.meaning}{about}")
+        invocation.note(f"warning: {short_address(warning.address)}: {said}{about}")
 
 
 def _warning_records(warnings: Iterable[MeaningWarning]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.joining import Conflict
+    from trace_store.joining import Conflict, Judge
     from trace_store.secrets import Guard
     from trace_store.store import Store
 
@@ -76,6 +76,7 @@ class Run:
         record: Callable[[Store, Any], list[dict[str, Any]]],
         tell: Callable[[Store, Any], None],
         message: str = "",
+        judge: Callable[[Store], Judge | None] = lambda store: None,
     ) -> None:
         """Begin, go on or give up, seal, and say what came of it.
 
@@ -84,6 +85,7 @@ class Run:
             record: returns that as JSON.
             tell: says it to people.
             message: what to say about a merge that is gone on with.
+            judge: returns who judges what is made anew, when it is gone on with.
 
         Raises:
             ConflictError: it stopped.
@@ -102,6 +104,7 @@ class Run:
                     author=invocation.environment.author,
                     message=message,
                     guard=guard,
+                    judge=judge(store),
                     skip=self._way == ["skip"],
                 )
             else:
