@@ -397,6 +397,22 @@ def test_a_result_comes_to_the_call_that_waits_for_it() -> None:
     assert kinds == ["tool_call", "tool_result", "text", "text"]
 
 
+def test_a_result_stays_at_the_call_that_theirs_gave_up() -> None:
+    root = Builder("base")
+    root.call("c1")
+    case = Case()
+    case.base = root.fold
+    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    result = case.ours.result("c1")
+    other = case.theirs.say("assistant", "I will not look.")
+    times = {result[0]: 2, other[0]: 1}
+    sides = case.ours.side, case.theirs.side
+    plan = three_way(
+        [case.base], *sides, strategy="interleave", put=put, time_of=lambda a: times[a[0]]
+    )
+    assert [parts[0]["type"] for parts in case.said(plan)] == ["tool_call", "tool_result", "text"]
+
+
 def test_two_results_of_one_call_are_two_answers() -> None:
     root = Builder("base")
     root.call("c1")

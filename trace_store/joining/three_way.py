@@ -252,7 +252,8 @@ class _Merge:
         if interleave:
             waits = tails.waiting_end(own) if tails.waiting_end(rest) else []
             held = own.index(waits[0]) if self._waiting(waits, rest) else len(own)
-            self._bring_interleaved(own, rest, held)
+            first = min(held, tails.completing(shared, own))
+            self._bring_interleaved((own[:first], own[first:held], own[held:]), rest)
             return
         waits = self._waits(shared, own, tail[:count])
         after = self._waiting(waits, rest) or self.line.last
@@ -311,13 +312,12 @@ class _Merge:
         message = Message("tool", [ToolResult(name, text) for name in names])
         self.line.append(store_message(message, self._put))
 
-    def _bring_interleaved(self, own: Sequence[Entry], rest: Sequence[Entry], held: int) -> None:
-        """Bring in the rest of theirs by time; what ours has from a place on stays last."""
+    def _bring_interleaved(self, own: Sequence[Sequence[Entry]], rest: Sequence[Entry]) -> None:
+        """Bring in the rest of theirs by time; what ours has first, and what it has last, stays there."""
         coming = {entry.address for entry in rest}
-        mixed = [*tails.interleaved(own[:held], rest, self._time_of), *own[held:]]
+        mixed = [*own[0], *tails.interleaved(own[1], rest, self._time_of), *own[2]]
         line = [entry.address for entry in mixed]
-        start = len(self.line.order) - len(own)
-        before = self.line.order[:start]
+        before = self.line.order[: len(self.line.order) - sum(map(len, own))]
         for targets, after in placing.steps([*before, *line], coming, set(self.line.order)):
             self.line.include(targets, after)
 
