@@ -52,7 +52,7 @@ def commit_of(repo: Repo, oid: ObjectId | None) -> Commit:
     return Commit.decode(repo.store.objects.read(oid))
 
 
-def rebased(repo: Repo, upstream: str = "side", *lines: str, **more: Any) -> Rewrite:
+def rebased(repo: Repo, upstream: str | None = "side", *lines: str, **more: Any) -> Rewrite:
     """Rebase HEAD's branch; lines are of a to-do list in which commits are named by their numbers."""
 
     def plan(steps: Sequence[Step]) -> Sequence[Step]:
@@ -412,6 +412,24 @@ def test_a_merge_is_rebased_with_its_other_parent(repo: Repo) -> None:
     rebased(repo, "third")
     assert said(repo) == ["a", "d", "b", "c"]
     assert len(commit_of(repo, repo.resolve("main")).parents) == 2
+    assert repo.contexts.verify("HEAD").matches
+
+
+@pytest.mark.parametrize("root", [False, True])
+def test_merges_are_squashed_with_all_their_parents(repo: Repo, root: bool) -> None:
+    from trace_store.joining import MergeOptions, merge
+
+    for name in ("side", "third"):
+        on(repo, name)
+        repo.append("user", name)
+    on(repo, "main")
+    repo.append("user", "main")
+    for name in ("side", "third"):
+        merge(repo.store, name, MergeOptions(unrelated=True), author="ada")
+    before = said(repo)
+    lines = ["pick 0", "squash 1", *(["squash 2"] if root else [])]
+    assert rebased(repo, None if root else "HEAD~2", *lines).outcome == "done"
+    assert said(repo) == before
     assert repo.contexts.verify("HEAD").matches
 
 

@@ -114,6 +114,11 @@ class Replay:
         """Put a commit on the line as it is, since nothing before it changed."""
         self._follow(oid, commit, [(oid, 0)])
 
+    @property
+    def last(self) -> Commit | None:
+        """The last commit that was put on the line; None as long as there is none."""
+        return self._line[-1][1] if self._line else None
+
     def take_back(self) -> tuple[Commit, list[tuple[bytes, int]]] | None:
         """Take the last commit off, to put another in its place; None when nothing was put on the line."""
         if not self._line:

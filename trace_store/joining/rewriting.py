@@ -17,7 +17,7 @@ from trace_store.joining.groups import with_groups
 from trace_store.joining.properties import reworded_parts
 from trace_store.joining.replaying import PICKED, REWRITES, Replay, rewritten
 from trace_store.joining.sides import Reading
-from trace_store.joining.squashing import copy_of, marks_of
+from trace_store.joining.squashing import copy_of, marks_of, with_parents
 from trace_store.joining.todo import DROP, EDIT, SQUASH, Step
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
@@ -170,7 +170,10 @@ class Rewriting:
         if step.number is not None:
             return self._copies((step.oid, step.number))
         commit = self._reading.commit(step.oid)
-        operations = replay.operations(step.oid, commit, desk, flat=not self._rebases)
+        # What is squashed into a root has nothing to be a second parent to.
+        into = replay.last if step.deed == SQUASH else None
+        flat = not self._rebases or (into is not None and not into.parents)
+        operations = replay.operations(step.oid, commit, desk, flat=flat)
         return self._reworded(step, operations, desk) if step.deed == EDIT else operations
 
     def _copies(self, address: Address) -> list[Operation]:
@@ -274,11 +277,12 @@ class Rewriting:
             return (ops.HERE, address[1]) if address[0] == tip else address
 
         message = "\n\n".join(said for said in (last.message, step.message or old.message) if said)
+        parents, added = with_parents(operations, last.parents, old.parents)
         made = Commit(
-            [*last.parents, *old.parents[1:]],
+            parents,
             last.author,
             last.time,
-            [*last.operations, *(rewritten(each, place) for each in operations)],
+            [*last.operations, *(rewritten(each, place) for each in added)],
             message,
             {**old.meta, **last.meta},
             [*_origins(last, originals), *self._links(step, old, count)],

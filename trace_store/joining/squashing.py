@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.folding import Entry, Fold
+    from trace_store.oid import ObjectId
 
     Address = tuple[bytes, int]
 
@@ -36,6 +37,29 @@ def marks_of(entry: Entry, address: Address) -> list[Operation]:
             labels=sorted(entry.labels),
         )
     ]
+
+
+def with_parents(
+    operations: Sequence[Operation], first: Sequence[ObjectId], second: Sequence[ObjectId]
+) -> tuple[list[ObjectId], list[Operation]]:
+    """Return the parents of two commits that become one, and the second's operations as they name these.
+
+    Args:
+        operations: those of the second commit.
+        first: parents of the first; none of a root, which gets none.
+        second: parents of the second.
+    """
+    parents = list(first)
+    made: list[Operation] = []
+    for other in second[1:] if first else ():
+        if other not in parents[1:]:
+            parents.append(other)
+    for operation in operations:
+        if operation.name == ops.INCLUDE:
+            number = parents.index(second[operation.fields["parent"]], 1)
+            operation = Operation(operation.name, {**operation.fields, "parent": number})
+        made.append(operation)
+    return parents, made
 
 
 def squashed(operations: Sequence[Operation], ours: Fold, theirs: Fold) -> list[Operation]:
