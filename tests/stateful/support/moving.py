@@ -109,7 +109,7 @@ class Moving(Lines):
         revision = self.revision(data)
         self.ground.command(
             lambda: branching.reset_hard(self.ground.store, revision, author=AUTHOR),
-            errors.NotFoundError,
+            *(errors.NotFoundError, errors.UnbornBranchError),
         )
         self.there_and_back(data)
 

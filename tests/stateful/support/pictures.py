@@ -64,7 +64,7 @@ class Seen:
     @property
     def says(self) -> str:
         """The wording as text that can be compared and sorted."""
-        return f"{self.role} {sorted(map(repr, map(_sorted, self.parts)))}"
+        return " ".join([self.role, *sorted(map(repr, map(_sorted, self.parts)))])
 
     @property
     def state(self) -> tuple[Any, ...]:
