@@ -415,6 +415,60 @@ def test_a_merge_is_rebased_with_its_other_parent(repo: Repo) -> None:
     assert repo.contexts.verify("HEAD").matches
 
 
+@pytest.mark.parametrize(("choice", "shown"), [("ours", 4), ("theirs", 2)])
+def test_what_settles_a_conflict_parts_no_call_from_its_result(
+    repo: Repo, choice: str, shown: int
+) -> None:
+    repo.append("user", "start")
+    call = (repo.append("assistant", [ToolCall("c1", "look", "{}")]).oid, 0)
+    result = (repo.append("tool", [ToolResult("c1", "found")]).oid, 0)
+    apart(repo, lambda: repo.remove([call, result]), lambda: repo.annotate(call, priority="pinned"))
+    on(repo, "side")
+    repo.append("user", "theirs")
+    on(repo, "main")
+    found = rebased(repo, favour=choice)
+    assert found.outcome == "done"
+    assert len(repo.compile()) == shown
+    assert_valid_requests(repo.compile().messages)
+
+
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+@pytest.mark.parametrize("pins", [False, True])
+def test_what_was_hidden_meanwhile_is_shown_when_that_is_chosen(
+    repo: Repo, pins: bool, choice: str
+) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    repo.append("user", "b")
+
+    def change() -> None:
+        if pins:
+            repo.annotate(target, priority="pinned")
+        else:
+            repo.edit(target, "a, again")
+
+    apart(repo, change, lambda: repo.remove(target))
+    found = rebased(repo)
+    assert [each.kind for each in found.conflicts] == [
+        "pinned-and-removed" if pins else "edited-and-removed"
+    ]
+    abort(repo.store, "rebase")
+    rebased(repo, favour=choice)
+    shown = ["a" if pins else "a, again"] if choice == "theirs" else []
+    assert said(repo) == [*shown, "b"]
+
+
+def test_settling_the_last_conflict_says_nothing_of_pins_yet(repo: Repo) -> None:
+    repo.append("user", "start")
+    made = repo.append("user", "a")
+    repo.append("user", "b")
+    repo.annotate((made.oid, 0), priority="pinned")
+    assert rebased(repo, "HEAD~3", "edit 1", "drop 0", "drop 2").outcome == "stopped"
+    assert resolve(repo.store, "1", Settlement("text", "c")) == ()
+    with pytest.raises(ConflictError, match="pinned"):
+        continue_rewriting(repo.store, "rebase", author="ada")
+    assert said(repo) == ["start", "a", "b"]
+
+
 @pytest.mark.parametrize("root", [False, True])
 def test_merges_are_squashed_with_all_their_parents(repo: Repo, root: bool) -> None:
     from trace_store.joining import MergeOptions, merge

@@ -13,7 +13,7 @@ from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, MutableMapping, Sequence
+    from collections.abc import Mapping, MutableMapping, Sequence
 
     from trace_store.context.folding import Entry
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def settle_parted(
     ours: Sequence[Entry],
     theirs: Sequence[Entry],
-    brought: Collection[Address],
+    made: Mapping[Address, Entry],
     changes: Changes,
     desk: Desk,
 ) -> None:
@@ -33,8 +33,8 @@ def settle_parted(
     Args:
         ours: the messages of our side.
         theirs: those of the other.
-        brought: the messages of theirs that come in.
-        changes: what is to be changed in messages of either; it is added to.
+        made: the messages that there will be, before they are changed.
+        changes: what is to be changed in them; it is added to.
         desk: where contradictions are brought.
     """
     exchanges: dict[Address, set[Address]] = {}
@@ -44,7 +44,7 @@ def settle_parted(
             exchanges.setdefault(seen[call].address, set()).add(seen[result].address)
     mine = {entry.address: entry for entry in ours}
     yours = {entry.address: entry for entry in theirs}
-    merged = _Merged({**{a: yours[a] for a in brought}, **mine}, changes)
+    merged = _Merged(made, changes)
     for first, results in exchanges.items():
         together = [first, *sorted(results)]
         if len(set(map(merged.shows, together))) == 1:

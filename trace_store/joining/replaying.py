@@ -11,7 +11,8 @@ from trace_store import errors
 from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold, Version, is_append_only
 from trace_store.joining import conflicts as kinds
 from trace_store.joining.conflicts import OURS, TEXT, Desk
-from trace_store.joining.properties import reworded_parts
+from trace_store.joining.exchanges import settle_parted
+from trace_store.joining.properties import Change, operations_of, reworded_parts
 from trace_store.joining.squashing import squashed
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
@@ -99,7 +100,32 @@ class Replay:
             return [self._rewritten(operation, oid) for operation in given]
         before = self._reading.fold(commit.parents[0]) if commit.parents else Fold()
         checking = _Checking(self, oid, before, self.state(), desk, self._put)
-        return [each for operation in given for each in checking.checked(operation)]
+        made = [each for operation in given for each in checking.checked(operation)]
+        return [*made, *self._kept_together(oid, commit, before, made, desk)]
+
+    def _kept_together(
+        self,
+        oid: ObjectId,
+        commit: Commit,
+        before: Fold,
+        made: Sequence[Operation],
+        desk: Desk,
+    ) -> list[Operation]:
+        """Return what keeps calls and results together that operations would part, as is settled."""
+        if desk.open or not any(map(_shows_or_hides, [*commit.operations, *made])):
+            return []  # as most are; and what is decided may well part nothing
+        others = self._reading.others(commit)
+        ours, after = self.state(), before.copy()
+        after.apply(oid, commit, others)
+        new = ours.copy()
+        new.apply(ops.HERE, Commit(commit.parents, "", 0, list(made)), others)
+        theirs = [entry.copy() for entry in after.entries]
+        for entry in theirs:
+            entry.address = self._placed(entry.address, oid)
+        changes: dict[Address, Change] = {}
+        there = {entry.address: entry for entry in new.entries}
+        settle_parted(ours.entries, theirs, there, changes, desk)
+        return operations_of(list(changes.items()))
 
     def add(self, commit: Commit, old: Sequence[tuple[bytes, int]]) -> ObjectId:
         """Put a commit on the line; `old` are the commits that it stands for, with where their messages begin."""
@@ -235,7 +261,14 @@ class _Checking:
             made.append(ops.edit(now.address, parts))
             if now.hidden:
                 made.append(ops.restore([now.address]))
+        elif settled.choice not in (OURS, TEXT) and now.hidden and not base.hidden:
+            made.append(ops.restore([now.address]))  # theirs shows it
         return settled.choice not in (OURS, TEXT)
+
+
+def _shows_or_hides(operation: Operation) -> bool:
+    hides = operation.name in (ops.REMOVE, ops.RESTORE, ops.REPLACE)
+    return hides or (operation.name == ops.ANNOTATE and "priority" in operation.fields)
 
 
 def _contradiction(operation: Operation, base: Entry, now: Entry) -> str:
@@ -254,6 +287,8 @@ def _contradiction(operation: Operation, base: Entry, now: Entry) -> str:
         pinned = now.priority == ops.PINNED != base.priority
         return kinds.PINNED_AND_REMOVED if pinned else ""
     priority = operation.fields.get("priority")
+    if operation.name == ops.ANNOTATE and now.hidden and not base.hidden:
+        return kinds.PINNED_AND_REMOVED if priority == ops.PINNED != base.priority else ""
     if operation.name == ops.ANNOTATE and priority not in (None, now.priority):
         return kinds.CONTRADICTING_PRIORITIES if now.priority != base.priority else ""
     return ""

@@ -98,11 +98,17 @@ class Rewriting:
         self._dropped: list[ObjectId] = []
 
     def run(self) -> Rewrite:
-        """Do all steps and write, or stop and write down what is needed to go on."""
+        """Do all steps and write, or stop and write down what is needed to go on.
+
+        Raises:
+            ConflictError: a pinned message would be dropped, and that was not asked for.
+        """
         found, replay = self.look()
         if found.outcome == STOPPED:
             stops.write_stop(self._store, self._stop)
             return found
+        if self._rebases and not self._stop.inputs["drop_pinned"]:
+            self._refuse_to_drop_pinned(found.before, replay)
         if self._judge is not None and found.outcome == DONE:
             found = self._judged(self._judge, found, replay)
         if found.after != found.before and found.after is not None:
@@ -111,11 +117,7 @@ class Rewriting:
         return found
 
     def look(self) -> tuple[Rewrite, Replay]:
-        """Return what it comes to, and write nothing.
-
-        Raises:
-            ConflictError: a pinned message would be dropped, and that was not asked for.
-        """
+        """Return what it comes to, and write nothing."""
         stop = self._stop
         before = self._store.refs.read(stop.ref)
         onto = stop.inputs["onto"]
@@ -132,8 +134,6 @@ class Rewriting:
                     STOPPED, stop.ref, before, before, conflicts=tuple(open_), step=step
                 )
                 return found, replay
-        if self._rebases and not stop.inputs["drop_pinned"]:
-            self._refuse_to_drop_pinned(before, replay)
         outcome = UP_TO_DATE if replay.tip == before else DONE
         made, dropped = tuple(self._made), tuple(self._dropped)
         warnings = tuple(self._warnings(before, replay)) if outcome == DONE else ()

@@ -374,13 +374,13 @@ class _Merge:
 
     def _change(self) -> None:
         there = set(self.line.order)
-        found = [(a, change) for a, change in self._changes.items() if a in there]
-        self.line.operations += operations_of(found)
+        self.line.operations += operations_of([c for c in self._changes.items() if c[0] in there])
 
     def _settle_parted(self) -> None:
         if not self._desk.open:  # what is decided there may well part nothing
-            sides = self._ours.entries, self._theirs.entries
-            settle_parted(*sides, set(self.line.included), self._changes, self._desk)
+            made = {**{a: self._yours[a] for a in self.line.included}, **self._mine}
+            ours, theirs = self._ours.entries, self._theirs.entries
+            settle_parted(ours, theirs, made, self._changes, self._desk)
 
     def _keep_together(self, touched: set[Address]) -> None:
         """Place results at their calls, where a merge has taken either elsewhere; not what was apart before."""
