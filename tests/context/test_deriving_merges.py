@@ -14,6 +14,7 @@ from tests.context.test_index_building import shown
 from tests.joining.support.histories import Lines, histories
 from tests.joining.support.lines import ADA, branch, on
 from trace_store import Repo
+from trace_store.context.compile_index import IndexView, cold_view, prefix_of
 from trace_store.context.folding import fold
 from trace_store.context.index_building import records_of_fold
 from trace_store.joining import MergeOptions, merge
@@ -42,6 +43,21 @@ def test_an_index_that_follows_merges_is_one_made_from_a_fold(
             assert shown(list(view.messages())) == shown(records_of_fold(tip, state))
             assert (view.tip, view.tools_commit()) == (tip, state.tools_commit)
             assert [m.position for m in context.messages] == list(range(len(context)))
+            check_earlier(repo, view)
+
+
+def check_earlier(repo: Repo, view: IndexView) -> None:
+    """What records tell of earlier commits is what these have."""
+    read = repo.store.objects.read
+    oid = view.tip
+    while oid is not None:
+        found = prefix_of(view, oid)
+        if found is not None:
+            cold = cold_view(oid, read)
+            assert list(found.shown()) == list(cold.shown())
+            assert found.tools_commit() == cold.tools_commit()
+        parents = read_commit(oid, read).parents
+        oid = parents[0] if parents else None
 
 
 def test_merges_fold_nothing_when_they_are_compiled(

@@ -272,7 +272,7 @@ class CompileIndex:
 
 
 def prefix_of(view: IndexView, tip: bytes) -> IndexView | None:
-    """Return the context of an ancestor of a context, when appends alone lead from it there: the first records.
+    """Return the context of an ancestor of a context, when what follows left its records as they were: the first ones.
 
     Looks through the commits of the records, newest first. A damaged record tells of none.
     """

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 Address = tuple[bytes, int]
 
 _SIZE = form.MESSAGE_BYTES
+_MOST_UNENDED = 4096
+"""Between a mark and the end of the records that stay; where there are more, none of them tells any more of commits."""
 _MARKS = form.IS_PINNED | form.IS_IMPORTANT
 
 
@@ -127,6 +129,7 @@ class _Change:
         )
         builder = Builder(last, self.first)
         builder.data = head
+        builder.kept = self._without_ends(head)
         prefix, ordinal = (last.prefix, last.ordinal) if last else (START, 0)
         tools = before.tools if before else 0
         if tools > self.first:  # what set the tools stood in the tail
@@ -141,6 +144,17 @@ class _Change:
             builder.add(record.changed(flags, tools, prefix, ordinal))
         builder.add(marker_record(self._oid, 0, tools, prefix, ordinal).ended())
         return builder
+
+    def _without_ends(self, head: bytearray) -> int:
+        """Let no record from the first mark on end a commit; return how many stand before, -1 when it was not done."""
+        low = min(self._marked, default=self.first)
+        if self.first - low > _MOST_UNENDED:
+            return -1
+        for at in range(low * _SIZE, len(head), _SIZE):
+            record = MessageRecord.unpack_from(head, at)
+            if record.flags & form.END:
+                head[at : at + _SIZE] = record.flagged(record.flags & ~form.END).pack()
+        return low
 
     def _open_tail(self) -> None:
         """Take the records from the first on that may change its place, its wording or the hash before it."""

@@ -151,9 +151,11 @@ class Builder:
         last: the last record, None when there is none.
         count: how many records there are, those before it included.
         data: the records that were made, to the byte.
+        kept: how many records at the beginning are those that there were, and end the same commits; -1 when none does.
     """
 
     def __init__(self, last: MessageRecord | None = None, count: int = 0) -> None:
+        self.kept = count
         self.last = last
         self.count = count
         self.data = bytearray()

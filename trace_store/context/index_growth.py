@@ -144,7 +144,7 @@ class Growth:
         data = _records(view)
         if data is None:
             return None
-        builder = Builder(view.last, view.records)
+        base, builder = view.base, Builder(view.last, view.records)
         builder.data[:] = data
         for step in steps:
             if step.only_appends:
@@ -158,7 +158,9 @@ class Growth:
                 if made is None:
                     return None
                 builder = made
-        return self._written(steps[-1].oid, builder.count, b"", builder)
+                if builder.kept < base:
+                    base = builder.count  # no record before tells any more where a commit ended
+        return self._written(steps[-1].oid, base, b"", builder)
 
     def _take_over(
         self,

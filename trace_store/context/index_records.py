@@ -199,7 +199,7 @@ class MessageRecord:
         return cls.unpack_from(data, 0)
 
     @classmethod
-    def unpack_from(cls, block: bytes, at: int) -> MessageRecord:
+    def unpack_from(cls, block: bytes | bytearray, at: int) -> MessageRecord:
         """Return a record of a block whose checksums were looked at before; errors as in `unpack`."""
         (commit, number, place_commit, place_number, flags, role, kind, tools, prefix, ordinal) = (
             _MESSAGE.unpack_from(block, at)[:10]

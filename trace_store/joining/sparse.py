@@ -233,9 +233,10 @@ def _is_enough(was: Fold, one: Fold, other: Fold, old: set[Address]) -> bool:
     ]
     if not any(one.entry(each).visible and other.entry(each).visible for each in calm):
         return False
-    for side in (one, other):
+    coming = [e for e in other.visible() if e.address not in was and e.address not in one]
+    for side in ([*one.visible()], [*other.visible()], [*one.visible(), *coming]):
         for ghosts in (True, False):
-            seen = [each for each in side.visible() if ghosts or not each.is_ghost]
+            seen = [each for each in side if ghosts or not each.is_ghost]
             calls, results = loose(seen)
             if any(each not in was for each in calls):
                 raise UnknownError
