@@ -25,8 +25,45 @@ def stopped(place: Place) -> None:
     looked(place)
 
 
+def merged(place: Place) -> None:
+    """Let two lines have been joined, and both have gone on."""
+    parted(place)
+    place.trace("merge", "side", "-q")
+    place.trace("switch", "side", "-q")
+    place.trace("commit", "--user", "And?", "-q")
+    place.trace("switch", "main", "-q")
+    place.trace("commit", "--user", "Then.", "-q")
+    place.repo.compile()
+    looked(place)
+
+
+def edited(place: Place) -> None:
+    """Let a line that parted from the one at hand reword a message that both have."""
+    place.trace("switch", "-c", "side", "-q")
+    place.trace("edit", "HEAD~3.0", "other words", "-q")
+    place.trace("switch", "main", "-q")
+    place.trace("commit", "--user", "When?", "-q")
+    looked(place)
+
+
 def test_merge_command(growth: Growth) -> None:
     growth.check(lambda place: place.trace("merge", "side", "-q"), before=parted)
+
+
+def test_merge_and_compile(growth: Growth) -> None:
+    def run(place: Place) -> None:
+        place.trace("merge", "side", "-q")
+        place.trace("status")
+
+    growth.check(run, before=parted)
+
+
+def test_merge_again(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("merge", "side", "-q"), before=merged)
+
+
+def test_merge_of_an_edit(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("merge", "side", "-q"), before=edited)
 
 
 def test_resolve_command(growth: Growth) -> None:

@@ -1,0 +1,40 @@
+"""Warnings about another order: those of a slow and obvious definition."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.joining.support.sides import Builder
+from trace_store.context.pairs import callers
+from trace_store.joining import safety
+from trace_store.joining.groups import results_of
+
+
+@given(
+    st.lists(st.sampled_from(["user", "system", "call", "result"]), max_size=9).flatmap(
+        lambda roles: st.tuples(st.just(roles), st.permutations(range(len(roles))))
+    )
+)
+def test_warnings_are_about_all_that_passed(drawn: tuple[list[str], list[int]]) -> None:
+    roles, order = drawn
+    line = Builder("line")
+    for number, role in enumerate(roles):
+        if role == "call":
+            line.call(f"c{number % 2}")
+        elif role == "result":
+            line.result(f"c{number % 2}")
+        else:
+            line.say(role, f"said {number}")
+    entries = line.fold.entries
+    after = [entries[at].address for at in order]
+    expected: list[safety.MeaningWarning] = []
+    calls = callers(entries)
+    for at, entry in enumerate(entries):
+        rank = order.index(at)
+        overtook = [e for n, e in enumerate(entries) if n > at and order.index(n) < rank]
+        fell = [e for n, e in enumerate(entries) if n < at and order.index(n) > rank]
+        called = [entries[calls[at, n]] for n in results_of(entry) if (at, n) in calls]
+        if overtook or fell:
+            expected += safety._judged(entry, called, overtook, fell, lambda _: "")
+    assert safety.check_order(entries, after, lambda _: "") == expected
