@@ -16,7 +16,7 @@ over ids of sessions.
 
 from __future__ import annotations
 
-from trace_store import commit_table, errors, ident, objects
+from trace_store import commit_table, errors, ident, objects, refs
 from trace_store.ident import format_time
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
 from trace_store.oid import HEX_CHARACTERS, ObjectId, is_full_id, is_prefix
@@ -294,7 +294,7 @@ def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
             name = "HEAD"
         else:
             raise errors.RevisionNotFoundError(f"no ref {base!r} to look back on", revision=text)
-    entries = store.refs.reflog(name)
+    entries = list(refs.through_renames(name, store.refs.reflog))
     if inner.isascii() and inner.isdigit():
         values = [entry.new for entry in entries]
         if entries:

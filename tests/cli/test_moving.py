@@ -61,6 +61,25 @@ class TestBranch:
         ok("commit", "-q", "--user", "x")
         assert set(branches(ok)) == {"trunk"}
 
+    def test_the_reflog_follows_a_new_name(self, line: Run) -> None:
+        before = [row.split("  ", 3)[-1] for row in line("reflog", "main").lines]
+        tip, earlier = at(line), at(line, "main@{1}")
+        line("branch", "-m", "main", "trunk")
+        line("branch", "-m", "trunk", "stem")
+        rows = line("reflog", "stem").lines
+        assert len(rows) == len(before) + 2
+        assert "renamed refs/heads/trunk to refs/heads/stem" in rows[0]
+        assert "renamed refs/heads/main to refs/heads/trunk" in rows[1]
+        assert (at(line, "stem@{2}"), at(line, "stem@{3}")) == (tip, earlier)
+        line("commit", "-q", "--user", "more")
+        blamed = [json.loads(row)["branch"] for row in line("blame", "--json").lines]
+        assert set(blamed) == {"refs/heads/stem"}
+        line("branch", "main", "HEAD~1")
+        assert len(line("reflog", "stem").lines) == len(before) + 3
+        for _ in range(4):
+            line("undo")
+        assert (set(branches(line)), at(line)) == ({"main"}, tip)
+
     def test_undo_brings_the_upstream_of_a_deleted_branch_back(self, line: Run) -> None:
         line("branch", "idea")
         line("branch", "-u", "main", "idea")

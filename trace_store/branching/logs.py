@@ -9,7 +9,7 @@ import os
 
 from trace_store import refs as references
 from trace_store.refs.head import NAME
-from trace_store.refs.reflog import ReflogEntry
+from trace_store.refs.reflog import ReflogEntry, through_renames
 from trace_store.refs.reflog import newest_first as newest_of_file
 
 TYPE_CHECKING = False
@@ -22,8 +22,12 @@ _SUFFIX = ".log"
 
 
 def newest_first(store: Store, name: str) -> Iterator[ReflogEntry]:
-    """Yield the movements of a ref, or of HEAD, newest first; reads no more than is asked for, and a little."""
-    return _entries(store, name, recent_moves(store))
+    """Yield the movements of a ref, or of HEAD, newest first; reads no more than is asked for, and a little.
+
+    Those of a branch that was renamed are followed by those under the name that it had.
+    """
+    recent = recent_moves(store)
+    return through_renames(name, lambda each: _entries(store, each, recent))
 
 
 def has_log(store: Store, name: str) -> bool:
@@ -45,7 +49,7 @@ def all_logs(store: Store) -> dict[str, Iterator[ReflogEntry]]:
     """Return the movements of each ref that was ever moved here, and of HEAD, newest first."""
     if not store.local:
         names = {NAME, *store.refs.logged()}  # type: ignore[union-attr]
-        return {name: newest_first(store, name) for name in sorted(names)}
+        return {name: _entries(store, name, {}) for name in sorted(names)}
     recent = recent_moves(store)
     names = {*recent, *_names_of_files(store)}
     return {name: _entries(store, name, recent) for name in sorted(names)}

@@ -20,7 +20,7 @@ from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.names import BRANCHES, TRASH
-from trace_store.refs.reflog import GIT, ReflogEntry
+from trace_store.refs.reflog import GIT, RENAMED, ReflogEntry
 from trace_store.values import mutable, value
 
 TYPE_CHECKING = False
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _MOST_STEPS = 64
 UNDO, REDO = "undo: ", "redo: "
-RENAMED = "branch: renamed "
 IMPORT = "import"
 
 

@@ -6,6 +6,7 @@ from another parent, those along the first parents of that one.
 
 from __future__ import annotations
 
+from trace_store import refs
 from trace_store.context.index_records import MessageRecord
 from trace_store.history import named
 from trace_store.objects import operations as ops
@@ -155,7 +156,7 @@ def branches_of(store: Store, wanted: set[bytes]) -> dict[bytes, str]:
     logged: dict[bytes, str] = {}
     for name in names:
         if not name.startswith(SESSIONS):
-            for entry in store.refs.reflog(name):
+            for entry in refs.through_renames(name, store.refs.reflog):
                 if entry.new in wanted and entry.message.startswith("commit"):
                     logged.setdefault(entry.new, name)
     commits = commits_of(store)

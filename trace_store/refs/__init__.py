@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         entries_of,
         join_logs,
         read_log,
+        through_renames,
     )
     from trace_store.refs.rewinding import Witness, note_adopted
 
@@ -39,6 +40,7 @@ __all__ = [
     "join_logs",
     "note_adopted",
     "read_log",
+    "through_renames",
 ]
 
 __getattr__ = door(
@@ -63,5 +65,6 @@ __getattr__ = door(
         "join_logs": "reflog",
         "note_adopted": "rewinding",
         "read_log": "reflog",
+        "through_renames": "reflog",
     },
 )

@@ -17,13 +17,15 @@ from trace_store.refs.head import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from trace_store.files import Disk
     from trace_store.journal import Frame
 
 GIT, MOVED_BY_GIT = "git", "moved by git"
 """Author and message of an entry for what git, or another tool, did to a ref."""
+RENAMED = "branch: renamed "
+"""With this begins what is said of a ref that took the place of another: `… refs/heads/a to refs/heads/b`."""
 _ABSENT = "-"
 _TORN = b"\0\n"
 """Ends a line that was not written to its end, so that it is never taken for a whole one."""
@@ -52,6 +54,34 @@ class ReflogEntry:
 
     def __hash__(self) -> int:
         return hash(encode_entry(self))
+
+
+def through_renames(
+    name: str, read: Callable[[str], Iterable[ReflogEntry]]
+) -> Iterator[ReflogEntry]:
+    """Yield the movements of a ref, newest first, and before its renaming those of the name that it had.
+
+    Args:
+        name: its full name.
+        read: returns the movements under one name, newest first.
+    """
+    seen: set[str] = set()
+    until: ReflogEntry | None = None
+    while name not in seen:
+        seen.add(name)
+        before = None
+        for entry in read(name):
+            if until is not None and (entry.time > until.time or entry.message == until.message):
+                continue  # what became of the old name when it was given up, and later
+            yield entry
+            if entry.old is None and entry.message.startswith(RENAMED):
+                was, _, became = entry.message.removeprefix(RENAMED).partition(" to ")
+                if became == name:
+                    name, before = was, entry
+                    break
+        if before is None:
+            return
+        until = before
 
 
 def encode_entry(entry: ReflogEntry) -> bytes:
