@@ -233,6 +233,19 @@ def test_a_conflict_is_settled_and_the_rebase_goes_on(
     assert said(repo) == [outcome, "d"]
 
 
+def test_both_wordings_are_kept_by_picks_and_rebases(repo: Repo) -> None:
+    repo.append("user", "Which day?")
+    apart(
+        repo, lambda: repo.edit("HEAD.0", "Which week?"), lambda: repo.edit("HEAD.0", "Which hour?")
+    )
+    theirs = repo.resolve("side")
+    assert repo.cherry_pick(theirs, resolver=lambda _: "both").outcome == "done"
+    assert said(repo)[-1:] == ["Which week?\nWhich hour?"]
+    repo.undo()
+    assert repo.rebase("side", resolver=lambda _: "both").outcome == "done"
+    assert said(repo)[-1:] == ["Which hour?\nWhich week?"]
+
+
 def test_a_rebase_that_is_given_up_changed_nothing(repo: Repo) -> None:
     target = (repo.append("user", "a").oid, 0)
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))

@@ -10,9 +10,9 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold, Version, is_append_only
 from trace_store.joining import conflicts as kinds
-from trace_store.joining.conflicts import OURS, TEXT, Desk
+from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, Desk
 from trace_store.joining.exchanges import settle_parted
-from trace_store.joining.properties import Change, operations_of, reworded_parts
+from trace_store.joining.properties import Change, both_parts, operations_of, reworded_parts
 from trace_store.joining.squashing import squashed
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
@@ -254,16 +254,18 @@ class _Checking:
         kind = _contradiction(operation, base, now)
         if not kind:
             return True
-        theirs = base.copy()
-        settled = self._desk.bring(kind, [now.address], base, [now], [_after(theirs, operation)])
-        if settled.choice == TEXT:
-            parts = reworded_parts(now.parts, settled.text, self._put)
+        theirs = _after(base.copy(), operation)
+        settled = self._desk.bring(kind, [now.address], base, [now], [theirs])
+        if settled.choice in (BOTH, TEXT):
+            parts = both_parts(now.parts, theirs.parts)
+            if settled.choice == TEXT:
+                parts = reworded_parts(now.parts, settled.text, self._put)
             made.append(ops.edit(now.address, parts))
             if now.hidden:
                 made.append(ops.restore([now.address]))
-        elif settled.choice not in (OURS, TEXT) and now.hidden and not base.hidden:
+        elif settled.choice == THEIRS and now.hidden and not base.hidden:
             made.append(ops.restore([now.address]))  # theirs shows it
-        return settled.choice not in (OURS, TEXT)
+        return settled.choice == THEIRS
 
 
 def _shows_or_hides(operation: Operation) -> bool:
