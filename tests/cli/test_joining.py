@@ -218,6 +218,10 @@ def test_addresses_of_commits_that_are_not_here_are_understood(
         found = there(*words, f"{old[:12]}.0")
         assert f"{old[:12]}.0 is {new[:12]}.0 since a rebase" in found.err, words
         assert "work" in found.text, words
+    for words in (["pin", f"{old}.0"], ["edit", f"{old}.0", "work that is done"]):
+        found = there(*words)
+        assert (found.code, found.err.count("since a rebase")) == (0, 1), words
+    assert "work that is done" in there("show", f"{new}.0").text
     assert there("show", "abcdefabcdef.0").code == 4
 
 

@@ -22,7 +22,7 @@ from trace_store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from trace_store.context.folding import Fold
@@ -40,6 +40,7 @@ def new_draft(
     reword: Reword | None = None,
     salt: Salt | None = None,
     guard: Guard | None = None,
+    resolve: Callable[[str], Address] | None = None,
 ) -> Draft:
     """Return an empty draft whose targets are resolved in this store.
 
@@ -48,9 +49,12 @@ def new_draft(
         reword: says what a text is to change.
         salt: makes all of its content private, as in `content.write_content`.
         guard: looks for secrets in what is put into it; None: nobody does.
+        resolve: returns the address that a text means; None takes what it names.
     """
     gathering = None if guard is None else guard.gathering()
-    return Draft(lambda text: revisions.resolve_address(store, text), reword, salt, gathering)
+    if resolve is None:
+        resolve = lambda text: revisions.resolve_address(store, text)  # noqa: E731
+    return Draft(resolve, reword, salt, gathering)
 
 
 def write(

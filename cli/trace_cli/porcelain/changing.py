@@ -11,12 +11,12 @@ from trace_cli.porcelain.opening import (
     QUIET,
     SECRETS,
     TARGETS,
+    addressed,
     recorded,
 )
 from trace_cli.porcelain.reading import argument_text, single_message, text_from
 from trace_store import context, errors, history
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
-from trace_store.revision import resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def edit(
             draft.edit(target, single_message(given).parts)
         else:
             contexts = context.ContextCompiler(store)
-            address: tuple[bytes, int] = resolve_address(store, target)
+            address: tuple[bytes, int] = addressed(invocation, store, target)
             try:
                 parts = history.current_parts(contexts, address)
             except errors.MessageNotFoundError as error:

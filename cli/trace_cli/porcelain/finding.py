@@ -63,6 +63,8 @@ def looked_for(
     try:
         return resolve_address(store, text), None
     except errors.RevisionNotFoundError:
+        if store.refs.head().oid is None:
+            raise
         found = joining.rewritten_name(store, text, revision)
         if found is None:
             raise

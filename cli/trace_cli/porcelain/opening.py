@@ -12,7 +12,7 @@ from trace_store import context, errors, history, maintenance
 from trace_store import secrets as secrets_
 from trace_store.objects.commit import read_commit
 from trace_store.refs import TRASH
-from trace_store.revision import ref_of, resolve_commit
+from trace_store.revision import ref_of, resolve_address, resolve_commit
 from trace_store.store import Store, find
 from trace_store.transcripts.names import FILES
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.files import Disk
     from trace_store.history.draft import CommitResult, Draft
+    from trace_store.oid import ObjectId
     from trace_store.repo import Repo
     from trace_store.secrets import Guard
 
@@ -160,7 +161,9 @@ def recorded(
             )
             salt = secrets_.content_salt(key)
         guard = secrets_.Guard.of(store, invocation.environment, secrets)
-        draft = history.new_draft(store, salt=salt, guard=guard)
+        draft = history.new_draft(
+            store, salt=salt, guard=guard, resolve=lambda text: addressed(invocation, store, text)
+        )
         add(store, draft)
         tells_tokens = invocation.terminal and not (quiet or as_json)
         before = _context_tokens(store, branch) if tells_tokens else 0
@@ -186,6 +189,15 @@ def recorded(
             invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
         else:
             invocation.line(_line(store, str(result.oid), result))
+
+
+def addressed(invocation: Invocation, store: Store, text: str) -> tuple[ObjectId, int]:
+    """Return the address of a message, also of one whose commit went in a rebase, saying so; as `resolve_address`."""
+    try:
+        return resolve_address(store, text)
+    except errors.RevisionNotFoundError:
+        asked, moved = porcelain.looked_for(invocation, store, text)
+        return moved or asked
 
 
 def guarded_message(invocation: Invocation, store: Store, message: str) -> str:

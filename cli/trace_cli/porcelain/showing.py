@@ -100,8 +100,6 @@ def _address(
     except errors.NotFoundError:
         if ref_of(store, what) is not None:
             return None  # a branch may be called v1.0
-        if store.refs.head().oid is None:
-            raise
     return porcelain.looked_for(invocation, store, what, within)
 
 

@@ -15,7 +15,7 @@ from trace_store.ident import format_time
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId, is_prefix
 from trace_store.refs import TRASH
-from trace_store.revision import resolve, resolve_address
+from trace_store.revision import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,10 +184,9 @@ def _found_message(
     invocation: Invocation, store: Store, contexts: ContextCompiler, what: str
 ) -> list[Found]:
     """Return the wordings of a message, also of what a rebase of HEAD's branch made of it."""
-    if store.refs.head().oid is None:
-        return comparing.whohas_message(contexts, resolve_address(store, what))
     asked, moved = porcelain.looked_for(invocation, store, what)
-    moved = moved or porcelain.moved_to(invocation, store, asked)
+    if moved is None and store.refs.head().oid is not None:
+        moved = porcelain.moved_to(invocation, store, asked)
     found = comparing.whohas_message(contexts, moved) if moved else []
     return [*found, *comparing.whohas_message(contexts, asked)]
 
