@@ -23,3 +23,7 @@ crash *options:
 # Real power cuts on ext4, XFS and Btrfs, in mounted images; as root
 powercut *options:
     nox -s powercut -- {{options}}
+
+# Random histories of merges, picks, rebases, reverts and undo
+lines *options:
+    nox -s lines -- {{options}}

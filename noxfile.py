@@ -133,6 +133,17 @@ def storm(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def lines(session: nox.Session) -> None:
+    """Random histories of merges, picks, rebases, reverts and undo: other ones each time, and more and longer ones."""
+    install(session)
+    session.run(
+        *("pytest", "-q", "-n", "0", "--timeout", "36000", "tests/stateful/test_lines.py"),
+        *session.posargs,
+        env={"TRACE_TEST_LINES": os.environ.get("TRACE_TEST_LINES", "2000")},
+    )
+
+
+@nox.session(python="3.11")
 def model_server(session: nox.Session) -> None:
     """The model client against an independent server with a tiny random model; installs 1.5 GB, downloads no model."""
     session.install("-e", ".[test]", "torch", "transformers[serving]")
