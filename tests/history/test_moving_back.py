@@ -409,3 +409,19 @@ def test_a_branch_that_is_or_was_diverged_goes_as_a_whole(tmp_path: Path, *, joi
     assert kept >= ({tip} if joined else {own, other})
     branching.undo(store, author=AUTHOR)
     assert store.refs.read("refs/heads/side") == tip
+
+
+def test_what_a_branch_has_joined_does_not_come_back_when_it_goes_elsewhere(tmp_path: Path) -> None:
+    store, _ = diverged(tmp_path)
+    branching.switch(store, "third", author=AUTHOR)
+    (elsewhere,) = told(store, "elsewhere")
+    branching.switch(store, "side", author=AUTHOR)
+    tip = joining.merge(store, author=AUTHOR).after
+    branching.reset_hard(store, "third", author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (elsewhere[0],)
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (tip,)
+    joining.rebase(store, "third", author=AUTHOR)
+    assert len(store.refs.tips("refs/heads/side")) == 1
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (tip,)

@@ -273,11 +273,10 @@ class RefDatabase:
         """Return the steps from what the journal says, by way of the tips that are given up, to the new value."""
         fold = self._journal.fold.refs.get(edit.name)
         steps: list[ObjectId | None] = [fold.value] if fold is not None else []
-        others: Sequence[ObjectId] = (*tips[1:], *self._passed_over.get(edit.name, ()))
+        joined = self._passed_over.get(edit.name, [])
+        others: Sequence[ObjectId] = (*tips[1:], *joined)
         if others and edit.new is not None and edit.name.startswith(BRANCHES):
-            # An advance of a diverged branch leaves the other tips. But what is newer than the new value, be it joined
-            # or not, would be taken for an advance of it, so that it has to be given up.
-            others = self._newer(edit.new, others)
+            others = self._given_up(edit.new, tips, joined)
             steps += tips[:1] if others else ()
         steps += [*others, tips[0] if tips else None, edit.new]
         moves: list[Move] = []
@@ -288,11 +287,21 @@ class RefDatabase:
             old = new
         return moves
 
-    def _newer(self, value: ObjectId, tips: Sequence[ObjectId]) -> list[ObjectId]:
-        """Return the tips in whose past a value lies; a commit that is only being made lies in none's."""
+    def _given_up(
+        self, value: ObjectId, tips: Sequence[ObjectId], joined: Sequence[ObjectId]
+    ) -> Sequence[ObjectId]:
+        """Return the other tips of a branch, and those that its tip has joined, that a move to a value gives up.
+
+        An advance leaves the other tips, and a step back to before a join brings the joined one back. But what is newer
+        than the value would be taken for an advance of it.
+        """
         if not self.lineage.contains(value):
-            return []
-        return [tip for tip in tips if tip != value and self.lineage.is_ancestor(value, tip)]
+            return joined  # a commit that is only being made
+        is_ancestor = self.lineage.is_ancestor
+        newer = [tip for tip in (*tips[1:], *joined) if tip != value and is_ancestor(value, tip)]
+        if tips and is_ancestor(value, tips[0]):
+            return newer
+        return [*newer, *(tip for tip in joined if tip != value and tip not in newer)]
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
         if self._journal.locked:
