@@ -119,6 +119,22 @@ def test_what_a_merge_brought_is_taken_back() -> None:
     assert state(fold(store)) == before
 
 
+def test_a_ghost_that_a_merge_brought_is_taken_back() -> None:
+    store = opened()
+    told(store, "base")
+    branching.create_branch(store, "side", author=AUTHOR)
+    told(store, "ours")
+    branching.switch(store, "side", author=AUTHOR)
+    (theirs,) = told(store, "theirs")
+    change(store, lambda draft: draft.remove([theirs], ghost=True))
+    branching.switch(store, "main", author=AUTHOR)
+    before = state(fold(store))
+    joining.merge(store, "side", author=AUTHOR)
+    assert len(state(fold(store))) == len(before) + 1
+    branching.revert(store, ["HEAD"], author=AUTHOR)
+    assert state(fold(store)) == before
+
+
 def test_a_range_is_taken_back_as_a_whole() -> None:
     store = opened()
     at = prepared(store)

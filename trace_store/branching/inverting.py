@@ -113,9 +113,10 @@ class _Inverting:
         """Hide a message that the commit brought."""
         if now.hidden == REPLACED and made.hidden != REPLACED:
             self._conflict(COMPRESSED_AND_EDITED, made.address)
-        elif not now.hidden and (
-            now.parts == made.parts or self._conflict(EDITED_AND_REMOVED, made.address)
-        ):
+        elif (now.is_ghost and made.is_ghost) or (
+            not now.hidden
+            and (now.parts == made.parts or self._conflict(EDITED_AND_REMOVED, made.address))
+        ):  # a merge brought it as one
             self._hide.setdefault(False, []).append(made.address)
 
     def _take_back(self, was: Entry, made: Entry, now: Entry) -> None:
