@@ -470,6 +470,18 @@ def test_what_was_hidden_meanwhile_is_shown_when_that_is_chosen(
     assert said(repo) == [*shown, "b"]
 
 
+def test_a_picked_move_takes_results_along_with_their_call(repo: Repo) -> None:
+    repo.append("user", "start")
+    call = (repo.append("assistant", [ToolCall("c1", "look", "{}")]).oid, 0)
+    apart(
+        repo,
+        lambda: repo.append("tool", [ToolResult("c1", "found")]),
+        lambda: repo.move(call, after=None),
+    )
+    cherry_pick(repo.store, ["side"], author="ada")
+    assert [message.role for message in repo.compile()] == ["assistant", "tool", "user"]
+
+
 def test_settling_the_last_conflict_says_nothing_of_pins_yet(repo: Repo) -> None:
     repo.append("user", "start")
     made = repo.append("user", "a")

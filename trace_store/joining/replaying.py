@@ -12,6 +12,7 @@ from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold, Version,
 from trace_store.joining import conflicts as kinds
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, Desk
 from trace_store.joining.exchanges import settle_parted
+from trace_store.joining.groups import misplaced
 from trace_store.joining.properties import Change, both_parts, operations_of, reworded_parts
 from trace_store.joining.squashing import squashed
 from trace_store.objects import operations as ops
@@ -112,7 +113,7 @@ class Replay:
         desk: Desk,
     ) -> list[Operation]:
         """Return what keeps calls and results together that operations would part, as is settled."""
-        if desk.open or not any(map(_shows_or_hides, [*commit.operations, *made])):
+        if desk.open or not any(map(_may_part, [*commit.operations, *made])):
             return []  # as most are; and what is decided may well part nothing
         others = self._reading.others(commit)
         ours, after = self.state(), before.copy()
@@ -125,7 +126,14 @@ class Replay:
         changes: dict[Address, Change] = {}
         there = {entry.address: entry for entry in new.entries}
         settle_parted(ours.entries, theirs, there, changes, desk)
-        return operations_of(list(changes.items()))
+        settled = operations_of(list(changes.items()))
+        new.apply(ops.HERE, Commit((), "", 0, settled))
+        # What was apart on either line stays so.
+        lines = ours.entries, theirs
+        apart = {e.address for each in lines for e, _ in misplaced([e for e in each if e.visible])}
+        found = misplaced(list(new.visible()))
+        moves = [(e.address, behind.address) for e, behind in found if e.address not in apart]
+        return [*settled, *(ops.move([address], after=behind) for address, behind in moves)]
 
     def add(self, commit: Commit, old: Sequence[tuple[bytes, int]]) -> ObjectId:
         """Put a commit on the line; `old` are the commits that it stands for, with where their messages begin."""
@@ -268,9 +276,10 @@ class _Checking:
         return settled.choice == THEIRS
 
 
-def _shows_or_hides(operation: Operation) -> bool:
-    hides = operation.name in (ops.REMOVE, ops.RESTORE, ops.REPLACE)
-    return hides or (operation.name == ops.ANNOTATE and "priority" in operation.fields)
+def _may_part(operation: Operation) -> bool:
+    """Tell whether an operation can part a call from its result."""
+    parts = operation.name in (ops.REMOVE, ops.RESTORE, ops.REPLACE, ops.MOVE)
+    return parts or (operation.name == ops.ANNOTATE and "priority" in operation.fields)
 
 
 def _contradiction(operation: Operation, base: Entry, now: Entry) -> str:
