@@ -129,9 +129,10 @@ def chosen(
     """What somebody decided on is what is shown."""
     mine, yours, made = ours.by_address, theirs.by_address, result.by_address
     kinds = _counts(settled)
+    parted = _decided([each for each in settled if each[0].kind == "parted-call"])
     for conflict, said in settled:
         address = conflict.addresses[0] if conflict.addresses else None
-        if address is None or kinds[address] > 1 or address not in made:
+        if address is None or kinds[address] > 1 or address not in made or address in parted:
             continue
         side = {"ours": mine, "theirs": yours}.get(said.choice)
         if conflict.kind == "both-edited" and side is not None:
