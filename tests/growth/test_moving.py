@@ -51,3 +51,11 @@ def test_list_branches(growth: Growth) -> None:
 
 def test_revert_command(growth: Growth) -> None:
     growth.check(lambda place: place.trace("revert", "HEAD~1", "-q"), before=looked)
+
+
+def test_revert_of_an_edit(growth: Growth) -> None:
+    def edited(place: Place) -> None:
+        place.trace("edit", "HEAD~3.0", "other words", "-q")
+        looked(place)
+
+    growth.check(lambda place: place.trace("revert", "HEAD", "-q"), before=edited)

@@ -33,6 +33,15 @@ def test_diff(growth: Growth) -> None:
     growth.check(lambda place: place.trace("diff", "--stat", "HEAD~1", "HEAD"), before=looked)
 
 
+def test_diff_with_an_edit(growth: Growth) -> None:
+    def edited(place: Place) -> None:
+        place.trace("edit", "HEAD~3.0", "other words", "-q")
+        place.repo.compile()
+        looked(place)
+
+    growth.check(lambda place: place.trace("diff", "--stat", "HEAD~1", "HEAD"), before=edited)
+
+
 def test_blame(growth: Growth) -> None:
     growth.check(lambda place: place.trace("blame"), before=looked)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from trace_store import context, errors, graph
 from trace_store import revision as revisions
 from trace_store.branching.inverting import OURS, THEIRS, Conflict, invert
+from trace_store.branching.nearby import nearby
 from trace_store.branching.switching import keep_and_move
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import check_author
@@ -70,9 +71,10 @@ def revert(
     """
     if favour not in ("", OURS, THEIRS):
         raise errors.InvalidInputError(f"conflicts favour {OURS} or {THEIRS}, not {favour[:40]!r}")
-    line = TakingBack(store, author)
+    oids = chosen(store, wanted)
+    line = TakingBack(store, author, oids)
     refused: list[tuple[ObjectId, Conflict]] = []
-    for oid in chosen(store, wanted):
+    for oid in oids:
         inverse = line.inverse(oid, lambda conflict: favour == THEIRS)
         refused += [(oid, each) for each in inverse.conflicts]
         line.put(oid, inverse, message)
@@ -92,8 +94,8 @@ class TakingBack:
         now: the context that the line ends with.
     """
 
-    def __init__(self, store: Store, author: str) -> None:
-        """Begin at HEAD.
+    def __init__(self, store: Store, author: str, wanted: Sequence[ObjectId]) -> None:
+        """Begin at HEAD; `wanted` are the commits that may be taken back.
 
         Raises:
             UnbornBranchError: HEAD has no commit.
@@ -105,12 +107,17 @@ class TakingBack:
         self._made: list[tuple[ObjectId, bytes]] = []
         self.head = store.refs.head()
         self.tip = revisions.resolve_commit(store, "HEAD")
-        self.now = context.fold(self.tip, self._reading.commit).copy()
+        near = nearby(store, self.tip, {*wanted}, self._reading.commit)
+        self._near = {} if near is None else near[0]
+        self.now = context.fold(self.tip, self._reading.commit) if near is None else near[1]
         self.found: list[Reverted] = []
 
     def before(self, oid: ObjectId) -> Fold:
-        """Return the context that a commit continued."""
-        return _before(self._reading, self._reading.commit(oid))
+        """Return the context that a commit continued, or what of it matters to the commit."""
+        return self._around(oid)[0]
+
+    def _around(self, oid: ObjectId) -> tuple[Fold, Fold]:
+        return self._near.get(oid) or _around(self._reading, oid, self._reading.commit(oid))
 
     def inverse(self, oid: ObjectId, decide: Decide) -> Inverse:
         """Return what takes a commit back on the line, given what decides about conflicts.
@@ -119,7 +126,7 @@ class TakingBack:
             StateError: it changed nothing that could be taken back.
         """
         commit = self._reading.commit(oid)
-        before, after = _around(self._reading, oid, commit)
+        before, after = self._around(oid)
         inverse = invert(before, after, self.now, commit, decide)
         if not inverse.operations and not inverse.conflicts:
             raise errors.StateError(f"there is nothing to take back: {_why(oid, commit)}", oid=oid)
@@ -209,13 +216,9 @@ def chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:
     return list(found)
 
 
-def _before(reading: _Reading, commit: Commit) -> Fold:
-    return context.fold(commit.parents[0], reading.commit) if commit.parents else context.Fold()
-
-
 def _around(reading: _Reading, oid: ObjectId, commit: Commit) -> tuple[Fold, Fold]:
     """Return the context before a commit, and after it."""
-    before = _before(reading, commit)
+    before = context.fold(commit.parents[0], reading.commit) if commit.parents else context.Fold()
     after = before.copy()
     others: list[Fold | None] = [None] * len(commit.parents)
     for operation in commit.operations:

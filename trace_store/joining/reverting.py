@@ -158,7 +158,9 @@ class _Reverting:
 
     def look(self) -> tuple[Revert, TakingBack]:
         """Return what it comes to, and the commits that are to be written."""
-        stop, line = self._stop, branching.TakingBack(self._store, self._author)
+        stop = self._stop
+        oids = [ObjectId.parse(name) for name in stop.inputs["commits"]]
+        line = branching.TakingBack(self._store, self._author, oids)
         ref, before = line.head.ref, line.tip
         if (ref or NAME) != stop.ref:
             raise errors.RefChangedError(
@@ -166,10 +168,10 @@ class _Reverting:
             )
         message = stop.inputs["message"]
         said = self._gathering.text(message) if message else ""
-        for number, name in enumerate(stop.inputs["commits"]):
+        for number, oid in enumerate(oids):
             if number in stop.skipped:
                 continue
-            stop.number, oid = number, ObjectId.parse(name)
+            stop.number = number
             inverse, open_ = self._inverse(line, oid)
             if open_:
                 return Revert(STOPPED, ref, before, before, (), tuple(open_), oid), line

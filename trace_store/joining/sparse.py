@@ -9,6 +9,7 @@ that no record shows, a place that only the whole order tells, a call whose resu
 
 from __future__ import annotations
 
+from trace_store.context.ends import apply_at_end, line_before, targets_of
 from trace_store.context.folding import Entry, Fold
 from trace_store.context.index_building import UnknownError
 from trace_store.context.index_records import EDITED, GHOST, LABELLED
@@ -17,7 +18,7 @@ from trace_store.context.wording import find_message, find_wording
 from trace_store.joining.groups import results_of
 from trace_store.joining.plan import Side
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.commit import Commit
 from trace_store.revision import created_by
 
 TYPE_CHECKING = False
@@ -75,17 +76,17 @@ class Sparse:
         mine, joint = self._until(ours, base)
         steps = STEPS
         while True:
-            before, whole = self._before(base, steps)
+            before, whole = line_before(base, steps, self._read)
             was, old = self._base(base, ours, before, mine if joint is None else None, yours)
             other = was.copy()
-            self._apply(other, yours, old)
+            apply_at_end(other, yours, self._recent, old)
             if any(each not in other for each in _named(yours)):
                 raise UnknownError
             one = was.copy()
             if joint is not None:
                 one, old = self._joined(ours, joint, mine, _named(yours) & was.addresses())
             else:
-                self._apply(one, mine, old)
+                apply_at_end(one, mine, self._recent, old)
             known = joint is None or all(each in was for each in _named([joint]) & one.addresses())
             everything = whole and joint is None
             if known and (everything or _is_enough(was, one, other, old)):
@@ -113,18 +114,6 @@ class Sparse:
             tip = commit.parents[0]
         return found[::-1], None
 
-    def _before(self, base: bytes, steps: int) -> tuple[list[Step], bool]:
-        """Return some commits up to the base, oldest first, and whether they are all of its line."""
-        found: list[Step] = []
-        oid = base
-        while len(found) < steps:
-            commit = self._read(oid)
-            found.append((oid, commit))
-            if not commit.parents:
-                return found[::-1], True
-            oid = commit.parents[0]
-        return found[::-1], False
-
     def _base(
         self,
         base: bytes,
@@ -140,7 +129,7 @@ class Sparse:
         if any(each.name == ops.TOOLS for _, made in yours for each in made.operations):
             raise UnknownError
         near = Fold()
-        self._apply(near, before, ())
+        apply_at_end(near, before, self._recent)
         old = _named(yours) - near.addresses() - _made_by(yours)
         by_us = old if mine is None else _named(mine)
         entries = [self._old(each, base if each in by_us else ours) for each in old]
@@ -151,17 +140,9 @@ class Sparse:
     ) -> tuple[Fold, set[Address]]:
         """Return ours from the merge on that brought the base in, with some messages from before it."""
         one = Fold()
-        self._apply(one, [joint, *mine], ())
+        apply_at_end(one, [joint, *mine], self._recent)
         old = {each for each in named if each not in one}
         return _with_old(one, [self._old(each, ours) for each in old]), old
-
-    def _apply(self, state: Fold, steps: Iterable[Step], old: Collection[Address]) -> None:
-        for oid, commit in steps:
-            brought: list[Fold | None] = [None] * len(commit.parents)
-            if any(operation.name == ops.INCLUDE for operation in commit.operations):
-                found = self._recent.included(commit, lambda address: address in state)
-                brought = [Fold.of(found.values())] * len(commit.parents)
-            state.apply(oid, commit, brought, _in_order(brought, old))
 
     def _old(self, address: Address, tip: bytes) -> tuple[int, Entry]:
         """Return (place, entry) of a message as the context of a commit shows it."""
@@ -183,38 +164,6 @@ class Sparse:
             alone = {a[0] for a in here.addresses() if a not in there and a not in was}
             if any(self._is_ancestor(each, far) for each in alone):
                 raise UnknownError
-
-
-def _in_order(
-    brought: Sequence[Fold | None], old: Collection[Address]
-) -> Callable[[Fold, Operation, bytes], Operation | None]:
-    """Return what leaves of operations what they do to the end of a context, and to some messages before it."""
-
-    def narrow(state: Fold, operation: Operation, oid: bytes) -> Operation | None:
-        name, fields = operation.name, operation.fields
-        named = _targets(operation, oid)
-        known = [each for each in named if each in state]
-        after = fields.get("after")
-        behind = None if after is None else (bytes(after[0]) or oid, after[1])
-        if name == ops.INCLUDE:
-            if behind is not None and behind not in state:
-                return None  # it stands further back
-            other = brought[fields["parent"]]
-            kept = [each for each in named if other is not None and each in other]
-            return Operation(name, {**fields, "targets": kept})
-        if name == ops.MOVE and (known or (behind and behind in state)):
-            if len(known) < len(named) or not (behind is None or behind in state):
-                raise UnknownError
-            return operation
-        if name == ops.REPLACE and known and len(known) < len(named):
-            raise UnknownError
-        if fields.get("version") is not None and any(each in old for each in known):
-            raise UnknownError  # earlier wordings were not looked up
-        if not named or len(known) == len(named):
-            return operation
-        return Operation(name, {**fields, "targets": known}) if known else None
-
-    return narrow
 
 
 def _is_enough(was: Fold, one: Fold, other: Fold, old: set[Address]) -> bool:
@@ -259,7 +208,7 @@ def _named(steps: Iterable[Step]) -> set[Address]:
         address
         for oid, commit in steps
         for operation in commit.operations
-        for address in _targets(operation, oid)
+        for address in targets_of(operation, oid)
     }
 
 
@@ -270,11 +219,5 @@ def _made_by(steps: Iterable[Step]) -> set[Address]:
         found |= {(oid, number) for number in range(created_by(commit))}
         for operation in commit.operations:
             if operation.name == ops.INCLUDE:
-                found.update(_targets(operation, oid))
+                found.update(targets_of(operation, oid))
     return found
-
-
-def _targets(operation: Operation, oid: bytes) -> list[Address]:
-    fields = operation.fields
-    named = [fields["target"]] if operation.name == ops.EDIT else fields.get("targets", ())
-    return [(bytes(made) or oid, number) for made, number in named]
