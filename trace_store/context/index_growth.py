@@ -9,36 +9,49 @@ from __future__ import annotations
 from trace_store import context, errors
 from trace_store.columns import MemoryBytes
 from trace_store.context import index_records as form
-from trace_store.context.compile_index import IndexView
+from trace_store.context.compile_index import IndexView, prefix_of
 from trace_store.context.folding import fold
 from trace_store.context.index_building import (
     MAXIMUM_STEPS,
     Builder,
     UnknownError,
     append_run,
+    read_step,
     records_of_fold,
     steps_since,
 )
 from trace_store.context.index_records import Header
-from trace_store.context.index_seeds import find_seed
 from trace_store.objects.commit import read_commit
 from trace_store.objects.moulds import Moulds
 from trace_store.oid import digest
+from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from trace_store.context.compile_index import Column, Opened, Read, Seeds
     from trace_store.context.deriving import ReadMany
     from trace_store.context.index_building import AppendRun, Step
-    from trace_store.context.index_seeds import Seed
     from trace_store.context.recent import NewCommits, Recent
 
 __all__ = ["Growth", "Moulds"]
 
 NEAR = 16
 """Over so many commits an index follows its branch before others are looked at."""
+
+
+@value
+class Seed:
+    """The records to begin with.
+
+    Attributes:
+        view: the context that they are of; None for the empty one.
+        steps: the commits that lead from there to the tip, oldest first.
+    """
+
+    view: IndexView | None
+    steps: Sequence[Step]
 
 
 class Growth:
@@ -243,3 +256,50 @@ def _records(view: IndexView) -> bytes | None:
     except errors.CorruptIndexError:
         return None
     return data
+
+
+def find_seed(
+    candidates: Sequence[IndexView], tip: bytes, run: AppendRun, read: Read, moulds: Moulds
+) -> Seed | None:
+    """Return the nearest of some contexts, or of their beginnings, from which few steps or only appends lead to a tip.
+
+    Beginnings are looked for at distances that grow, so that it takes few looks. The empty context is a beginning of
+    all. None when only a fold can tell.
+
+    Args:
+        candidates: of equals the first is taken.
+        tip: the commit.
+        run: the appends that end there, as far as they were read.
+        read: gives an object's bytes by its id.
+        moulds: decode commits.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: a commit is not here, or is damaged or none.
+    """
+    ends = {view.tip: view for view in reversed(candidates)}
+    taken: list[Step] = []
+    only_appends = True
+    due = 0
+    for oid, step in _back(tip, run, read, moulds):
+        found = ends.get(oid)
+        if found is None and len(taken) == due:
+            due = 4 * due or 1
+            found = next(filter(None, (prefix_of(view, oid) for view in candidates)), None)
+        if found is not None:
+            return Seed(found, taken[::-1])
+        only_appends = only_appends and step.only_appends
+        if not only_appends and len(taken) >= MAXIMUM_STEPS:
+            return None
+        taken.append(step)
+    return Seed(None, taken[::-1])
+
+
+def _back(tip: bytes, run: AppendRun, read: Read, moulds: Moulds) -> Iterator[tuple[bytes, Step]]:
+    """Yield the commits that lead to a tip, newest first."""
+    for step in reversed(run.commits):
+        yield step.oid, step
+    oid = run.stopped
+    while oid is not None:
+        step = read_step(oid, read, moulds)
+        yield oid, step
+        oid = step.parent
