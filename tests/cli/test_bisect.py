@@ -110,6 +110,7 @@ def test_a_command_that_is_not_deterministic(repository: Trace, talk: Run, tmp_p
 
 def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("bisect", "start", "HEAD~3", "HEAD"), 2, "is good and comes after")
+    refused(repository("bisect", "start", "HEAD", "HEAD"), 2, "both good and bad")
     refused(repository("bisect", "start", "nowhere"), 4, "nowhere")
     refused(repository("bisect", "start", "--messages", "HEAD", "HEAD~1"), 2, "one context")
     talk("bisect", "start", "--messages")

@@ -112,6 +112,16 @@ def test_the_same_content_is_stored_once(repo: Repo) -> None:
     assert len(set(repo.store.objects.iterate()) - before) == 1, "the commit alone"
 
 
+def test_a_batch_goes_to_the_branch_that_it_began_on(repo: Repo) -> None:
+    repo.append("user", "one")
+    repo.branch("other")
+    with repo.batch() as draft:
+        draft.append("user", "meant for main")
+        repo.switch("other")
+    assert [each.text for each in repo.compile("main").messages] == ["one", "meant for main"]
+    assert [each.text for each in repo.compile("other").messages] == ["one"]
+
+
 def test_every_operation_through_one_batch(repo: Repo) -> None:
     with repo.batch("all at once") as draft:
         first = draft.append("user", "a")

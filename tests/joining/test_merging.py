@@ -344,3 +344,32 @@ def test_tips_that_git_left_are_joined_by_the_same_commit_for_everybody(tmp_path
         assert sorted(said(repo)) == ["a", "b", "c"]
         made.append(found.after)
     assert made[0] == made[1]
+
+
+def test_options_that_mean_nothing_are_refused(repo: Repo) -> None:
+    repo.append("user", "a")
+    branch(repo, "side")
+    with pytest.raises(InvalidInputError, match="not 'both'"):
+        repo.merge("side", favour="both")
+    with pytest.raises(InvalidInputError, match="'maybe' is none of allowed"):
+        repo.merge("side", fast_forward="maybe")
+    with pytest.raises(InvalidInputError, match="'best' is none of append"):
+        repo.merge("side", strategy="best")
+    with pytest.raises(InvalidInputError, match="mine"):
+        repo.cherry_pick("side", favour="mine")
+    with pytest.raises(InvalidInputError, match="mine"):
+        repo.rebase("side", favour="mine")
+
+
+def test_a_resolver_that_answers_nonsense_is_told(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    branch(repo, "side")
+    on(repo, "side")
+    repo.edit(target, "b")
+    on(repo, "main")
+    repo.edit(target, "c")
+    with pytest.raises(
+        InvalidInputError, match="both-edited is settled by ours, theirs, both, text"
+    ):
+        repo.merge("side", resolver=lambda _: "mine")
+    assert repo.waiting() is None

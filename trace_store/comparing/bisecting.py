@@ -108,7 +108,7 @@ def next_step(store: Store, search: Bisection, message_count: int = 0) -> Step:
     if search.kind == MESSAGES:
         return halve([str(count) for count in range(1, message_count + 1)], outcomes)
     goods = [ObjectId.parse(point) for point, word in outcomes.items() if word == GOOD]
-    bads = [point for point, word in outcomes.items() if word == BAD]
+    bads = [str(search.commit), *(point for point, word in outcomes.items() if word == BAD)]
     commits = commits_of(store)
     for bad in bads:
         for good in goods:
@@ -226,6 +226,8 @@ def _line(store: Store, end: ObjectId, goods: Sequence[ObjectId]) -> list[str]:
 
 
 def _contradiction(good: str, bad: str) -> errors.InvalidInputError:
+    if good == bad:
+        return errors.InvalidInputError(f"{bad[:12]} is said to be both good and bad")
     return errors.InvalidInputError(f"{good[:12]} is good and comes after {bad[:12]}, which is bad")
 
 

@@ -168,6 +168,11 @@ class batch:  # noqa: N801 - it is called as a function is
         self._written = author, message, branch
 
     def __enter__(self) -> Draft:
+        author, message, branch = self._written
+        if branch is None:
+            # The branch that the block begins on, wherever HEAD has gone when it ends.
+            ref = self._store.refs.head_target()
+            self._written = author, message, None if isinstance(ref, ObjectId) else ref
         return self._draft
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -6,6 +6,7 @@ the plan is made anew.
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.oid import ObjectId
 from trace_store.values import field, value
 
@@ -130,6 +131,16 @@ class Conflict:
     def meaning(self) -> str:
         """What it is, in a few words."""
         return (REVERTED if self.reverts else KINDS)[self.kind][0]
+
+
+def check_favour(favour: str) -> None:
+    """Let nothing pass but OURS, THEIRS, and "" for neither.
+
+    Raises:
+        InvalidInputError: it is something else.
+    """
+    if favour not in ("", OURS, THEIRS):
+        raise errors.InvalidInputError(f"conflicts favour {OURS} or {THEIRS}, not {favour[:40]!r}")
 
 
 def key_of(kind: str, addresses: Sequence[Address]) -> str:

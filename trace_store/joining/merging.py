@@ -25,7 +25,7 @@ from trace_store.joining.outcome import (
     Merge,
     MergeOptions,
 )
-from trace_store.joining.plan import APPEND, DECISIONS, INTERLEAVE, SEMANTIC, STRATEGIES, Plan
+from trace_store.joining.plan import APPEND, DECISIONS, INTERLEAVE, SEMANTIC, Plan
 from trace_store.joining.sides import Reading
 from trace_store.joining.squashing import squashed
 from trace_store.joining.three_way import three_way
@@ -79,14 +79,11 @@ def merge(
         ModelError, BudgetError, ConflictError: as who advises does.
         DetachedHeadError: HEAD is on no branch.
         UnbornBranchError: there is nothing to join.
-        InvalidInputError: no such strategy, or the histories share nothing and that was not allowed.
+        InvalidInputError: there is no such option, or the histories share nothing and that was not allowed.
         RefChangedError: the branch moved meanwhile.
     """
     stops.refuse_while_stopped(store)
-    if options.strategy not in STRATEGIES:
-        raise errors.InvalidInputError(
-            f"no strategy {options.strategy[:40]!r}: one of {', '.join(STRATEGIES)}"
-        )
+    options.check()
     if options.strategy == SEMANTIC and advise is None:
         raise errors.StateError(
             "a semantic merge asks a model, and none is given", code=errors.ErrorCode.NO_MODEL

@@ -5,7 +5,9 @@ Rule: plain values.
 
 from __future__ import annotations
 
-from trace_store.joining.plan import APPEND
+from trace_store import errors
+from trace_store.joining.conflicts import check_favour
+from trace_store.joining.plan import APPEND, STRATEGIES
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -69,3 +71,15 @@ class MergeOptions:
     squash: bool = False
     unrelated: bool = False
     message: str = ""
+
+    def check(self) -> None:
+        """Let nothing pass that means nothing.
+
+        Raises:
+            InvalidInputError: there is no such strategy, side to favour or way to go forward.
+        """
+        check_favour(self.favour)
+        steps = (ALLOWED, NEVER, ONLY)
+        for said, known in ((self.strategy, STRATEGIES), (self.fast_forward, steps)):
+            if said not in known:
+                raise errors.InvalidInputError(f"{said[:40]!r} is none of {', '.join(known)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.joining import stops
+from trace_store.joining.conflicts import check_favour
 from trace_store.joining.merging import branch_of_head
 from trace_store.joining.rewriting import Rewriting
 from trace_store.joining.todo import PICK, Step
@@ -52,9 +53,10 @@ def cherry_pick(
         StateError: something else is in progress.
         DetachedHeadError: HEAD is on no branch.
         RevisionNotFoundError, MessageNotFoundError: something that is wanted is not here.
-        InvalidInputError: a range is empty, or nothing is wanted.
+        InvalidInputError: a range is empty, nothing is wanted, or there is no such side to favour.
     """
     stops.refuse_while_stopped(store)
+    check_favour(favour)
     ref = branch_of_head(store)
     steps = [step for text in wanted for step in _steps(store, text)]
     if not steps:

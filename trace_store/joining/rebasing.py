@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.joining import stops
-from trace_store.joining.conflicts import OURS, REWORDING, Settlement
+from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
 from trace_store.joining.merging import branch_of_head
 from trace_store.joining.replaying import REWRITES
 from trace_store.joining.rewriting import Rewriting
@@ -81,10 +81,11 @@ def rebase(
         DetachedHeadError, UnbornBranchError: HEAD is on no branch, or its branch has no commit.
         RevisionNotFoundError: there is no such commit.
         ConflictError: a pinned message would be dropped.
-        InvalidInputError: the plan is not sound.
+        InvalidInputError: the plan is not sound, or there is no such side to favour.
         RefChangedError: the branch moved meanwhile.
     """
     stops.refuse_while_stopped(store)
+    check_favour(favour)
     ref = branch_of_head(store)
     tip = revisions.resolve_commit(store, "HEAD")
     base = None if upstream is None else revisions.resolve_commit(store, upstream)

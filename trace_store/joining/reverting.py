@@ -10,7 +10,7 @@ from trace_store import branching, errors
 from trace_store.branching.inverting import SEPARATED_CALL
 from trace_store.context.folding import REMOVED
 from trace_store.joining import stops
-from trace_store.joining.conflicts import OURS, TEXT, THEIRS, Desk
+from trace_store.joining.conflicts import TEXT, THEIRS, Desk, check_favour
 from trace_store.joining.properties import reworded_parts
 from trace_store.objects import operations as ops
 from trace_store.objects.content import Gathering
@@ -89,8 +89,7 @@ def revert(
         As `resolve_commit`.
     """
     stops.refuse_while_stopped(store)
-    if favour not in ("", OURS, THEIRS):
-        raise errors.InvalidInputError(f"conflicts favour {OURS} or {THEIRS}, not {favour[:40]!r}")
+    check_favour(favour)
     head = store.refs.head()
     inputs = {
         "commits": [str(oid) for oid in branching.chosen(store, wanted)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trace_store import joining
+from trace_store.errors import InvalidInputError
 from trace_store.joining.plan import APPEND, SEMANTIC
 from trace_store.repo.handle import Handle, name_of
 
@@ -301,6 +302,10 @@ def _resolver(given: Settle | None) -> Resolver | None:
 
     def ask(conflict: Conflict) -> Settlement | None:
         said = given(conflict)
+        if isinstance(said, str) and said not in conflict.choices:
+            raise InvalidInputError(
+                f"{conflict.kind} is settled by {', '.join(conflict.choices)}, not by {said[:40]!r}"
+            )
         return joining.Settlement(said) if isinstance(said, str) else said
 
     return ask
