@@ -25,8 +25,8 @@ from tests.importers.support.transcripts import (
 from trace_store.importers import import_paths
 from trace_store.maintenance.checking import fsck
 from trace_store.oid import digest
+from trace_store.refs.names import FILES
 from trace_store.store import Store
-from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import restore, segments_of
 
 

@@ -28,9 +28,9 @@ from trace_store.importers import import_paths
 from trace_store.maintenance.checking import fsck
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId
+from trace_store.refs.names import FILES
 from trace_store.store import Store
 from trace_store.transcripts.laying import Placed, lay_out
-from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import restore, segments_of
 
 

@@ -36,8 +36,8 @@ from trace_store.maintenance.checking import fsck
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.refs.names import FILES
 from trace_store.store import Store
-from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import restore
 
 PLACE = "refs/heads/sessions/opencode/"

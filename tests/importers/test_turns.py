@@ -29,8 +29,8 @@ from trace_store.importers.turns import (
 )
 from trace_store.maintenance.checking import fsck
 from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.refs.names import FILES
 from trace_store.store import Store
-from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import restore
 from trace_store.transcripts.sources import source_records
 

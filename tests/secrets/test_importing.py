@@ -15,11 +15,11 @@ from trace_store.environment import Environment
 from trace_store.errors import SecretFoundError
 from trace_store.importers import import_paths
 from trace_store.objects.commit import read_commit
+from trace_store.refs.names import FILES
 from trace_store.secrets import VERSION, Guard
 from trace_store.secrets.guard import FACT
 from trace_store.secrets.placeholders import PlaceholderCount
 from trace_store.store import Store
-from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import restore
 
 PLACEHOLDER = re.compile(rb"\[redacted:[a-z0-9-]+:[a-z2-7]{12}\]")

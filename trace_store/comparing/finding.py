@@ -13,6 +13,7 @@ from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import part_blobs
 from trace_store.oid import ObjectId
+from trace_store.refs.names import FILES
 from trace_store.revision import commits_of, resolve_commit
 from trace_store.values import value
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 SHOWN = "shown"
 REWORDED = "reworded"
 LATER = "in its history"
-_LEFT_OUT = ("refs/transcripts/",)
+_LEFT_OUT = (FILES,)
 
 
 @value

@@ -20,9 +20,9 @@ from trace_store.errors import (
 from trace_store.exchange.bundle_format import BundledRef
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES, TRASH
+from trace_store.refs.names import FILES
 from trace_store.revision import ref_of, resolve, resolve_commit
 from trace_store.store import Store
-from trace_store.transcripts.names import FILES
 
 SESSIONS = BRANCHES + "sessions/"
 

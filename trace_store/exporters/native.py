@@ -15,14 +15,14 @@ from trace_store.errors import (
     RevisionNotFoundError,
     TraceError,
 )
-from trace_store.exporters.contract import Exported
+from trace_store.exporters.contract import AGENTS, Exported
 from trace_store.exporters.session import find_branch, session_name
 from trace_store.importers.heads import HEAD_BYTES
 from trace_store.importers.registry import format_named
 from trace_store.objects.commit import parents_of
 from trace_store.oid import ObjectId
+from trace_store.refs.names import FILES
 from trace_store.store import Store
-from trace_store.transcripts.names import AGENTS, FILES
 from trace_store.transcripts.restoring import file_size, restore, segments_of
 from trace_store.values import value
 

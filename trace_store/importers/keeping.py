@@ -19,9 +19,9 @@ from trace_store.importers.reading import Input
 from trace_store.importers.together import kept_of, together
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, digest
+from trace_store.refs.names import FILES
 from trace_store.store import Store
 from trace_store.transcripts.laying import Laid, Literal, lay_out
-from trace_store.transcripts.names import FILES
 from trace_store.transcripts.pages import Pages
 from trace_store.transcripts.restoring import restore_segment, segments_of
 from trace_store.transcripts.segments import Segment

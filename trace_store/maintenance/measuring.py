@@ -23,8 +23,8 @@ from trace_store.odb import ObjectDatabase
 from trace_store.odb.pack_walk import walk_objects
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
+from trace_store.refs.names import FILES
 from trace_store.store import Store
-from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import file_size
 from trace_store.values import value
 

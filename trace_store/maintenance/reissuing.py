@@ -15,7 +15,7 @@ from trace_store.files import make_durable_directory, read_file, replace_file
 from trace_store.objects.codec import BLOB, decode, encode, encode_blob, kind_of
 from trace_store.odb.reachable import reachable
 from trace_store.oid import OID_BYTES, ObjectId, hash_object
-from trace_store.transcripts.names import FILES
+from trace_store.refs.names import FILES
 from trace_store.values import value
 
 TYPE_CHECKING = False

@@ -8,6 +8,8 @@ from trace_store.ref_names import is_ref_name, problem_of
 BRANCHES = "refs/heads/"
 TAGS = "refs/tags/"
 CHECKPOINTS = "refs/checkpoints/"
+FILES = "refs/transcripts/"
+"""Of kept files: `refs/transcripts/<format>/<session>/<id>`."""
 TRASH = "refs/trash/"
 RECOVERED = TRASH + "recovered/"
 """What refs would have lost when a journal was removed under the processes that held it."""

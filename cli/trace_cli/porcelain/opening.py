@@ -12,9 +12,9 @@ from trace_store import context, errors, history, maintenance
 from trace_store import secrets as secrets_
 from trace_store.objects.commit import read_commit
 from trace_store.refs import TRASH
+from trace_store.refs.names import FILES
 from trace_store.revision import ref_of, resolve_address, resolve_commit
 from trace_store.store import Store, find
-from trace_store.transcripts.names import FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

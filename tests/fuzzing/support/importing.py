@@ -14,8 +14,8 @@ from trace_store.importers import import_paths
 from trace_store.importers.heads import HEAD_BYTES
 from trace_store.importers.registry import format_of
 from trace_store.maintenance.checking import fsck
+from trace_store.refs.names import FILES
 from trace_store.store import Store
-from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import restore
 
 HEADS = "refs/heads/sessions/"

@@ -21,8 +21,8 @@ from trace_store.importers import FileReport, import_paths
 from trace_store.maintenance.checking import fsck
 from trace_store.objects.message import Message, load_message
 from trace_store.objects.parts import Opaque, ToolResult
+from trace_store.refs.names import FILES
 from trace_store.store import Store
-from trace_store.transcripts.names import FILES
 from trace_store.transcripts.restoring import restore
 
 HEADS = "refs/heads/sessions/"
