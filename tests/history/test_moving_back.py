@@ -441,3 +441,16 @@ def test_what_a_branch_has_joined_does_not_come_back_when_it_goes_elsewhere(tmp_
     assert len(store.refs.tips("refs/heads/side")) == 1
     branching.undo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (tip,)
+
+
+def test_what_is_settled_is_settled_though_nothing_else_can_be_taken_back(tmp_path: Path) -> None:
+    store = Store.init(str(tmp_path), clock=FixedClock(step=1000), durability="fast")
+    (at,) = told(store, "base")
+    change(store, lambda draft: draft.record_usage({"input_tokens": 1}))
+    change(store, lambda draft: draft.edit(at, "once"))
+    change(store, lambda draft: draft.edit(at, "twice"))
+    found = joining.revert(store, ["HEAD~1", "HEAD~2"], author=AUTHOR)
+    assert [each.kind for each in found.conflicts] == ["both-edited"]
+    assert joining.resolve(store, "1", joining.Settlement("ours")) == ()
+    with pytest.raises(StateError, match="nothing to take back"):
+        joining.continue_revert(store, author=AUTHOR)
