@@ -150,7 +150,7 @@ class Lines(RuleBasedStateMachine):
 
     def stored(self, text: str) -> str:
         """Return how a text is named in the stored form of a message."""
-        return repr(Gathering().put(text.encode()))
+        return repr(bytes(Gathering().put(text.encode())))
 
 
 def is_drawn(data: st.DataObject, why: str) -> bool:
