@@ -65,6 +65,7 @@ NAVIGATION: dict[str, list[str]] = {
         "reliability",
         "security",
         "benchmarks",
+        "benchmarks-branches",
         "profiles",
         "glossary",
     ],
