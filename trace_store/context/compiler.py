@@ -94,10 +94,9 @@ class ContextCompiler:
                 cannot be folded.
         """
         ref, tip = self._locate(revision)
-        if cold:
-            view, index = cold_view(tip, self.store.objects.read), ""
-        else:
-            view, index = self._view(ref, tip)
+        view, index = (
+            self._view(ref, tip) if not cold else (cold_view(tip, self.store.objects.read), "")
+        )
         return self._context(view, index, model, reasoning=reasoning, cold=cold)
 
     def _context(
@@ -276,7 +275,7 @@ class ContextCompiler:
         return CompileIndex(column, self.moulds, lambda *two: context.new_commits(self.store, *two))
 
     def token_column(self, ref: str, encoding: str) -> TokenColumn:
-        """Return the tokens column of a branch under an encoding: another one when something was purged since."""
+        """Return the tokens column of a branch ("": a new one, in memory); another when something was purged since."""
         key = self.store.objects.purged_key()
         name = f"{encoding}-{key}" if key else encoding
         column = self._token_columns.get((ref, name))
@@ -284,7 +283,8 @@ class ContextCompiler:
             suffix = f"{name}.tokens"
             others = lambda: [self._column(r, suffix) for r, _ in self._other_indexes(ref)]  # noqa: E731
             column = TokenColumn(self._column(ref, suffix), others)
-            self._token_columns[(ref, name)] = column
+            if ref:
+                self._token_columns[(ref, name)] = column
         return column
 
     def _column(self, ref: str, suffix: str) -> DiskColumn | MemoryColumn:
@@ -354,11 +354,11 @@ class _Source:
         return self._column().total(view, self._count)
 
     def _column(self) -> TokenColumn:
-        if self._tokenizer is None or self._cold or not self._ref:
-            if self._memory is None:
-                self._memory = TokenColumn(MemoryColumn())
-            return self._memory
-        return self._compiler.token_column(self._ref, self._tokenizer.encoding)
+        if self._tokenizer is None or self._cold:
+            self._memory = self._memory or TokenColumn(MemoryColumn())
+        elif self._ref or self._memory is None:
+            self._memory = self._compiler.token_column(self._ref, self._tokenizer.encoding)
+        return self._memory
 
     def _count(self, records: Iterator[MessageRecord], number: int) -> Iterator[MessageTokens]:
         tokenizer = self._tokenizer or tokens.get_tokenizer(tokens.DEFAULT_ENCODING)
