@@ -346,6 +346,53 @@ def test_tips_that_git_left_are_joined_by_the_same_commit_for_everybody(tmp_path
     assert made[0] == made[1]
 
 
+def diverged(folder: Path) -> tuple[Repo, tuple[bytes, int]]:
+    """Return a repository whose branch git left with two tips that reword a message; the other one is the older."""
+    repo = Repo.init(folder, environment=ADA, clock=FixedClock(), durability="fast")
+    root = repo.append("user", "which day?")
+    theirs = repo.edit((root.oid, 0), "which month?").oid
+    back = RefEdit("refs/heads/main", root.oid, ANY)
+    repo.store.transact(lambda _: Transaction([], [back], "back"), author="ada")
+    repo.edit((root.oid, 0), "which week?")
+    repo.seal()
+    repo.store.refs.files.add("refs/heads/main", theirs)  # type: ignore[union-attr]
+    return repo, (root.oid, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"favour": "ours"}, "which week?"),
+        ({"favour": "theirs"}, "which month?"),
+        ({"strategy": "ours"}, "which week?"),
+        ({"strategy": "theirs"}, "which month?"),
+    ],
+)
+def test_ours_is_what_head_is_on_also_where_tips_are_joined(
+    tmp_path: Path, options: dict[str, str], shown: str
+) -> None:
+    repo, _ = diverged(tmp_path)
+    mine, _ = repo.store.refs.tips("refs/heads/main")
+    found = repo.merge(**options)  # type: ignore[arg-type]
+    assert said(repo) == [shown]
+    assert commit_of(repo, found.after).parents[0] == mine
+    assert commit_of(repo, found.after).author == "ada"
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_undoing_a_join_brings_the_tips_back(tmp_path: Path, sealed: bool) -> None:
+    repo, _ = diverged(tmp_path)
+    tips = repo.store.refs.tips("refs/heads/main")
+    found = repo.merge(favour="theirs")
+    if sealed:
+        repo.seal()
+    repo.undo()
+    assert repo.store.refs.tips("refs/heads/main") == tips
+    assert not sealed or repo.store.refs.moved_by_git() == []  # type: ignore[union-attr]
+    repo.redo()
+    assert repo.store.refs.tips("refs/heads/main") == (found.after,)
+
+
 def test_options_that_mean_nothing_are_refused(repo: Repo) -> None:
     repo.append("user", "a")
     branch(repo, "side")

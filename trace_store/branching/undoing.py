@@ -16,11 +16,14 @@ from trace_store.branching.switching import MOVING, keep_and_move
 from trace_store.branching.trash import is_kept_by, keeping
 from trace_store.branching.upstreams import move_upstream, rename_upstreams
 from trace_store.contracts import RefEdit, Transaction
+from trace_store.maintenance.sealing import seal
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
+from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.names import BRANCHES, TRASH
-from trace_store.refs.reflog import GIT, RENAMED, ReflogEntry
+from trace_store.refs.reflog import DIVERGED_TIPS, GIT, RENAMED, ReflogEntry
+from trace_store.revision import resolve_commit
 from trace_store.values import mutable, value
 
 TYPE_CHECKING = False
@@ -269,11 +272,39 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
         rename_upstreams(store, *((one, other) if word == REDO else (other, one)))
     elif store.local:
         _follow_upstreams(store, moves)
+    if word == UNDO:
+        _part_tips(store, said, moves)
     after = store.refs.head()
     told = [*moves]
     if target is not None:
         told.append((NAME, before.oid, after.oid))
     return Undone(said, group.author, group.time, tuple(told), after)
+
+
+def _part_tips(
+    store: Store, said: str, moves: list[tuple[str, ObjectId | None, ObjectId | None]]
+) -> None:
+    """Give a branch the other tips back that were joined, beside the one that it went back to.
+
+    A seal takes away the files of tips that a join has in its past; until they are here again the trash keeps the join.
+    """
+    _, is_join, tips = said.partition(DIVERGED_TIPS)
+    if not is_join or not isinstance(store.refs, RefDatabase):
+        return
+    wanted = [resolve_commit(store, each) for each in tips.split()]
+    lost = [
+        (name, tip)
+        for name, _, _ in moves
+        if name.startswith(BRANCHES)
+        for tip in wanted
+        if tip not in store.refs.tips(name)
+    ]
+    if lost:
+        seal(store, fully=True)  # the join's own file goes, which would hide them
+        store.refs.overview.forget()
+        for name, tip in lost:
+            store.refs.files.add(name, tip)
+        seal(store, fully=True)  # so that nobody says that git brought them
 
 
 def _follow_upstreams(

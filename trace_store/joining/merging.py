@@ -33,6 +33,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, hash_object
+from trace_store.refs.reflog import DIVERGED_TIPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
     Resolver: TypeAlias = Callable[[Conflict], Settlement | None]
+
+_EVEN = (APPEND, INTERLEAVE)  # strategies that name no side
 
 
 def merge(
@@ -92,7 +95,7 @@ def merge(
     tips = store.refs.tips(ref)
     before = tips[0] if tips else None
     theirs = [revisions.resolve_commit(store, revision)] if revision else list(tips[1:])
-    name = revision or "diverged tips"
+    name = revision or " ".join([DIVERGED_TIPS, *(tip.short() for tip in theirs)])
     inputs = _inputs(options, name, theirs, joins=not revision)
     stop = stops.Stop(stops.MERGE, ref, before, inputs, {}, [])
     return _Merging(store, stop, author, guard, resolver, advise).run()
@@ -249,8 +252,15 @@ class _Merging:
                 code=errors.ErrorCode.UNRELATED_HISTORIES,
             )
         if inputs["joins"] and self._key(theirs) < self._key(ours):
-            ours, theirs = theirs, ours  # the same order for everybody
+            plan = self._plan(theirs, ours, bases)
+            if not plan.conflicts and self._is_clean(plan):
+                ours, theirs = theirs, ours  # the same order for everybody
         return self._join(ours, theirs, bases)
+
+    def _is_clean(self, plan: Plan) -> bool:
+        """Tell whether tips of a branch join without anybody's decision; else ours is what HEAD is on."""
+        inputs = self._stop.inputs
+        return inputs["joins"] and inputs["strategy"] in _EVEN and not plan.settled
 
     def _join(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]
@@ -299,7 +309,7 @@ class _Merging:
     ) -> Plan:
         inputs = self._stop.inputs
         refs = [self._stop.ref, revisions.ref_of(self._store, inputs["name"]) or self._stop.ref]
-        near = inputs["strategy"] in (APPEND, INTERLEAVE, OURS)
+        near = inputs["strategy"] in (*_EVEN, OURS)
         folds, mine, yours = self._reading.sides(ours, theirs, bases, refs if near else ())
         self._folds = {ours: mine.fold, theirs: yours.fold}
         return three_way(
@@ -323,13 +333,12 @@ class _Merging:
     ) -> ObjectId:
         """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
         inputs = self._stop.inputs
-        clean = inputs["joins"] and not plan.settled and advised is None
-        times = [self._reading.commit(parent).time for parent in parents]
+        clean = self._is_clean(plan) and advised is None
         message = inputs["message"] or _message(inputs, self._stop.ref)
         commit = Commit(
             parents,
             JOINER if clean else self._author,
-            max(times) if clean else self._store.clock.now(),
+            max(self._key(each)[0] for each in parents) if clean else self._store.clock.now(),
             operations,
             self._gathering.text(message),
             {**_meta(inputs, plan, advised), **self._gathering.facts},

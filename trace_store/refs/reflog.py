@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 GIT, MOVED_BY_GIT = "git", "moved by git"
 """Author and message of an entry for what git, or another tool, did to a ref."""
+DIVERGED_TIPS = "diverged tips"
+"""What was merged, where it was the other tips of the branch itself; the beginnings of their ids follow."""
 RENAMED = "branch: renamed "
 """With this begins what is said of a ref that took the place of another: `… refs/heads/a to refs/heads/b`."""
 _ABSENT = "-"
