@@ -388,7 +388,7 @@ def test_undoing_a_join_brings_the_tips_back(tmp_path: Path, sealed: bool) -> No
         repo.seal()
     repo.undo()
     assert repo.store.refs.tips("refs/heads/main") == tips
-    assert not sealed or repo.store.refs.moved_by_git() == []  # type: ignore[union-attr]
+    assert not sealed or repo.store.refs.moved_by_git() == []
     repo.redo()
     assert repo.store.refs.tips("refs/heads/main") == (found.after,)
 
