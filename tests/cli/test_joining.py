@@ -320,3 +320,30 @@ def test_picks_and_moves_are_told(apart: Ok, trace: Trace) -> None:
     assert trace("move", "HEAD~1.0").code == 2
     assert trace("cherry-pick").code == 2
     assert trace("cherry-pick", "--continue").code == 6
+
+
+def test_a_rebase_that_waits_may_still_be_allowed_to_drop_pinned(ok: Ok, repository: Trace) -> None:
+    ok("commit", "-q", "--user", "q")
+    ok("branch", "-q", "base")
+    ok("commit", "-q", "--user", "left out")
+    ok("commit", "-q", "--user", "pinned")
+    ok("pin", "-q", "HEAD.0")
+    assert repository("rebase", "--onto", "base", "HEAD~1").code == 3
+    ok("resolve", "1", "--ours")
+    assert "--drop-pinned" in repository("rebase", "--continue").err
+    assert "0 commits made anew" in ok("rebase", "--continue", "--drop-pinned").text
+
+
+def test_a_list_that_comes_back_from_the_editor(ok: Ok, repository: Trace) -> None:
+    for text in "abc":
+        ok("commit", "-q", "--user", text)
+    before = ok("rev-parse", "HEAD").text
+    emptied = Environment(author="Ada", discovery=False, editor="sed -i -e /./d")
+    outcome = repository("rebase", "-i", "HEAD~2", environment=emptied)
+    assert (outcome.code, "the to-do list is empty" in outcome.err) == (2, True)
+    assert ok("rev-parse", "HEAD").text == before
+    # The editor comes once more for each message that `reword` asks for.
+    editor = "sed -i -e s/^pick/reword/ -e 1s/^$/said/"
+    asking = Environment(author="Ada", discovery=False, editor=editor)
+    assert repository("rebase", "-q", "-i", "HEAD~2", environment=asking).code == 0
+    assert ok("log", "-n", "2", "--full").text.count("    said") == 2

@@ -252,9 +252,9 @@ class _Merging:
                 code=errors.ErrorCode.UNRELATED_HISTORIES,
             )
         if inputs["joins"] and self._key(theirs) < self._key(ours):
-            plan = self._plan(theirs, ours, bases)
-            if not plan.conflicts and self._is_clean(plan):
-                ours, theirs = theirs, ours  # the same order for everybody
+            plans = [self._plan(theirs, ours, bases), self._plan(ours, theirs, bases)]
+            if any(not plan.conflicts and self._is_clean(plan) for plan in plans):
+                ours, theirs = theirs, ours  # the same order, and the same conflicts, for everybody
         return self._join(ours, theirs, bases)
 
     def _is_clean(self, plan: Plan) -> bool:

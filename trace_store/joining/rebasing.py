@@ -116,18 +116,22 @@ def continue_rewriting(
     guard: Guard | None = None,
     resolver: Resolver | None = None,
     judge: Judge | None = None,
+    drop_pinned: bool = False,
 ) -> Rewrite:
     """Go on with a pick or a rebase that stopped; with `skip` without the step that it stopped at.
 
     A step that stopped for other wordings goes on with those that were given; the others stay. What was committed on
-    the branch while a rebase waited is made anew, too, after all else.
+    the branch while a rebase waited is made anew, too, after all else. With `drop_pinned` pinned messages may go.
 
     Raises:
         StateError: nothing of this kind is in progress.
+        ConflictError: a pinned message would be dropped.
         RefChangedError: the branch went elsewhere since the rebase began.
     """
     stop = stops.required_stop(store, kind)
     _take_along(store, stop)
+    if drop_pinned:
+        stop.inputs["drop_pinned"] = True
     if skip:
         stop.skipped.append(stop.number)
     else:

@@ -79,6 +79,7 @@ def resume(
     resolver: Resolver | None = None,
     judge: Judge | None = None,
     skip: bool = False,
+    drop_pinned: bool = False,
 ) -> Merge | Revert | Rewrite:
     """Go on with what is in progress, whatever it is; with `skip` without the step that it stopped at.
 
@@ -96,7 +97,14 @@ def resume(
             store, author=author, skip=skip, guard=guard, resolver=resolver
         )
     return rebasing.continue_rewriting(
-        store, kind, author=author, skip=skip, guard=guard, resolver=resolver, judge=judge
+        store,
+        kind,
+        author=author,
+        skip=skip,
+        guard=guard,
+        resolver=resolver,
+        judge=judge,
+        drop_pinned=drop_pinned,
     )
 
 

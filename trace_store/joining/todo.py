@@ -69,10 +69,8 @@ def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
         InvalidInputError: a line is not understood, or names no commit of the range, or one twice.
     """
     steps: list[Step] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in lines(text):
         words = line.split(None, 2)
-        if not words or words[0].startswith("#"):
-            continue
         deed = SHORT.get(words[0], words[0])
         if deed not in DEEDS or len(words) < 2:
             raise errors.InvalidInputError(
@@ -88,6 +86,12 @@ def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
         raise errors.InvalidInputError("there is no commit before the first to squash it into")
     listed = {step.oid for step in steps}
     return [*steps, *(Step(DROP, oid) for oid in known if oid not in listed)]
+
+
+def lines(text: str) -> list[tuple[int, str]]:
+    """Return the lines of a list that say something, each with its number."""
+    numbered = enumerate(text.splitlines(), 1)
+    return [(at, line) for at, line in numbered if line.strip() and line.lstrip()[0] != "#"]
 
 
 def _named(prefix: str, known: Sequence[ObjectId], line: int) -> ObjectId:

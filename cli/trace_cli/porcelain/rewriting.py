@@ -174,7 +174,16 @@ def rebase(
                 text = text_from(invocation, todo_file)
             elif interactive:
                 text = edited(invocation, text, "todo")
-            return todo.read(text, [step.oid for step in steps])
+            found = todo.read(text, [step.oid for step in steps])
+            if (
+                interactive
+                and all(step.deed == todo.DROP for step in found)
+                and not todo.lines(text)
+            ):
+                raise usage_error(
+                    "the to-do list is empty, and nothing was done", "`drop ID` leaves a commit out"
+                )
+            return [_reworded(invocation, store, each) for each in found] if interactive else found
 
         if print_todo:
             for line in _printed(store, upstream):
@@ -192,7 +201,7 @@ def rebase(
             judge=judging(invocation, store, wanted=judge),
         )
 
-    _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet)
+    _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned)
 
 
 @takes(
@@ -267,6 +276,17 @@ def _say(store: Store, oid: ObjectId) -> str:
     return "".join(c if c.isprintable() else " " for c in said)
 
 
+def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
+    """Return a step of an edited list; whoever asks for another message without giving one is asked in an editor."""
+    if step.deed != todo.REWORD or step.message not in ("", _say(store, step.oid)):
+        return step
+    said = read_commit(step.oid, store.objects.read).message
+    message = edited(invocation, f"{said}\n", "message.txt").strip()
+    if not message:
+        raise usage_error("the message is empty, and nothing was done")
+    return todo.Step(todo.REWORD, step.oid, message)
+
+
 def _printed(store: Store, upstream: str | None) -> Iterable[str]:
     tip = resolve_commit(store, "HEAD")
     base = None if upstream is None else resolve_commit(store, upstream)
@@ -282,6 +302,7 @@ def _carry_out(
     *,
     judge: bool,
     quiet: bool,
+    drop_pinned: bool = False,
 ) -> None:
     def tell(store: Store, found: Rewrite) -> None:
         if found.step is not None:
@@ -294,7 +315,10 @@ def _carry_out(
     def judged(store: Store) -> Judge | None:
         return judging(invocation, store, wanted=judge)
 
-    run.carry_out(begin, lambda store, found: [_record(store, found)], tell, judge=judged)
+    def record(store: Store, found: Rewrite) -> list[dict[str, Any]]:
+        return [_record(store, found)]
+
+    run.carry_out(begin, record, tell, judge=judged, drop_pinned=drop_pinned)
 
 
 def _line(found: Rewrite, kind: str) -> str:

@@ -77,6 +77,7 @@ class Run:
         tell: Callable[[Store, Any], None],
         message: str = "",
         judge: Callable[[Store], Judge | None] = lambda store: None,
+        drop_pinned: bool = False,
     ) -> None:
         """Begin, go on or give up, seal, and say what came of it.
 
@@ -86,6 +87,7 @@ class Run:
             tell: says it to people.
             message: what to say about a merge that is gone on with.
             judge: returns who judges what is made anew, when it is gone on with.
+            drop_pinned: whether a rebase that is gone on with may drop pinned messages.
 
         Raises:
             ConflictError: it stopped.
@@ -106,6 +108,7 @@ class Run:
                     guard=guard,
                     judge=judge(store),
                     skip=self._way == ["skip"],
+                    drop_pinned=drop_pinned,
                 )
             else:
                 found = begin(store, guard)

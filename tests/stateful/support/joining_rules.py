@@ -127,9 +127,8 @@ class Joining(Lines):
         self._leave_tips(ground.store, head.ref, head.oid, other)
         found = self.stopping(lambda: merge(ground.store, author=AUTHOR))
         if theirs is not None:
-            # Ours is one's own line where something has to be decided, which may be so for one of the two alone.
-            stopped = STOPPED in (found.outcome, theirs.outcome)
-            assert found.after == theirs.after or stopped
+            assert (found.outcome == STOPPED) == (theirs.outcome == STOPPED)
+            assert found.after == theirs.after or found.outcome == STOPPED
         end = self.to_the_end(data, found, continue_merge)
         # Given up, or left out: the other tip still waits.
         if end is None or end.outcome == UP_TO_DATE:
