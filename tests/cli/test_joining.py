@@ -346,4 +346,5 @@ def test_a_list_that_comes_back_from_the_editor(ok: Ok, repository: Trace) -> No
     editor = "sed -i -e s/^pick/reword/ -e 1s/^$/said/"
     asking = Environment(author="Ada", discovery=False, editor=editor)
     assert repository("rebase", "-q", "-i", "HEAD~2", environment=asking).code == 0
-    assert ok("log", "-n", "2", "--full").text.count("    said") == 2
+    made = map(json.loads, ok("log", "-n", "2", "--json").lines)
+    assert [record["message"] for record in made] == ["said", "said"]
