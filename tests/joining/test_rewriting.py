@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.joining.support.lines import ADA, branch, on, said
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import FixedClock, ObjectId, Repo, ToolCall, ToolResult
+from trace_store import FixedClock, ObjectId, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import ConflictError, InvalidInputError, MessageNotFoundError, StateError
 from trace_store.joining import (
     Settlement,
@@ -646,3 +646,34 @@ def test_all_of_a_branch_goes_onto_another_history(repo: Repo) -> None:
     on(repo, "side")
     rebase(repo.store, None, author="ada", onto="other")
     assert said(repo) == ["elsewhere", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "shown"), [("ours", ["theirs"]), ("theirs", ["mine"]), ("both", ["theirs", "mine"])]
+)
+@pytest.mark.parametrize("picks", [False, True])
+def test_a_call_that_both_lines_answer_has_one_result(
+    repo: Repo, choice: str, shown: list[str], picks: bool
+) -> None:
+    repo.append("user", "look")
+    call = repo.append("assistant", [ToolCall("one", "look", "{}")]).oid
+
+    def answer(text: str) -> Callable[[], Any]:
+        return lambda: (repo.append("tool", [ToolResult("one", text)]), repo.append("user", "well"))
+
+    apart(repo, answer("mine"), answer("theirs"))
+    mine = repo.resolve("main~1")
+    if picks:
+        on(repo, "side")
+    found = repo.cherry_pick(mine) if picks else repo.rebase("side")
+    assert [(c.kind, c.addresses) for c in found.conflicts] == [("two-answers", ((call, 0),))]
+    repo.settle("1", choice)
+    repo.resume()
+    results = [
+        [part.text for part in result.content if isinstance(part, Text)]
+        for message in repo.compile("HEAD").messages
+        for result in message.parts
+        if isinstance(result, ToolResult)
+    ]
+    assert results == [shown]
+    assert_valid_requests(repo.compile().messages)

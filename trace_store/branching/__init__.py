@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trace_store.branching.resetting import Reset, reset_hard, reset_soft
     from trace_store.branching.reverting import Reverted, TakingBack, chosen, revert
     from trace_store.branching.staging import Recommitted, Staged, commit_staged, squash, staged
-    from trace_store.branching.switching import Switch, begin_branch, begin_empty, detach, switch
+    from trace_store.branching.switching import Switched, begin_branch, begin_empty, detach, switch
     from trace_store.branching.tagging import TagEntry, create_tag, delete_tags, list_tags
     from trace_store.branching.trash import keeping
     from trace_store.branching.undoing import Undone, redo, undo
@@ -43,7 +43,7 @@ _HOMES = {
     "resetting": ("Reset", "reset_hard", "reset_soft"),
     "reverting": ("Reverted", "TakingBack", "chosen", "revert"),
     "staging": ("Recommitted", "Staged", "commit_staged", "squash", "staged"),
-    "switching": ("Switch", "begin_branch", "begin_empty", "detach", "switch"),
+    "switching": ("Switched", "begin_branch", "begin_empty", "detach", "switch"),
     "tagging": ("TagEntry", "create_tag", "delete_tags", "list_tags"),
     "trash": ("keeping",),
     "undoing": ("Undone", "redo", "undo"),
@@ -59,7 +59,7 @@ __all__ = [
     "Reset",
     "Reverted",
     "Staged",
-    "Switch",
+    "Switched",
     "TagEntry",
     "TakingBack",
     "Tracking",

@@ -30,7 +30,7 @@ MOVING = "moving from "
 
 
 @value
-class Switch:
+class Switched:
     """Where HEAD went.
 
     Attributes:
@@ -46,7 +46,7 @@ class Switch:
     kept: str | None = None
 
 
-def switch(store: Store, name: str, *, author: str) -> Switch:
+def switch(store: Store, name: str, *, author: str) -> Switched:
     """Go to a branch: by its name, the id of its session, or `-` for the one before.
 
     Raises:
@@ -63,7 +63,7 @@ def switch(store: Store, name: str, *, author: str) -> Switch:
 
 def begin_branch(
     store: Store, name: str, start: str | None = None, *, author: str, force: bool = False
-) -> Switch:
+) -> Switched:
     """Make a branch and go to it.
 
     Args:
@@ -101,7 +101,7 @@ def begin_branch(
     return _go(store, ref, author=author, created=True)
 
 
-def begin_empty(store: Store, name: str, *, author: str) -> Switch:
+def begin_empty(store: Store, name: str, *, author: str) -> Switched:
     """Go to a branch that has no commit, and begins with the next.
 
     Raises:
@@ -114,7 +114,7 @@ def begin_empty(store: Store, name: str, *, author: str) -> Switch:
     return _go(store, ref, author=author, created=True)
 
 
-def detach(store: Store, revision: str = "HEAD", *, author: str) -> Switch:
+def detach(store: Store, revision: str = "HEAD", *, author: str) -> Switched:
     """Look at a commit without a branch; raises as `resolve_commit`."""
     return _go(store, revisions.resolve_commit(store, revision), author=author)
 
@@ -157,16 +157,16 @@ def keep_and_move(
     store.transact(move)
 
 
-def _go(store: Store, target: str | ObjectId, *, author: str, created: bool = False) -> Switch:
+def _go(store: Store, target: str | ObjectId, *, author: str, created: bool = False) -> Switched:
     before = store.refs.head()
     to = short(target) if isinstance(target, str) else str(target)
     message = _message(before, to)
     if before.ref == target or (before.ref is None and before.oid == target):
-        return Switch(before, before, created)
+        return Switched(before, before, created)
     keep = _what_is_left(store, before)
     made = None if keep is None else lambda _: [keep]
     keep_and_move(store, before, target, message, author, made)
-    return Switch(before, store.refs.head(), created, None if keep is None else keep.name)
+    return Switched(before, store.refs.head(), created, None if keep is None else keep.name)
 
 
 def _message(before: Head, to: str) -> str:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold, Version, is_append_only
 from trace_store.joining import conflicts as kinds
+from trace_store.joining.answers import appended, rival_answers, settle_answers
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, Desk
 from trace_store.joining.exchanges import settle_parted
-from trace_store.joining.groups import misplaced
+from trace_store.joining.groups import calls_of, misplaced, open_calls, results_of
 from trace_store.joining.properties import Change, both_parts, operations_of, reworded_parts
 from trace_store.joining.squashing import squashed
 from trace_store.objects import operations as ops
@@ -54,6 +55,7 @@ class Replay:
         self._pending: list[tuple[ObjectId, Commit]] = []
         self._line: list[tuple[ObjectId, Commit]] = []
         self._start = start
+        self._called: set[str] = set()
 
     def state(self) -> Fold:
         """Return the context that it ends with."""
@@ -98,11 +100,23 @@ class Replay:
             for number in range(1, len(commit.parents)):
                 given = squashed(given, before, self._reading.fold(commit.parents[number]))
         if is_append_only(commit):
-            return [self._rewritten(operation, oid) for operation in given]
+            made = [self._rewritten(operation, oid) for operation in given]
+            return [*made, *self._settled_answers(oid, commit, desk)]
         before = self._reading.fold(commit.parents[0]) if commit.parents else Fold()
         checking = _Checking(self, oid, before, self.state(), desk, self._put)
         made = [each for operation in given for each in checking.checked(operation)]
         return [*made, *self._kept_together(oid, commit, before, made, desk)]
+
+    def _settled_answers(self, oid: ObjectId, commit: Commit, desk: Desk) -> list[Operation]:
+        """Return what settles that a commit answers calls that the new line has answered as well."""
+        brought = appended(oid, commit)
+        answers = {name for entry in brought for name in results_of(entry)} - self._called
+        self._called.update(name for entry in brought for name in calls_of(entry))
+        if not answers:
+            return []  # as nearly always: a line parts seldom where a call waits
+        waited = open_calls(self._reading.fold(commit.parents[0]).entries) if commit.parents else {}
+        rivals = rival_answers(self.state().entries, brought, answers & waited.keys())
+        return settle_answers(rivals, waited, desk, self._put)
 
     def _kept_together(
         self,

@@ -8,7 +8,7 @@ from trace_store.repo.handle import Handle, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.branching import Branch, Recommitted, Reset, Switch, TagEntry, Undone
+    from trace_store.branching import Branch, Recommitted, Reset, Switched, TagEntry, Undone
     from trace_store.branching.branches import Deleted
     from trace_store.refs import ReflogEntry
     from trace_store.repo.handle import Revision
@@ -76,7 +76,7 @@ class Moving(Handle):
 
     def switch(
         self, name: str, *, create: bool = False, start: Revision = "HEAD", force: bool = False
-    ) -> Switch:
+    ) -> Switched:
         """Go to a branch; `-` is the one before. Return where HEAD was and is.
 
         Args:
@@ -96,7 +96,7 @@ class Moving(Handle):
         begin = None if start == "HEAD" else name_of(start)
         return branching.begin_branch(self.store, name, begin, author=self.author, force=force)
 
-    def checkout(self, revision: Revision) -> Switch:
+    def checkout(self, revision: Revision) -> Switched:
         """Go to a branch, or look at any commit without one: HEAD is detached then, and branches stay where they are.
 
         Raises:

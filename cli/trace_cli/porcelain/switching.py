@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.branching.switching import Switch
+    from trace_store.branching.switching import Switched
     from trace_store.refs.head import Head
     from trace_store.store import Store
 
@@ -121,7 +121,7 @@ def checkout(
         _tell_switch(invocation, store, done, as_json=as_json, quiet=quiet)
 
 
-def _switched(store: Store, name: str, author: str) -> Switch:
+def _switched(store: Store, name: str, author: str) -> Switched:
     try:
         return branching.switch(store, name, author=author)
     except errors.RefNotFoundError as error:
@@ -132,7 +132,7 @@ def _switched(store: Store, name: str, author: str) -> Switch:
 
 
 def _tell_switch(
-    invocation: Invocation, store: Store, done: Switch, *, as_json: bool, quiet: bool
+    invocation: Invocation, store: Store, done: Switched, *, as_json: bool, quiet: bool
 ) -> None:
     after = done.after
     if as_json:
