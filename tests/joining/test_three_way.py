@@ -576,3 +576,18 @@ def test_what_passed_what_is_what_every_pair_says(ranks: list[int]) -> None:
     inverted = {(a, b) for a, b in pairs if (a < b) != (ranks[a] < ranks[b])}
     assert {(a, b) for a, others in passed(ranks).items() for b in others} == inverted
     assert sum(map(len, passed(ranks).values())) == len(inverted)
+
+
+def test_what_is_shown_again_does_not_part_a_call_from_its_result() -> None:
+    root = Builder("base")
+    root.say("user", "go")
+    root.call("one")
+    said = root.say("user", "hidden")
+    root.commit(ops.remove([said]))
+    ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    result = ours.result("one")
+    theirs.commit(ops.restore([said]))
+    plan = three_way([root.fold], ours.side, theirs.side)
+    after = merged(ours, theirs, plan)
+    assert not plan.conflicts
+    assert [e.address for e in after.visible()][-2:] == [result, said]

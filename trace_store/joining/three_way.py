@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     Address = tuple[bytes, int]
 
+_MAY_PART = (ops.INCLUDE, ops.MOVE, ops.RESTORE, ops.ANNOTATE)
+
 
 def three_way(
     bases: Sequence[Fold],
@@ -121,7 +123,7 @@ class _Merge:
         self._tools()
         self._settle_parted()
         self._change()
-        self._keep_together(set(self.line.included) | {a for targets, _ in moves for a in targets})
+        self._keep_together()
 
     def take_theirs(self) -> None:
         """Make the context theirs, whatever ours did."""
@@ -156,7 +158,7 @@ class _Merge:
         self._bring_tail(chosen, interleave=False, rivals=False)
         self._settle_parted()
         self._change()
-        self._keep_together(set(self.line.included))
+        self._keep_together()
 
     def _new_of_theirs(self) -> set[Address]:
         """Return the messages that theirs has and ours never had; what ours left out before stays out."""
@@ -382,19 +384,16 @@ class _Merge:
             ours, theirs = self._ours.entries, self._theirs.entries
             settle_parted(ours, theirs, made, self._changes, self._desk)
 
-    def _keep_together(self, touched: set[Address]) -> None:
-        """Place results at their calls, where a merge has taken either elsewhere; not what was apart before."""
-        if not touched:
+    def _keep_together(self) -> None:
+        """Place results at their calls, where a merge has parted them; not what was apart before."""
+        if not any(operation.name in _MAY_PART for operation in self.line.operations):
             return
-        apart = {
-            entry.address
-            for fold in (self._ours, self._theirs)
-            for entry, _ in misplaced(list(fold.visible()))
-        }
+        sides = self._ours, self._theirs
+        apart = {e.address for side in sides for e, _ in misplaced(list(side.visible()))}
         state = self._ours.copy()
         made = Commit((), "", 0, self.line.operations)
         state.apply(ops.HERE, made, [None, self._theirs])
         seen = [entry for entry in state.entries if entry.visible]
         for entry, behind in misplaced(seen):
-            if {entry.address, behind.address} & touched and entry.address not in apart:
+            if entry.address not in apart:
                 self.line.place([entry.address], behind.address)
