@@ -393,6 +393,13 @@ def test_undoing_a_join_brings_the_tips_back(tmp_path: Path, sealed: bool) -> No
     assert repo.store.refs.tips("refs/heads/main") == (found.after,)
 
 
+def test_what_is_said_of_a_commit_is_no_join(repo: Repo) -> None:
+    first = repo.append("user", "a").oid
+    repo.commit([Message("user", "b")], message="diverged tips of the branch")
+    repo.undo()
+    assert repo.resolve("HEAD") == first
+
+
 def test_options_that_mean_nothing_are_refused(repo: Repo) -> None:
     repo.append("user", "a")
     branch(repo, "side")

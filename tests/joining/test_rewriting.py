@@ -677,3 +677,27 @@ def test_a_call_that_both_lines_answer_has_one_result(
     ]
     assert results == [shown]
     assert_valid_requests(repo.compile().messages)
+
+
+@pytest.mark.parametrize(("choice", "first"), [("ours", "theirs"), ("theirs", "mine")])
+def test_what_answers_other_calls_besides_keeps_those(repo: Repo, choice: str, first: str) -> None:
+    """Both lines answer one of two calls, and one line answers both in one message."""
+    repo.append("user", "look")
+    repo.append("assistant", [ToolCall("one", "look", "{}"), ToolCall("two", "look", "{}")])
+    both = [ToolResult("one", "mine"), ToolResult("two", "of two")]
+    apart(
+        repo,
+        lambda: repo.append("tool", both),
+        lambda: repo.append("tool", [ToolResult("one", "theirs")]),
+    )
+    assert [each.kind for each in repo.rebase("side").conflicts] == ["two-answers"]
+    repo.settle("1", choice)
+    repo.resume()
+    results = {
+        part.call_id: [each.text for each in part.content if isinstance(each, Text)]
+        for message in repo.compile("HEAD").messages
+        for part in message.parts
+        if isinstance(part, ToolResult)
+    }
+    assert results == {"one": [first], "two": ["of two"]}
+    assert_valid_requests(repo.compile().messages)

@@ -288,9 +288,9 @@ def _part_tips(
 
     A seal takes away the files of tips that a join has in its past; until they are here again the trash keeps the join.
     """
-    _, is_join, tips = said.partition(DIVERGED_TIPS)
-    if not is_join or not isinstance(store.refs, RefDatabase):
-        return
+    before, _, tips = said.partition(DIVERGED_TIPS)
+    if before != "merge " or not isinstance(store.refs, RefDatabase):
+        return  # what somebody says of a commit may have these words, too
     wanted = [resolve_commit(store, each) for each in tips.split()]
     lost = [
         (name, tip)

@@ -6,21 +6,38 @@ Rule: a context has one result for a call. Which one is a decision, so it is bro
 from __future__ import annotations
 
 from trace_store.context.folding import Entry
+from trace_store.context.pairs import RESULT
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
-from trace_store.joining.groups import results_of
+from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.properties import both_parts, reworded_parts
 from trace_store.objects import operations as ops
+from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from typing import Any
 
     from trace_store.joining.properties import Put
     from trace_store.objects.commit import Commit, Operation
     from trace_store.oid import ObjectId
 
-    Rival = tuple[str, Entry, Entry]
-    """The id of a call, the message that answers it already, and the one that would, too."""
+
+@value
+class Rival:
+    """Calls of one message that both lines answer.
+
+    Attributes:
+        call: the message.
+        ids: the ids of these calls.
+        mine: the messages of the new line that answer them.
+        yours: those that come in and would, too; either may answer others besides.
+    """
+
+    call: Entry
+    ids: set[str]
+    mine: Sequence[Entry]
+    yours: Sequence[Entry]
 
 
 def appended(oid: ObjectId, commit: Commit) -> list[Entry]:
@@ -30,31 +47,54 @@ def appended(oid: ObjectId, commit: Commit) -> list[Entry]:
 
 
 def rival_answers(
-    entries: Sequence[Entry], brought: Sequence[Entry], waited: Collection[str]
+    entries: Sequence[Entry],
+    brought: Sequence[Entry],
+    names: Collection[str],
+    calls: Mapping[str, Entry],
 ) -> list[Rival]:
-    """Return the calls, among those that waited where the lines parted, that both answer."""
-    has = {name: entry for entry in entries if entry.visible for name in results_of(entry)}
-    return [
-        (name, has[name], entry)
-        for entry in brought
-        for name in results_of(entry)
-        if name in waited and name in has
-    ]
+    """Return what both lines answer, by the messages that call.
+
+    Args:
+        entries: the messages of the new line.
+        brought: those that come in.
+        names: the ids of calls that they answer, and that were not made on their own line.
+        calls: the calls that waited where the lines parted, by their ids.
+    """
+    answered = {n for e in entries if e.visible for n in results_of(e)} & calls.keys() & set(names)
+    found: list[Rival] = []
+    for call in {calls[name].address: calls[name] for name in sorted(answered)}.values():
+        ids = answered & set(calls_of(call))
+        mine = [e for e in entries if e.visible and ids & set(results_of(e))]
+        yours = [e for e in brought if ids & set(results_of(e))]
+        found.append(Rival(call, ids, mine, yours))
+    return found
 
 
-def settle_answers(
-    rivals: Sequence[Rival], calls: Mapping[str, Entry], desk: Desk, put: Put
-) -> list[Operation]:
+def settle_answers(rivals: Sequence[Rival], desk: Desk, put: Put) -> list[Operation]:
     """Return the operations after which each call has one result, as was settled."""
     made: list[Operation] = []
-    for name, mine, yours in rivals:
-        call = calls[name]
-        settled = desk.bring(TWO_ANSWERS, [call.address], call, [mine], [yours])
-        if settled.choice in (BOTH, TEXT):
-            parts = both_parts(mine.parts, yours.parts)
+    for rival in rivals:
+        call, ids, mine, yours = rival.call, rival.ids, rival.mine, rival.yours
+        settled = desk.bring(TWO_ANSWERS, [call.address], call, mine, yours)
+        if settled.choice == THEIRS:
+            made += [_without(each, each.address, ids) for each in mine]
+            continue
+        said = [part for each in yours for part in each.parts if _is_result_of(part, ids)]
+        for each in mine if settled.choice in (BOTH, TEXT) else ():
+            own = ids & set(results_of(each))
+            parts = both_parts(each.parts, [part for part in said if part["id"] in own])
             if settled.choice == TEXT:
-                parts = reworded_parts(mine.parts, settled.text, put)
-            made.append(ops.edit(mine.address, parts))
-        left_out = mine.address if settled.choice == THEIRS else (ops.HERE, yours.address[1])
-        made.append(ops.remove([left_out]))
+                parts = reworded_parts(each.parts, settled.text, put)
+            made.append(ops.edit(each.address, parts))
+        made += [_without(each, (ops.HERE, each.address[1]), ids) for each in yours]
     return made
+
+
+def _without(entry: Entry, address: tuple[bytes, int], ids: Collection[str]) -> Operation:
+    """Return what takes results out of a message, which goes when it says nothing else."""
+    left = [part for part in entry.parts if not _is_result_of(part, ids)]
+    return ops.edit(address, left) if left else ops.remove([address])
+
+
+def _is_result_of(part: Mapping[str, Any], ids: Collection[str]) -> bool:
+    return part.get("type") == RESULT and part.get("id") in ids

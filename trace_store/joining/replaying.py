@@ -115,8 +115,8 @@ class Replay:
         if not answers:
             return []  # as nearly always: a line parts seldom where a call waits
         waited = open_calls(self._reading.fold(commit.parents[0]).entries) if commit.parents else {}
-        rivals = rival_answers(self.state().entries, brought, answers & waited.keys())
-        return settle_answers(rivals, waited, desk, self._put)
+        rivals = rival_answers(self.state().entries, brought, answers, waited)
+        return settle_answers(rivals, desk, self._put)
 
     def _kept_together(
         self,
