@@ -27,8 +27,8 @@ from trace_store.joining import (
     rewritten_address,
 )
 from trace_store.joining.moving import move
-from trace_store.joining.rewriting import Rewrite
-from trace_store.joining.todo import SQUASH, Step, read, written
+from trace_store.joining.rewriting.steps import Rewrite
+from trace_store.joining.rewriting.todo import SQUASH, Step, read, written
 from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
 

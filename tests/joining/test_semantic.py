@@ -15,8 +15,8 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Repo, ToolCall, ToolResult, branching, errors, llm
 from trace_store.context import fold, normalise_usage
 from trace_store.joining import Advisor, Merge, MergeOptions, Proposal, merge
-from trace_store.joining.asking import SYSTEM
-from trace_store.joining.keeping import lost
+from trace_store.joining.advising.asking import SYSTEM
+from trace_store.joining.advising.keeping import lost
 from trace_store.joining.stops import stop_file
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import read_content
@@ -360,7 +360,7 @@ def test_a_message_that_is_too_long_is_shown_in_part_and_stays(repo: Repo) -> No
 
 
 def test_sides_that_are_too_long(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trace_store.joining.asking.MAXIMUM_QUESTION", 500)
+    monkeypatch.setattr("trace_store.joining.advising.asking.MAXIMUM_QUESTION", 500)
     before = files(repo)
     with pytest.raises(errors.BudgetError, match="too many to ask"):
         semantic(repo, Scripted(settling()))

@@ -13,10 +13,10 @@ from tests.context.test_deriving import changes
 from tests.joining.support.histories import LINES, Lines, histories, turns
 from tests.joining.support.lines import branch
 from trace_store import Repo
-from trace_store.joining import sparse
 from trace_store.joining.plan import Plan
-from trace_store.joining.sides import Reading
-from trace_store.joining.three_way import three_way
+from trace_store.joining.three_way import sparse
+from trace_store.joining.three_way.combining import three_way
+from trace_store.joining.three_way.sides import Reading
 from trace_store.oid import ObjectId, digest
 
 EXAMPLES = int(os.environ.get("TRACE_TEST_EXAMPLES", "60"))

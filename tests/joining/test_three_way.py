@@ -14,7 +14,7 @@ from trace_store.joining.conflicts import Settlement
 from trace_store.joining.groups import groups, misplaced
 from trace_store.joining.plan import Plan, Side
 from trace_store.joining.safety import check_order, loose_ends, passed
-from trace_store.joining.three_way import three_way
+from trace_store.joining.three_way.combining import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Text, ToolResult

@@ -11,7 +11,7 @@ import pytest
 
 from trace_store import Conflict, Environment, FixedClock, Repo, Settlement, errors
 from trace_store.joining import Step
-from trace_store.joining.todo import DROP
+from trace_store.joining.rewriting.todo import DROP
 from trace_store.llm import Completion, Prompt
 
 ADA = Environment(author="ada")

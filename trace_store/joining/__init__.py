@@ -7,8 +7,9 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.joining.advising.judging import Judge, Judgement
+    from trace_store.joining.advising.semantic import Advisor, Proposal
     from trace_store.joining.conflicts import Conflict, Settlement
-    from trace_store.joining.judging import Judge, Judgement
     from trace_store.joining.merging import (
         Merge,
         MergeOptions,
@@ -16,41 +17,40 @@ if TYPE_CHECKING:
         look_at_merge,
         merge,
     )
-    from trace_store.joining.picking import cherry_pick
-    from trace_store.joining.rebasing import (
+    from trace_store.joining.reverting import Revert, continue_revert, revert
+    from trace_store.joining.rewriting.picking import cherry_pick
+    from trace_store.joining.rewriting.rebasing import (
         commits_since,
         continue_rewriting,
         rebase,
         rewritten_address,
         rewritten_name,
     )
-    from trace_store.joining.replaying import with_address
-    from trace_store.joining.reverting import Revert, continue_revert, revert
-    from trace_store.joining.rewriting import Rewrite
-    from trace_store.joining.semantic import Advisor, Proposal
+    from trace_store.joining.rewriting.replaying import with_address
+    from trace_store.joining.rewriting.steps import Rewrite
+    from trace_store.joining.rewriting.todo import Step
     from trace_store.joining.settling import abort, open_conflicts, resolve, resume
     from trace_store.joining.stops import Stop, read_stop, refuse_while_stopped
-    from trace_store.joining.todo import Step
 
 _HOMES = {
     "conflicts": ("Conflict", "Settlement"),
-    "judging": ("Judge", "Judgement"),
+    "advising.judging": ("Judge", "Judgement"),
     "merging": ("Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"),
-    "semantic": ("Advisor", "Proposal"),
-    "picking": ("cherry_pick",),
-    "rebasing": (
+    "advising.semantic": ("Advisor", "Proposal"),
+    "rewriting.picking": ("cherry_pick",),
+    "rewriting.rebasing": (
         "commits_since",
         "continue_rewriting",
         "rebase",
         "rewritten_address",
         "rewritten_name",
     ),
-    "replaying": ("with_address",),
+    "rewriting.replaying": ("with_address",),
     "reverting": ("Revert", "continue_revert", "revert"),
-    "rewriting": ("Rewrite",),
+    "rewriting.steps": ("Rewrite",),
     "settling": ("abort", "open_conflicts", "resolve", "resume"),
     "stops": ("Stop", "read_stop", "refuse_while_stopped"),
-    "todo": ("Step",),
+    "rewriting.todo": ("Step",),
 }
 
 __all__ = [

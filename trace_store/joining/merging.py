@@ -11,7 +11,7 @@ from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import stops
-from trace_store.joining.advising import Matter
+from trace_store.joining.advising.matter import Matter
 from trace_store.joining.conflicts import OURS, Settlement
 from trace_store.joining.outcome import (
     FAST_FORWARD,
@@ -26,9 +26,9 @@ from trace_store.joining.outcome import (
     MergeOptions,
 )
 from trace_store.joining.plan import APPEND, DECISIONS, INTERLEAVE, SEMANTIC, Plan
-from trace_store.joining.sides import Reading
-from trace_store.joining.squashing import squashed
-from trace_store.joining.three_way import three_way
+from trace_store.joining.three_way.combining import three_way
+from trace_store.joining.three_way.sides import Reading
+from trace_store.joining.three_way.squashing import squashed
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     from trace_store.context.folding import Fold
     from trace_store.contracts import RefReader
-    from trace_store.joining.advising import Advise, Advised
+    from trace_store.joining.advising.matter import Advise, Advised
     from trace_store.joining.conflicts import Conflict
-    from trace_store.joining.properties import Put
+    from trace_store.joining.three_way.properties import Put
     from trace_store.objects.commit import Operation
     from trace_store.secrets import Guard
     from trace_store.store import Store

@@ -11,7 +11,7 @@ from trace_store.branching.inverting import SEPARATED_CALL
 from trace_store.context.folding import REMOVED
 from trace_store.joining import stops
 from trace_store.joining.conflicts import TEXT, THEIRS, Desk, check_favour
-from trace_store.joining.properties import reworded_parts
+from trace_store.joining.three_way.properties import reworded_parts
 from trace_store.objects import operations as ops
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId

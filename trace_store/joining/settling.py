@@ -6,20 +6,21 @@ Rule: a settlement is checked against the conflicts that there are by now, and w
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.joining import merging, rebasing, reverting, stops
+from trace_store.joining import merging, reverting, stops
 from trace_store.joining.conflicts import Settlement
+from trace_store.joining.rewriting import rebasing
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trace_store.joining.advising.judging import Judge
     from trace_store.joining.conflicts import Conflict
-    from trace_store.joining.judging import Judge
     from trace_store.joining.merging import Resolver
     from trace_store.joining.outcome import Merge
     from trace_store.joining.reverting import Revert
-    from trace_store.joining.rewriting import Rewrite
+    from trace_store.joining.rewriting.steps import Rewrite
     from trace_store.joining.stops import Stop
     from trace_store.secrets import Guard
     from trace_store.store import Store

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.joining import Advisor, Judge, Proposal
-    from trace_store.joining.advice import Written
+    from trace_store.joining.advising.answer import Written
     from trace_store.store import Store
 
 YES = ("y", "yes")

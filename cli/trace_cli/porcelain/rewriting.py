@@ -22,10 +22,10 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import counted
 from trace_store import history, joining
-from trace_store.joining import todo
 from trace_store.joining.moving import AFTER, BEFORE, FIRST, LAST
 from trace_store.joining.moving import move as move_messages
-from trace_store.joining.rewriting import UP_TO_DATE
+from trace_store.joining.rewriting import todo
+from trace_store.joining.rewriting.steps import UP_TO_DATE
 from trace_store.joining.stops import CHERRY_PICK, REBASE
 from trace_store.objects.commit import read_commit
 from trace_store.revision import resolve_commit
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.joining import Judge
-    from trace_store.joining.rewriting import Rewrite
+    from trace_store.joining.rewriting.steps import Rewrite
+    from trace_store.joining.rewriting.todo import Step
     from trace_store.joining.safety import MeaningWarning
-    from trace_store.joining.todo import Step
     from trace_store.oid import ObjectId
     from trace_store.secrets import Guard
     from trace_store.store import Store

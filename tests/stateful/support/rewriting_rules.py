@@ -20,8 +20,8 @@ from trace_store.joining import (
     rebase,
     revert,
 )
-from trace_store.joining.rewriting import Rewrite
-from trace_store.joining.todo import DROP, EDIT, PICK, REWORD, SQUASH, Step
+from trace_store.joining.rewriting.steps import Rewrite
+from trace_store.joining.rewriting.todo import DROP, EDIT, PICK, REWORD, SQUASH, Step
 from trace_store.objects import operations as ops
 
 AWAY = "result away from its call"

@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 
 from trace_store import errors
+from trace_store.joining.advising.keeping import lost
 from trace_store.joining.conflicts import TEXT, Settlement
-from trace_store.joining.keeping import lost
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from trace_store.joining.asking import Question
+    from trace_store.joining.advising.asking import Question
 
     Address = tuple[bytes, int]
 

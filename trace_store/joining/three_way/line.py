@@ -5,7 +5,7 @@ Rule: what is asked for is written down as an operation, and the order follows i
 
 from __future__ import annotations
 
-from trace_store.joining.properties import chunks
+from trace_store.joining.three_way.properties import chunks
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False

@@ -11,17 +11,17 @@ from trace_store import revision as revisions
 from trace_store.joining import stops
 from trace_store.joining.conflicts import check_favour
 from trace_store.joining.merging import branch_of_head
-from trace_store.joining.rewriting import Rewriting
-from trace_store.joining.todo import PICK, Step
+from trace_store.joining.rewriting.steps import Rewriting
+from trace_store.joining.rewriting.todo import PICK, Step
 from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.joining.judging import Judge
+    from trace_store.joining.advising.judging import Judge
     from trace_store.joining.merging import Resolver
-    from trace_store.joining.rewriting import Rewrite
+    from trace_store.joining.rewriting.steps import Rewrite
     from trace_store.secrets import Guard
     from trace_store.store import Store
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 
 from trace_store import errors, llm
-from trace_store.joining.advice import without_fence
-from trace_store.joining.asking import MAXIMUM_QUESTION, SHORT_TEXT, cut, names, said_by
+from trace_store.joining.advising.answer import without_fence
+from trace_store.joining.advising.asking import MAXIMUM_QUESTION, SHORT_TEXT, cut, names, said_by
 from trace_store.joining.safety import JUDGED, MeaningWarning
 from trace_store.objects import operations as ops
 from trace_store.values import value

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trace_store.context.folding import Fold
     from trace_store.joining.conflicts import Settlement
     from trace_store.joining.plan import Plan
-    from trace_store.joining.properties import Put
+    from trace_store.joining.three_way.properties import Put
     from trace_store.objects.commit import Operation
     from trace_store.objects.content import Gathering
 

@@ -10,12 +10,17 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold, Version, is_append_only
 from trace_store.joining import conflicts as kinds
-from trace_store.joining.answers import appended, rival_answers, settle_answers
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, Desk
-from trace_store.joining.exchanges import settle_parted
 from trace_store.joining.groups import calls_of, misplaced, open_calls, results_of
-from trace_store.joining.properties import Change, both_parts, operations_of, reworded_parts
-from trace_store.joining.squashing import squashed
+from trace_store.joining.rewriting.answers import appended, rival_answers, settle_answers
+from trace_store.joining.three_way.exchanges import settle_parted
+from trace_store.joining.three_way.properties import (
+    Change,
+    both_parts,
+    operations_of,
+    reworded_parts,
+)
+from trace_store.joining.three_way.squashing import squashed
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import ObjectId, hash_object
@@ -25,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from trace_store.joining.properties import Put
-    from trace_store.joining.sides import Reading
+    from trace_store.joining.three_way.properties import Put
+    from trace_store.joining.three_way.sides import Reading
 
     Address = tuple[bytes, int]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold
 from trace_store.joining import conflicts as kinds
-from trace_store.joining import placing, tails
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
-from trace_store.joining.exchanges import settle_parted
 from trace_store.joining.groups import calls_of, misplaced, results_of, with_groups
-from trace_store.joining.line import Line
 from trace_store.joining.plan import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, Side, no_put
-from trace_store.joining.properties import (
+from trace_store.joining.three_way import placing, tails
+from trace_store.joining.three_way.exchanges import settle_parted
+from trace_store.joining.three_way.line import Line
+from trace_store.joining.three_way.properties import (
     Change,
     difference,
     merge_entry,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from trace_store.joining.conflicts import Settlements
-    from trace_store.joining.properties import Put
+    from trace_store.joining.three_way.properties import Put
 
     Address = tuple[bytes, int]
 

@@ -14,11 +14,11 @@ from trace_store.joining import conflicts as kinds
 from trace_store.joining import safety, stops
 from trace_store.joining.conflicts import TEXT, Desk
 from trace_store.joining.groups import with_groups
-from trace_store.joining.properties import reworded_parts
-from trace_store.joining.replaying import PICKED, REWRITES, Replay, rewritten
-from trace_store.joining.sides import Reading
-from trace_store.joining.squashing import copy_of, marks_of, with_parents
-from trace_store.joining.todo import DROP, EDIT, SQUASH, Step
+from trace_store.joining.rewriting.replaying import PICKED, REWRITES, Replay, rewritten
+from trace_store.joining.rewriting.todo import DROP, EDIT, SQUASH, Step
+from trace_store.joining.three_way.properties import reworded_parts
+from trace_store.joining.three_way.sides import Reading
+from trace_store.joining.three_way.squashing import copy_of, marks_of, with_parents
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering, read_content, text_of
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.contracts import RefReader
+    from trace_store.joining.advising.judging import Judge
     from trace_store.joining.conflicts import Conflict
-    from trace_store.joining.judging import Judge
     from trace_store.joining.merging import Resolver
     from trace_store.joining.safety import MeaningWarning
     from trace_store.secrets import Guard

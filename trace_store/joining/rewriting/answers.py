@@ -9,7 +9,7 @@ from trace_store.context.folding import Entry
 from trace_store.context.pairs import RESULT
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
 from trace_store.joining.groups import calls_of, results_of
-from trace_store.joining.properties import both_parts, reworded_parts
+from trace_store.joining.three_way.properties import both_parts, reworded_parts
 from trace_store.objects import operations as ops
 from trace_store.values import value
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-    from trace_store.joining.properties import Put
+    from trace_store.joining.three_way.properties import Put
     from trace_store.objects.commit import Commit, Operation
     from trace_store.oid import ObjectId
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from trace_store import context, errors, llm
 from trace_store.context.tokens.overhead import count_message
-from trace_store.joining.advice import read_advice
-from trace_store.joining.advising import Advised
-from trace_store.joining.asking import SYSTEM, question
+from trace_store.joining.advising.answer import read_advice
+from trace_store.joining.advising.asking import SYSTEM, question
+from trace_store.joining.advising.matter import Advised
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering, bytes_of
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeAlias
 
-    from trace_store.joining.advice import Advice
-    from trace_store.joining.advising import Matter
-    from trace_store.joining.asking import Question
+    from trace_store.joining.advising.answer import Advice
+    from trace_store.joining.advising.asking import Question
+    from trace_store.joining.advising.matter import Matter
     from trace_store.joining.conflicts import Conflict
-    from trace_store.joining.properties import Put
+    from trace_store.joining.three_way.properties import Put
     from trace_store.llm import Completion, Model
     from trace_store.objects.commit import Operation
     from trace_store.oid import ObjectId

@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store.context.folding import REMOVED
 from trace_store.context.pairs import callers
 from trace_store.joining.conflicts import PARTED_CALL, THEIRS, Desk
-from trace_store.joining.properties import Change, shown_of
+from trace_store.joining.three_way.properties import Change, shown_of
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store import context, graph
 from trace_store.context.index_building import UnknownError
 from trace_store.joining.plan import Side
-from trace_store.joining.sparse import Sparse
+from trace_store.joining.three_way.sparse import Sparse
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.oid import ObjectId
