@@ -356,6 +356,12 @@ def test_every_module_says_what_it_is() -> None:
     report([m.name for m in modules() if m.text.strip() and not ast.get_docstring(m.tree)])
 
 
+def test_every_package_is_in_the_drawing() -> None:
+    drawing = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("```")[1]
+    packages = {found.parent.name for found in (ROOT / "trace_store").glob("*/__init__.py")}
+    assert packages - set(re.findall(r"\w+", drawing)) - {"samples"} == set()
+
+
 def test_every_test_file_is_collected() -> None:
     """A test file with a slip in its name is never run, and nobody notices."""
     helpers = {"conftest.py", "__init__.py", "__main__.py"}
