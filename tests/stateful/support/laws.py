@@ -130,6 +130,8 @@ def chosen(
     mine, yours, made = ours.by_address, theirs.by_address, result.by_address
     kinds = _counts(settled)
     parted = _decided([each for each in settled if each[0].kind == "parted-call"])
+    # What theirs answers in the words of ours is shown once.
+    answers = {each.says for each in ours.visible if each.address not in yours}
     for conflict, said in settled:
         address = conflict.addresses[0] if conflict.addresses else None
         if address is None or kinds[address] > 1 or address not in made or address in parted:
@@ -141,7 +143,8 @@ def chosen(
             assert made[address].priority == side[address].priority
         hides = ("edited-and-removed", "compressed-and-edited", "pinned-and-removed")
         if conflict.kind in hides and side is not None and address in side:
-            assert made[address].is_visible == side[address].is_visible, "not shown as was chosen"
+            shown = made[address].is_visible or (side is yours and made[address].says in answers)
+            assert shown == side[address].is_visible, "not shown as was chosen"
         if said.choice == "text" and conflict.kind in ("both-edited", *hides):
             assert stored(said.text) in made[address].says, "not the text that was given"
 
