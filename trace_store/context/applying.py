@@ -30,7 +30,7 @@ def surely_applies(store: Store, ref: str, tip: bytes, commit: Commit) -> bool:
         return False
     data = view.opened.read(form.HEADER_BYTES, view.records * form.MESSAGE_BYTES)
     try:
-        form.message_places(data)
+        form.check_records(data)
     except errors.CorruptIndexError:
         return False
     return applies(data, commit)

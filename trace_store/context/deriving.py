@@ -120,16 +120,13 @@ class _Change:
 
     def build(self, read_many: ReadMany, moulds: Moulds) -> Builder:
         """Return all records: those that stay, those that were marked, and the tail with new hashes."""
-        head = bytearray(self._data[: self.first * _SIZE])
-        for number, record in self._marked.items():
-            head[number * _SIZE : (number + 1) * _SIZE] = record.pack()
+        head, kept = self._head()
         last = MessageRecord.unpack_from(bytes(head[-_SIZE:]), 0) if head else None
         before = (
             MessageRecord.unpack_from(self._data, len(self._data) - _SIZE) if self._count else None
         )
-        builder = Builder(last, self.first)
-        builder.data = head
-        builder.kept = self._without_ends(head)
+        builder = Builder(last, self.first, head)
+        builder.kept = kept
         prefix, ordinal = (last.prefix, last.ordinal) if last else (START, 0)
         tools = before.tools if before else 0
         if tools > self.first:  # what set the tools stood in the tail
@@ -145,9 +142,22 @@ class _Change:
         builder.add(marker_record(self._oid, 0, tools, prefix, ordinal).ended())
         return builder
 
+    def _head(self) -> tuple[memoryview | bytearray, int]:
+        """Return the records before the first, and how many of them end the same commits as before; -1 for none.
+
+        They are not copied unless a mark changes one: there may be very many.
+        """
+        head = memoryview(self._data)[: self.first * _SIZE]
+        if not self._marked:
+            return head, self.first
+        marked = bytearray(head)
+        for number, record in self._marked.items():
+            marked[number * _SIZE : (number + 1) * _SIZE] = record.pack()
+        return marked, self._without_ends(marked)
+
     def _without_ends(self, head: bytearray) -> int:
         """Let no record from the first mark on end a commit; return how many stand before, -1 when it was not done."""
-        low = min(self._marked, default=self.first)
+        low = min(self._marked)
         if self.first - low > _MOST_UNENDED:
             return -1
         for at in range(low * _SIZE, len(head), _SIZE):

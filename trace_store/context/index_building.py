@@ -150,14 +150,21 @@ class Builder:
     Attributes:
         last: the last record, None when there is none.
         count: how many records there are, those before it included.
+        head: records before those that were made, to the byte, as far as they are at hand.
         data: the records that were made, to the byte.
         kept: how many records at the beginning are those that there were, and end the same commits; -1 when none does.
     """
 
-    def __init__(self, last: MessageRecord | None = None, count: int = 0) -> None:
+    def __init__(
+        self,
+        last: MessageRecord | None = None,
+        count: int = 0,
+        head: bytes | bytearray | memoryview = b"",
+    ) -> None:
         self.kept = count
         self.last = last
         self.count = count
+        self.head = head
         self.data = bytearray()
 
     def append(

@@ -157,23 +157,22 @@ class Growth:
         data = _records(view)
         if data is None:
             return None
-        base, builder = view.base, Builder(view.last, view.records)
-        builder.data[:] = data
+        base, builder = view.base, Builder(view.last, view.records, data)
         for step in steps:
             if step.only_appends:
                 builder.append([step])
             else:
-                data = bytes(builder.data)
+                whole = b"".join((builder.head, builder.data)) if builder.data else data
                 included = self._recent(read).included
                 made = context.derive(
-                    data, step.oid, step.decoded(), included, read_many, self._moulds
+                    whole, step.oid, step.decoded(), included, read_many, self._moulds
                 )
                 if made is None:
                     return None
                 builder = made
                 if builder.kept < base:
                     base = builder.count  # no record before tells any more where a commit ended
-        return self._written(steps[-1].oid, base, b"", builder)
+        return self._written(steps[-1].oid, base, builder)
 
     def _take_over(
         self,
@@ -215,15 +214,15 @@ class Growth:
         Raises:
             UnknownError: only a fold can tell what they include.
         """
-        kept, base, builder = b"", 0, Builder()
+        base, builder = 0, Builder()
         if view is not None:
             records = _records(view)
             if records is None:
                 return None
-            kept, base, builder = records, view.base, Builder(view.last, view.records)
+            base, builder = view.base, Builder(view.last, view.records, records)
         builder.append(steps, lambda commit: self._recent(read).included(commit, lambda _: False))
         tip = steps[-1].oid if steps or view is None else view.tip
-        return None if tip is None else self._written(tip, base, kept, builder)
+        return None if tip is None else self._written(tip, base, builder)
 
     def _rebuild(self, tip: bytes, read: Read, run: AppendRun) -> IndexView:
         """Write the index of a commit anew from its history alone; `run` is all appends that end there."""
@@ -231,20 +230,20 @@ class Growth:
             return self._fold(tip, read)
         builder = Builder()
         builder.append(run.commits)
-        return self._written(tip, 0, b"", builder)
+        return self._written(tip, 0, builder)
 
     def _fold(self, tip: bytes, read: Read) -> IndexView:
         """Write the index of a commit from a fold of its history."""
         builder = Builder()
         for record in records_of_fold(tip, fold(tip, lambda oid: read_commit(oid, read))):
             builder.add(record)
-        return self._written(tip, builder.count, b"", builder)
+        return self._written(tip, builder.count, builder)
 
-    def _written(self, tip: bytes, base: int, kept: bytes, builder: Builder) -> IndexView:
+    def _written(self, tip: bytes, base: int, builder: Builder) -> IndexView:
         """Write the index: records that are there, and those that were made behind them."""
         generation = digest(tip)[:16]
         header = Header(form.MESSAGES_MAGIC, form.MESSAGE_BYTES, base, generation)
-        opened = self._column.replace(b"".join((header.pack(), kept, builder.data)))
+        opened = self._column.replace(b"".join((header.pack(), builder.head, builder.data)))
         return IndexView(opened, builder.count, builder.last, base, generation)
 
 
@@ -252,7 +251,7 @@ def _records(view: IndexView) -> bytes | None:
     """Return the records of a view, to be copied; None when one of them is damaged."""
     data = view.opened.read(form.HEADER_BYTES, view.records * form.MESSAGE_BYTES)
     try:
-        form.message_places(data)
+        form.check_records(data)
     except errors.CorruptIndexError:
         return None
     return data

@@ -286,8 +286,8 @@ def unpack_places(block: bytes) -> Iterator[tuple[bytes, int, int, int]]:
     return _PLACE.iter_unpack(block)
 
 
-def message_places(block: bytes) -> Sequence[int]:
-    """Return the offsets of the messages in a block of records.
+def check_records(block: bytes) -> None:
+    """Look at the checksums of a block of records.
 
     Raises:
         CorruptIndexError: a record is damaged, or the last is cut off.
@@ -295,6 +295,15 @@ def message_places(block: bytes) -> Sequence[int]:
     # After a record with its checksum the running CRC is SEED again, so one look checks them all.
     if len(block) % MESSAGE_BYTES or zlib.crc32(block, SEED) != SEED:
         raise errors.CorruptIndexError("an index record is damaged")
+
+
+def message_places(block: bytes) -> Sequence[int]:
+    """Return the offsets of the messages in a block of records.
+
+    Raises:
+        CorruptIndexError: a record is damaged, or the last is cut off.
+    """
+    check_records(block)
     first, last = _LEAN.unpack_from(block), _LEAN.unpack_from(block, len(block) - MESSAGE_BYTES)
     if not first[0] & MARKER and last[1] - first[1] == len(block) // MESSAGE_BYTES - 1:
         return range(0, len(block), MESSAGE_BYTES)  # no marker counts as a message
