@@ -4,6 +4,7 @@
     main  v1           branch, tag, or any ref           main@{1}  @{2}    where a branch was, n moves ago
     ab12cd             id, or at least 4 digits of it    main@{TIME}       where it was at a time
     -  @{-1}           the branch that was left last     A..B  A...B       ranges
+    @{u}  main@{u}     where a branch's upstream stands  (also `upstream`)
     ORIG_HEAD          where HEAD stood before it was last taken elsewhere, by a reset or the like
     ab12cd.0  HEAD.2   message n that a commit creates
     062a8bdd           the branch of the session with this id, or whose id alone begins so; also codex/062a8bdd
@@ -189,6 +190,11 @@ def branch_of(store: Store, name: str) -> str | None:
     return found[0] if found else None
 
 
+def upstreams(store: Store) -> dict[str, str]:
+    """Return the upstream of each branch that has one, both by their full names."""
+    return refs.read_upstreams(store.disk, store.layout.upstreams_file) if store.local else {}
+
+
 def parse_moment(text: str, store: Store) -> int | None:
     """Return the milliseconds of a time as people write it, or None when it is not one."""
     return ident.parse_moment(text, store.clock.now())
@@ -288,6 +294,8 @@ def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
     """Return `base@{inner}`: n moves ago, at a time, or `@{-n}` the n-th branch left."""
     if inner.startswith("-") and inner[1:].isdigit() and not base:
         return resolve(store, branch_left(store, int(inner[1:]), text))
+    if inner.lower() in ("u", "upstream"):
+        return resolve(store, refs.upstream_in(upstreams(store), branch_of(store, base)))
     name = "HEAD" if base in ("HEAD", "@") else branch_of(store, base)
     if name is None:
         if not base:

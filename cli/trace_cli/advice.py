@@ -73,6 +73,7 @@ HINTS: dict[str, str] = {
     ErrorCode.PURGED_OBJECT: "somebody removed it for good; `trace fsck` lists what was purged, and why",
     ErrorCode.REF_NOT_FOUND: "`trace branch` lists the branches, `trace for-each-ref` all refs",
     ErrorCode.REVISION_NOT_FOUND: "`trace branch` and `trace tag` list the names, `trace log` the commits",
+    ErrorCode.NO_UPSTREAM: "`trace branch -u UPSTREAM` sets one; or name what is meant",
     ErrorCode.MESSAGE_NOT_FOUND: "`trace compile --table` shows the address of each message",
     ErrorCode.INVALID_REF_NAME: "letters, digits and - _ . / make a name, such as `idea` or `feature/one`",
     ErrorCode.INVALID_ADDRESS: "a commit and a number, such as HEAD.0; `trace compile --table` lists them",

@@ -307,7 +307,7 @@ def test_a_rebase_from_beginning_to_end(apart: Ok, trace: Trace, tmp_path: Path)
     dropped = trace("rebase", "HEAD~3", "--todo", "-", stdin=b"# nothing\n")
     assert (dropped.code, "--drop-pinned" in dropped.err) == (3, True)
     assert trace("rebase", "HEAD~3", "--todo", "-", stdin=b"grab it\n").code == 2
-    assert trace("rebase").code == 2
+    assert trace("rebase").code == 4
 
 
 def test_picks_and_moves_are_told(apart: Ok, trace: Trace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from tests.support.command_line import Outcome
+from tests.support.command_line import Outcome, Trace
 
 Run = Callable[..., Outcome]
 
@@ -27,3 +27,41 @@ def test_ahead_and_behind(ok: Run) -> None:
     assert (said["upstream"], said["ahead"], said["behind"]) == ("refs/heads/idea", 2, 1)
     ok("update-ref", "-d", "refs/heads/idea")
     assert "upstream: idea, which has no commit" in ok("status").lines
+
+
+def test_the_upstream_is_what_merge_and_rebase_mean(ok: Run, repository: Trace) -> None:
+    ok("commit", "--user", "first", "-q")
+    ok("switch", "-q", "-c", "idea")
+    ok("commit", "--assistant", "beside", "-q")
+    assert ok("merge").lines == ["idea has one tip and no upstream: there is nothing to merge"]
+    assert "`trace branch -u UPSTREAM` sets one" in _failed(repository, 4, "rebase")
+    assert "idea has no upstream" in _failed(repository, 4, "rev-parse", "@{u}")
+    ok("branch", "-q", "-u", "main")
+    ok("commit", "--user", "second", "--branch", "main", "-q")
+    for text in ("@{u}", "@{upstream}", "idea@{u}", "HEAD@{U}"):
+        assert ok("rev-parse", text).text == ok("rev-parse", "main").text
+    assert ok("rev-parse", "@{u}~1").text == ok("rev-parse", "HEAD~1").text
+    assert ok("rebase", "--print-todo").lines[0].endswith("assistant: beside")
+    ok("rebase", "-q")
+    assert ok("rev-parse", "HEAD~1").text == ok("rev-parse", "main").text
+    ok("reset", "-q", "--hard", "@{1}")
+    ok("merge", "-q")
+    assert ok("rev-parse", "HEAD^2").text == ok("rev-parse", "main").text
+    assert "merge main" in ok("log", "-n", "1").text
+    ok("switch", "-q", "--detach")
+    assert "on no branch" in _failed(repository, 6, "rev-parse", "@{u}")
+
+
+def test_an_empty_revision_is_refused(ok: Run, repository: Trace) -> None:
+    ok("commit", "--user", "first", "-q")
+    for command, what in (("merge", "REVISION"), ("rebase", "UPSTREAM")):
+        assert f"{what} is empty" in _failed(repository, 2, command, "")
+    _failed(repository, 2, "cherry-pick", "")
+    _failed(repository, 2, "revert", "")
+
+
+def _failed(trace: Trace, code: int, *arguments: str) -> str:
+    """Return what a command says that fails."""
+    outcome = trace(*arguments)
+    assert outcome.code == code
+    return outcome.err

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trace_store.branching.upstreams import (
         Tracking,
         ahead_behind,
+        required_upstream,
         set_upstream,
         tracking,
         unset_upstream,
@@ -48,8 +49,8 @@ _HOMES = {
     "trash": ("keeping",),
     "undoing": ("Undone", "redo", "undo"),
     "upstreams": (
-        *("Tracking", "ahead_behind", "set_upstream", "tracking", "unset_upstream"),
-        "upstream_of",
+        *("Tracking", "ahead_behind", "required_upstream", "set_upstream", "tracking"),
+        *("unset_upstream", "upstream_of"),
     ),
 }
 
@@ -83,6 +84,7 @@ __all__ = [
     "newest_first",
     "redo",
     "rename_branch",
+    "required_upstream",
     "reset_hard",
     "reset_soft",
     "revert",

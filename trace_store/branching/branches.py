@@ -15,7 +15,6 @@ from trace_store.branching.upstreams import (
     move_upstream,
     rename_upstreams,
     tracking,
-    upstreams,
 )
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.ref_names import is_ref_name
@@ -72,7 +71,7 @@ class Deleted:
 def list_branches(store: Store, patterns: Sequence[str] = ()) -> list[Branch]:
     """Return the branches, sorted by name; with patterns such as `feature/*` those whose short name is like one."""
     current = store.refs.head_target()
-    known = upstreams(store)
+    known = revisions.upstreams(store)
     commits = commits_of(store) if known else None
     return [
         Branch(ref, tips, ref == current, _tracking(store, tips[0], known.get(ref), commits))

@@ -1,18 +1,15 @@
-"""Upstreams: which branch each branch is compared with, and how far the two are apart.
+"""Upstreams: set, unset and followed; and how far a branch and its upstream are apart.
 
-    refs/heads/idea refs/heads/main
-    …
-
-Rule: the file `local/upstreams` belongs to this working copy, as git's configuration does, and is not shared. A line
-that is not readable hides no other. Setting one is no move of a ref, and is not undone.
+Rule: setting one is no move of a ref, and is not undone.
 """
 
 from __future__ import annotations
 
 from trace_store.commit_table import Commits
-from trace_store.files import read_file, replace_file
-from trace_store.ref_names import is_ref_name
-from trace_store.revision import commits_of
+from trace_store.files import replace_file
+from trace_store.refs.names import BRANCHES
+from trace_store.refs.upstreams import upstream_in
+from trace_store.revision import commits_of, upstreams
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -39,18 +36,19 @@ class Tracking:
     behind: int | None
 
 
-def upstreams(store: Store) -> dict[str, str]:
-    """Return the upstream of each branch that has one, both by their full names."""
-    if not store.local:
-        return {}
-    data = read_file(store.disk, store.layout.upstreams_file) or b""
-    pairs = (line.split(" ") for line in data.decode("ascii", "replace").splitlines())
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and all(map(is_ref_name, pair))}
-
-
 def upstream_of(store: Store, ref: str) -> str | None:
     """Return the full name of a branch's upstream, or None."""
     return upstreams(store).get(ref)
+
+
+def required_upstream(store: Store) -> str:
+    """Return the upstream of HEAD's branch, a branch as one types it.
+
+    Raises:
+        DetachedHeadError: HEAD is on no branch.
+        RevisionNotFoundError: its branch has no upstream.
+    """
+    return upstream_in(upstreams(store), store.refs.head().ref).removeprefix(BRANCHES)
 
 
 def set_upstream(store: Store, ref: str, upstream: str) -> None:

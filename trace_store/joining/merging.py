@@ -7,7 +7,7 @@ commit that follows from them alone, so that two people make the same one.
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import branching, errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import stops
@@ -24,6 +24,8 @@ from trace_store.joining.outcome import (
     UP_TO_DATE,
     Merge,
     MergeOptions,
+    message_of,
+    meta_of,
 )
 from trace_store.joining.plan import APPEND, DECISIONS, INTERLEAVE, SEMANTIC, Plan
 from trace_store.joining.three_way.combining import three_way
@@ -64,11 +66,12 @@ def merge(
     resolver: Resolver | None = None,
     advise: Advise | None = None,
 ) -> Merge:
-    """Bring another line of history into HEAD's branch; without a revision join the tips of the branch itself.
+    """Bring another line of history into HEAD's branch: what is named, or the branch's other tips, or its upstream.
 
     Args:
         store: the repository.
-        revision: what to merge; "" joins what git has left of a diverged branch.
+        revision: what to merge; "" joins what git has left of a diverged branch; of another one it is the upstream,
+            if any.
         options: how.
         author: who.
         guard: looks for secrets in texts that settle conflicts.
@@ -81,7 +84,7 @@ def merge(
             advises a semantic merge.
         ModelError, BudgetError, ConflictError: as who advises does.
         DetachedHeadError: HEAD is on no branch.
-        UnbornBranchError: there is nothing to join.
+        RevisionNotFoundError: there is no such commit.
         InvalidInputError: there is no such option, or the histories share nothing and that was not allowed.
         RefChangedError: the branch moved meanwhile.
     """
@@ -94,6 +97,8 @@ def merge(
     ref = branch_of_head(store)
     tips = store.refs.tips(ref)
     before = tips[0] if tips else None
+    if not revision and len(tips) < 2:
+        revision = (branching.upstream_of(store, ref) or "").removeprefix(revisions.HEADS)
     theirs = [revisions.resolve_commit(store, revision)] if revision else list(tips[1:])
     name = revision or " ".join([DIVERGED_TIPS, *(tip.short() for tip in theirs)])
     inputs = _inputs(options, name, theirs, joins=not revision)
@@ -334,14 +339,14 @@ class _Merging:
         """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
         inputs = self._stop.inputs
         clean = self._is_clean(plan) and advised is None
-        message = inputs["message"] or _message(inputs, self._stop.ref)
+        message = inputs["message"] or message_of(inputs, self._stop.ref)
         commit = Commit(
             parents,
             JOINER if clean else self._author,
             max(self._key(each)[0] for each in parents) if clean else self._store.clock.now(),
             operations,
             self._gathering.text(message),
-            {**_meta(inputs, plan, advised), **self._gathering.facts},
+            {**meta_of(inputs, plan, advised.meta if advised else None), **self._gathering.facts},
             links,
         )
         others = [self._folds[each] for each in parents]
@@ -367,27 +372,6 @@ class _Merging:
         if ours is not None:
             self._store.refs.set_original(ours)
         self._store.transact(build, author=self._author)
-
-
-def _message(inputs: Mapping[str, Any], ref: str) -> str:
-    if inputs["joins"]:
-        return f"join the tips of {ref.removeprefix(revisions.HEADS)}"
-    return f"{'squash' if inputs['squash'] else 'merge'} {inputs['name']}"
-
-
-def _meta(inputs: Mapping[str, Any], plan: Plan, advised: Advised | None = None) -> dict[str, Any]:
-    """Return how a merge was made as a commit's metadata: by which strategy, and how each conflict was settled."""
-    meta: dict[str, Any] = {"strategy": inputs["strategy"]}
-    if inputs["favour"]:
-        meta["favour"] = inputs["favour"]
-    if plan.settled:
-        meta["settled"] = [
-            [each.kind, *(list(each.addresses[0]) if each.addresses else [])]
-            for each in plan.settled
-        ]
-    if advised is not None:
-        meta["advice"] = dict(advised.meta)
-    return {"merge": meta}
 
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""What is asked of a merge, and what it came to.
+"""What is asked of a merge, what it came to, and what its commit says of that.
 
-Rule: plain values.
+Rule: plain values, and functions of them.
 """
 
 from __future__ import annotations
@@ -8,11 +8,16 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.joining.conflicts import check_favour
 from trace_store.joining.plan import APPEND, STRATEGIES
+from trace_store.refs.names import BRANCHES
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from trace_store.joining.conflicts import Conflict
+    from trace_store.joining.plan import Plan
     from trace_store.oid import ObjectId
 
 JOINER = "trace"
@@ -83,3 +88,27 @@ class MergeOptions:
         for said, known in ((self.strategy, STRATEGIES), (self.fast_forward, steps)):
             if said not in known:
                 raise errors.InvalidInputError(f"{said[:40]!r} is none of {', '.join(known)}")
+
+
+def message_of(inputs: Mapping[str, Any], ref: str) -> str:
+    """Return what a merge says of itself when nobody says more, from its inputs and the branch."""
+    if inputs["joins"]:
+        return f"join the tips of {ref.removeprefix(BRANCHES)}"
+    return f"{'squash' if inputs['squash'] else 'merge'} {inputs['name']}"
+
+
+def meta_of(
+    inputs: Mapping[str, Any], plan: Plan, advice: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return how a merge was made as a commit's metadata: by which strategy, and how each conflict was settled."""
+    meta: dict[str, Any] = {"strategy": inputs["strategy"]}
+    if inputs["favour"]:
+        meta["favour"] = inputs["favour"]
+    if plan.settled:
+        meta["settled"] = [
+            [each.kind, *(list(each.addresses[0]) if each.addresses else [])]
+            for each in plan.settled
+        ]
+    if advice is not None:
+        meta["advice"] = dict(advice)
+    return {"merge": meta}

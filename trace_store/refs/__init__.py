@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         through_renames,
     )
     from trace_store.refs.rewinding import Witness, note_adopted
+    from trace_store.refs.upstreams import read_upstreams, upstream_in
 
 __all__ = [
     "BRANCHES",
@@ -40,7 +41,9 @@ __all__ = [
     "join_logs",
     "note_adopted",
     "read_log",
+    "read_upstreams",
     "through_renames",
+    "upstream_in",
 ]
 
 __getattr__ = door(
@@ -65,6 +68,8 @@ __getattr__ = door(
         "join_logs": "reflog",
         "note_adopted": "rewinding",
         "read_log": "reflog",
+        "read_upstreams": "upstreams",
         "through_renames": "reflog",
+        "upstream_in": "upstreams",
     },
 )

@@ -52,10 +52,10 @@ class Joining(Handle):
         model: Model | None = None,
         review: Callable[[Proposal], bool] | None = None,
     ) -> Merge:
-        """Bring another line of history into HEAD's branch; without a revision join the tips of the branch itself.
+        """Bring another line of history into HEAD's branch.
 
         Args:
-            revision: what to merge.
+            revision: what to merge; "" joins the branch's own tips when it is diverged, and else means its upstream.
             strategy: "append" (theirs after ours), "interleave" (by time), "ours", "theirs", "decisions" (only what
                 has that label), or "semantic" (`model` settles conflicts, and may sum up).
             favour: "ours" or "theirs" settles every conflict that it can.
@@ -70,7 +70,7 @@ class Joining(Handle):
         Raises:
             StateError: something waits already, the branch cannot go forward and that was asked for, or a semantic
                 merge has no model.
-            DetachedHeadError, UnbornBranchError: HEAD is on no branch, or there is nothing to join.
+            DetachedHeadError: HEAD is on no branch.
             RevisionNotFoundError: there is no such commit.
             InvalidInputError: there is no such strategy, or the histories share nothing and that was not allowed.
             ModelError, BudgetError, ConflictError: the model fails, is asked too much, or was not followed.
@@ -136,7 +136,7 @@ class Joining(Handle):
 
     def rebase(
         self,
-        upstream: Revision | None,
+        upstream: Revision | None = "",
         *,
         onto: Revision = "",
         plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
@@ -148,7 +148,8 @@ class Joining(Handle):
         """Make the commits of HEAD's branch since another anew, on top of that.
 
         Args:
-            upstream: what stays as it is: everything in its past; None makes all of the branch anew.
+            upstream: what stays as it is: everything in its past; "" is the branch's upstream, None makes all of the
+                branch anew.
             onto: what the commits go on; "" is upstream, or nothing.
             plan: given a `joining.Step` for each commit, oldest first, returns those to do, in the order to do them.
             drop_pinned: whether a pinned message may be dropped.
@@ -159,7 +160,7 @@ class Joining(Handle):
         Raises:
             StateError: something waits already.
             DetachedHeadError, UnbornBranchError: HEAD is on no branch, or its branch has no commit.
-            RevisionNotFoundError: there is no such commit.
+            RevisionNotFoundError: there is no such commit, or nothing is named and the branch has no upstream.
             ConflictError: a pinned message would be dropped.
             InvalidInputError: the plan is not sound.
             RefChangedError: the branch moved meanwhile.

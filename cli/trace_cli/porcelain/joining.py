@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     Argument(
         "REVISION",
         "revision",
-        "What to merge; without it the tips of a diverged branch",
+        "What to merge; without it the tips of a diverged branch, or else its upstream",
         OPTIONAL,
-        default="",
         completes="COMMIT",
     ),
     Option(
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
 def merge(
     invocation: Invocation,
     *,
-    revision: str,
+    revision: str | None,
     strategy: str,
     favour: str,
     no_ff: bool,
@@ -114,7 +113,9 @@ def merge(
         )
         advise = advisor(invocation, store, strategy, review=review, no_review=no_review)
         author = invocation.environment.author
-        return joining.merge(store, revision, options, author=author, guard=guard, advise=advise)
+        return joining.merge(
+            store, revision or "", options, author=author, guard=guard, advise=advise
+        )
 
     def tell(_: Store, found: Merge) -> None:
         if found.outcome != STOPPED and not quiet:
@@ -125,6 +126,8 @@ def merge(
 
 def _line(found: Merge) -> str:
     branch = safe(found.ref.removeprefix("refs/heads/"))
+    if not found.theirs:
+        return f"{branch} has one tip and no upstream: there is nothing to merge"
     if found.after == found.before:
         return f"{branch} is up to date: there is nothing to merge"
     assert found.after is not None

@@ -21,7 +21,7 @@ from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, Run, conflict_records
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import counted
-from trace_store import history, joining
+from trace_store import branching, history, joining
 from trace_store.joining.moving import AFTER, BEFORE, FIRST, LAST
 from trace_store.joining.moving import move as move_messages
 from trace_store.joining.rewriting import todo
@@ -112,7 +112,13 @@ def cherry_pick(
 
 
 @takes(
-    Argument("UPSTREAM", "upstream", "What stays as it is", OPTIONAL, completes="COMMIT"),
+    Argument(
+        "UPSTREAM",
+        "upstream",
+        "What stays as it is; without it the branch's upstream",
+        OPTIONAL,
+        completes="COMMIT",
+    ),
     Option(
         "--onto", "onto", "What the commits go on; UPSTREAM, if not given", "REVISION", default=""
     ),
@@ -163,7 +169,7 @@ def rebase(
         as_json=as_json,
         quiet=quiet,
     )
-    run.check("UPSTREAM", upstream or root)
+    run.check("UPSTREAM", root or upstream, needed=False)
     if upstream and root:
         raise usage_error("--root makes all commits anew, so that there is no UPSTREAM")
 
@@ -185,13 +191,14 @@ def rebase(
                 )
             return [_reworded(invocation, store, each) for each in found] if interactive else found
 
+        base = None if root else upstream or branching.required_upstream(store)
         if print_todo:
-            for line in _printed(store, upstream):
+            for line in _printed(store, base):
                 invocation.line(line)
             return None
         return joining.rebase(
             store,
-            upstream,
+            base,
             author=invocation.environment.author,
             onto=onto,
             plan=plan if interactive or todo_file is not None else None,

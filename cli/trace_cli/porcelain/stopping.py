@@ -67,6 +67,8 @@ class Run:
 
     def check(self, what: str, given: object, *, needed: bool = True) -> None:
         """Raise a usage error unless one thing is asked for: what is given, or one way to go on."""
+        if given == "":
+            raise usage_error(f"{what} is empty")
         if len(self._way) + bool(given) > 1 or (needed and not (self._way or given)):
             raise usage_error(f"give one of {what}, --continue, --abort and --skip")
 

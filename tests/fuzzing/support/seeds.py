@@ -158,7 +158,17 @@ def _of_a_store() -> Iterator[tuple[str, list[bytes]]]:
 
 _HEAD = b"ref: refs/heads/main\n"
 _REVISIONS = (
-    *("HEAD", "@", "-", "main~2^1", "HEAD@{1}", "@{-1}", "main@{yesterday}", "HEAD^{commit}"),
+    *(
+        "HEAD",
+        "@",
+        "-",
+        "main~2^1",
+        "HEAD@{1}",
+        "@{-1}",
+        "@{u}",
+        "main@{yesterday}",
+        "HEAD^{commit}",
+    ),
     *("HEAD~1..HEAD", "main...HEAD", "HEAD.0", "refs/heads/main", "0123abcd", "2 days ago"),
     *("2026-01-01T00:00:00Z", "main@{2026-01-01 10:00}", "sessions/codex/x", "a" * 64, "~", "^0"),
 )

@@ -6,7 +6,7 @@ stood for stays in the trash, and ORIG_HEAD names it.
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import branching, errors
 from trace_store import revision as revisions
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
@@ -51,7 +51,7 @@ def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> lis
 
 def rebase(
     store: Store,
-    upstream: str | None,
+    upstream: str | None = "",
     *,
     author: str,
     onto: str = "",
@@ -66,7 +66,8 @@ def rebase(
 
     Args:
         store: the repository.
-        upstream: what is not made anew: everything in its past; None makes all of the branch anew, from its root on.
+        upstream: what is not made anew: everything in its past; "" is the branch's upstream, and None makes all of the
+            branch anew, from its root on.
         author: who.
         onto: what they go on; "" is upstream, or nothing.
         plan: given a step for each commit, oldest first, returns those to do; None does them all.
@@ -79,7 +80,7 @@ def rebase(
     Raises:
         StateError: something else is in progress.
         DetachedHeadError, UnbornBranchError: HEAD is on no branch, or its branch has no commit.
-        RevisionNotFoundError: there is no such commit.
+        RevisionNotFoundError: there is no such commit, or nothing is named and the branch has no upstream.
         ConflictError: a pinned message would be dropped.
         InvalidInputError: the plan is not sound, or there is no such side to favour.
         RefChangedError: the branch moved meanwhile.
@@ -88,6 +89,8 @@ def rebase(
     check_favour(favour)
     ref = branch_of_head(store)
     tip = revisions.resolve_commit(store, "HEAD")
+    if upstream == "":
+        upstream = branching.required_upstream(store)
     base = None if upstream is None else revisions.resolve_commit(store, upstream)
     start = revisions.resolve_commit(store, onto) if onto else base
     every = [Step(PICK, oid) for oid in commits_since(store, base, tip)]
