@@ -348,3 +348,51 @@ def test_a_list_that_comes_back_from_the_editor(ok: Ok, repository: Trace) -> No
     assert repository("rebase", "-q", "-i", "HEAD~2", environment=asking).code == 0
     made = map(json.loads, ok("log", "-n", "2", "--json").lines)
     assert [record["message"] for record in made] == ["said", "said"]
+
+
+def test_a_conflict_keeps_its_number_and_may_be_settled_anew(ok: Ok, repository: Trace) -> None:
+    ok("commit", "-q", "--system", "S", "--user", "one", "--user", "two", "--user", "three")
+    start = ok("rev-parse", "HEAD").text.strip()
+    ok("branch", "-q", "idea")
+    for branch in ("main", "idea"):
+        ok("switch", "-q", branch)
+        for number in (1, 2, 3):
+            ok("edit", "-q", f"{start}.{number}", f"{number} on {branch}")
+    assert repository("merge", "main").code == 3
+    left = ok("resolve", "2", "--ours").lines
+    assert [line[0] for line in left if line[0] != " "] == ["1", "3"]
+    listed = ok("resolve").lines
+    assert [line[0] for line in listed if line[0] != " "] == ["1", "2", "3"]
+    assert any(line.endswith("settled: ours") for line in listed)
+    ok("resolve", "1", "another wording")
+    ok("resolve", "2", "--theirs")
+    ok("resolve", "all", "--ours")
+    found = json.loads(ok("resolve", "--json").out)
+    assert found["conflicts"] == []
+    settled = [(each["number"], each["choice"]) for each in found["settled"]]
+    assert settled == [(1, "text"), (2, "theirs"), (3, "ours")]
+    merged = json.loads(ok("merge", "--continue", "--json").out)
+    assert merged["settled"] == found["settled"]
+    said = ok("compile", "--format", "text").text
+    assert all(text in said for text in ("another wording", "2 on main", "3 on idea"))
+
+
+def test_numbers_of_conflicts_go_on_through_the_steps_of_a_rebase(
+    ok: Ok, repository: Trace
+) -> None:
+    ok("commit", "-q", "--user", "one", "--user", "two")
+    start = ok("rev-parse", "HEAD").text.strip()
+    ok("branch", "-q", "idea")
+    for branch in ("main", "idea"):
+        ok("switch", "-q", branch)
+        for number in (0, 1):
+            ok("edit", "-q", f"{start}.{number}", f"{number} on {branch}")
+    assert "\n1  both-edited" in repository("rebase", "main").text
+    ok("resolve", "1", "--ours")
+    assert "\n2  both-edited" in repository("rebase", "--continue").text
+    ok("resolve", "2", "--theirs")
+    ok("resolve", "1", "--theirs")
+    ok("rebase", "--continue", "-q")
+    said = ok("compile", "--format", "text").text
+    assert "0 on idea" in said
+    assert "1 on idea" in said

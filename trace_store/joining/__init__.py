@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trace_store.joining.rewriting.replaying import with_address
     from trace_store.joining.rewriting.steps import Rewrite
     from trace_store.joining.rewriting.todo import Step
-    from trace_store.joining.settling import abort, open_conflicts, resolve, resume
+    from trace_store.joining.settling import abort, met_conflicts, open_conflicts, resolve, resume
     from trace_store.joining.stops import Stop, read_stop, refuse_while_stopped
 
 _HOMES = {
@@ -48,7 +48,7 @@ _HOMES = {
     "rewriting.replaying": ("with_address",),
     "reverting": ("Revert", "continue_revert", "revert"),
     "rewriting.steps": ("Rewrite",),
-    "settling": ("abort", "open_conflicts", "resolve", "resume"),
+    "settling": ("abort", "met_conflicts", "open_conflicts", "resolve", "resume"),
     "stops": ("Stop", "read_stop", "refuse_while_stopped"),
     "rewriting.todo": ("Step",),
 }
@@ -74,6 +74,7 @@ __all__ = [
     "continue_rewriting",
     "look_at_merge",
     "merge",
+    "met_conflicts",
     "open_conflicts",
     "read_stop",
     "rebase",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.oid import ObjectId
-from trace_store.values import field, value
+from trace_store.values import field, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ class Conflict:
         theirs: the same of theirs.
         step: which of several steps it belongs to; "" when there are none.
         reverts: whether it stands in the way of a revert, so that theirs is what there was before.
+        settlement: how it was settled; None as long as it was not.
+        number: what it is called while something waits, from 1; 0 where nobody has to settle it.
     """
 
     kind: str
@@ -116,6 +118,8 @@ class Conflict:
     theirs: tuple[Entry, ...] = field(hidden=True)
     step: str = ""
     reverts: bool = False
+    settlement: Settlement | None = None
+    number: int = 0
 
     @property
     def key(self) -> str:
@@ -190,7 +194,7 @@ class Desk:
         if found is None or found.choice not in conflict.choices:
             self.open.append(conflict)
             return Settlement(OURS)
-        self.settled.append(conflict)
+        self.settled.append(replace(conflict, settlement=found))
         return found
 
 

@@ -228,8 +228,8 @@ class _Merging:
             tip,
             tuple(self._theirs),
             self._included,
-            tuple(conflicts),
-            tuple(self._settled),
+            self._stop.numbered(conflicts),
+            self._stop.by_hand(self._settled),
         )
 
     def _step(
@@ -281,10 +281,10 @@ class _Merging:
                 if said is not None:
                     self._stop.settlements[conflict.key] = said
             plan = self._plan(ours, theirs, bases)
+        self._settled += plan.settled
         if plan.conflicts:
             return None, plan.conflicts
         self._included += len(plan.included)
-        self._settled += plan.settled
         operations = [*plan.operations, *(advised.operations if advised is not None else ())]
         if self._stop.inputs["squash"]:
             operations = squashed(operations, self._folds[ours], self._folds[theirs])

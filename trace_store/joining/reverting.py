@@ -49,6 +49,7 @@ class Revert:
         made: the new commits, each with what it takes back, in order.
         conflicts: what has to be settled before it goes on.
         step: the commit that it stopped at; None when it did not.
+        settled: conflicts that were settled.
     """
 
     outcome: str
@@ -58,6 +59,7 @@ class Revert:
     made: tuple[Reverted, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     step: ObjectId | None = None
+    settled: tuple[Conflict, ...] = ()
 
 
 def revert(
@@ -167,19 +169,24 @@ class _Reverting:
             )
         message = stop.inputs["message"]
         said = self._gathering.text(message) if message else ""
+        settled: list[Conflict] = []
         for number, oid in enumerate(oids):
             if number in stop.skipped:
                 continue
             stop.number = number
-            inverse, open_ = self._inverse(line, oid)
-            if open_:
-                return Revert(STOPPED, ref, before, before, (), tuple(open_), oid), line
+            inverse, desk = self._inverse(line, oid)
+            settled += desk.settled
+            if desk.open:
+                open_ = stop.numbered(desk.open)
+                by_hand = stop.by_hand(settled)
+                return Revert(STOPPED, ref, before, before, (), open_, oid, by_hand), line
             inverse.operations += self._reworded()
             line.put(oid, inverse, said, self._gathering.facts)
-        return Revert(DONE, ref, before, line.tip, tuple(line.found)), line
+        made = tuple(line.found)
+        return Revert(DONE, ref, before, line.tip, made, settled=stop.by_hand(settled)), line
 
-    def _inverse(self, line: TakingBack, oid: ObjectId) -> tuple[Inverse, Sequence[Conflict]]:
-        """Return what takes a commit back, and the conflicts that nobody settled."""
+    def _inverse(self, line: TakingBack, oid: ObjectId) -> tuple[Inverse, Desk]:
+        """Return what takes a commit back, and the desk to which its conflicts were brought."""
         inverse, desk = self._tried(line, oid)
         if desk.open and self._resolver is not None:
             for conflict in desk.open:
@@ -187,7 +194,7 @@ class _Reverting:
                 if said is not None:
                     self._stop.settlements[conflict.key] = said
             inverse, desk = self._tried(line, oid)
-        return inverse, desk.open
+        return inverse, desk
 
     def _tried(self, line: TakingBack, oid: ObjectId) -> tuple[Inverse, Desk]:
         stop = self._stop

@@ -27,26 +27,35 @@ if TYPE_CHECKING:
 
 
 def open_conflicts(store: Store) -> tuple[Conflict, ...]:
-    """Return the conflicts of what is in progress that nobody settled yet.
+    """Return the conflicts of what is in progress that nobody settled yet, with their numbers.
 
     Raises:
         StateError: nothing is in progress.
     """
-    stop = stops.required_stop(store)
-    if stop.kind == stops.MERGE:
-        return merging.look_at_merge(store).conflicts
-    if stop.kind == stops.REVERT:
-        return reverting.look_at_revert(store).conflicts
-    return rebasing.look_at_rewriting(store).conflicts
+    found = _look(store)
+    return () if found is None else found.conflicts
+
+
+def met_conflicts(store: Store) -> tuple[Conflict, ...]:
+    """Return the conflicts of what is in progress by their numbers: open ones, and those that somebody settled.
+
+    Raises:
+        StateError: nothing is in progress.
+    """
+    found = _look(store)
+    if found is None:
+        return ()
+    settled = (each for each in found.settled if each.number)
+    return tuple(sorted([*found.conflicts, *settled], key=lambda each: each.number))
 
 
 def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:
-    """Settle a conflict, and return those that are left.
+    """Settle a conflict, one that is settled already anew, and return those that are left.
 
     Args:
         store: the repository.
-        which: its number among the open ones, counted from 1; the address of a message that it is about; "all" for
-            every one that can be settled so; or "" for the only one.
+        which: its number; the address of a message that it is about; "all" for every open one that can be settled so;
+            or "" for the only open one.
         settlement: how.
 
     Raises:
@@ -54,7 +63,7 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
         InvalidInputError: there is no such conflict, there are several, or it cannot be settled so.
     """
     stop = stops.required_stop(store)
-    found = open_conflicts(store)
+    found = met_conflicts(store)
     chosen = _chosen(found, which, settlement)
     for conflict in chosen:
         if settlement.choice not in conflict.choices:
@@ -63,11 +72,24 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
                 f"not by {settlement.choice}"
             )
         stop.settlements[conflict.key] = settlement
+    stop.numbered(found)
     stops.write_stop(store, stop)
+    return open_conflicts(store)
+
+
+def _look(store: Store) -> Merge | Revert | Rewrite | None:
+    """Return what is in progress comes to by now, and write nothing; None when only going on can tell."""
+    stop = stops.required_stop(store)
     try:
-        return open_conflicts(store)
+        if stop.kind == stops.MERGE:
+            return merging.look_at_merge(store)
+        if stop.kind == stops.REVERT:
+            return reverting.look_at_revert(store)
+        return rebasing.look_at_rewriting(store)
     except errors.StateError:
-        return ()  # it is settled; what else is in the way, such as nothing to take back, going on says
+        return (
+            None  # all is settled, and something else is in the way, such as nothing to take back
+        )
 
 
 def resume(
@@ -124,22 +146,25 @@ def abort(store: Store, kind: str = "") -> Stop:
 
 
 def _chosen(found: Sequence[Conflict], which: str, settlement: Settlement) -> Sequence[Conflict]:
+    open_ = [each for each in found if each.settlement is None]
     if which == "all":
-        return [each for each in found if settlement.choice in each.choices]
+        return [each for each in open_ if settlement.choice in each.choices]
     if not which:
-        if len(found) == 1:
-            return found
-        raise errors.InvalidInputError(f"{len(found)} conflicts are open: say which, or all")
+        if len(open_) == 1:
+            return open_
+        raise errors.InvalidInputError(f"{len(open_)} conflicts are open: say which, or all")
     if which.isascii() and which.isdigit():
-        number = int(which)
-        if 1 <= number <= len(found):
-            return [found[number - 1]]
-        raise errors.InvalidInputError(f"no conflict has the number {number}")
-    chosen = [each for each in found if any(_is_called(a, which) for a in each.addresses)]
-    if len(chosen) != 1:
-        what = "no conflict is" if not chosen else f"{len(chosen)} conflicts are"
-        raise errors.InvalidInputError(f"{what} about {which[:80]}")
-    return chosen
+        chosen = [each for each in found if each.number == int(which)]
+        if chosen:
+            return chosen
+        raise errors.InvalidInputError(f"no conflict has the number {which}")
+    for among in (open_, found):
+        chosen = [each for each in among if any(_is_called(a, which) for a in each.addresses)]
+        if len(chosen) == 1:
+            return chosen
+        if chosen:
+            raise errors.InvalidInputError(f"{len(chosen)} conflicts are about {which[:80]}")
+    raise errors.InvalidInputError(f"no conflict is about {which[:80]}")
 
 
 def _is_called(address: tuple[bytes, int], text: str) -> bool:

@@ -11,12 +11,14 @@ from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.joining.conflicts import Settlement
 from trace_store.oid import ObjectId
-from trace_store.values import mutable
+from trace_store.values import field, mutable, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
+    from trace_store.joining.conflicts import Conflict
     from trace_store.store import Store
 
 MAXIMUM_BYTES = 64 * 1024 * 1024
@@ -36,6 +38,7 @@ class Stop:
         settlements: how conflicts were settled so far, by their keys.
         skipped: steps to leave out.
         number: of the step that it stopped at, counted from 0.
+        met: the keys of conflicts that somebody was or is to settle, in the order in which they were met.
     """
 
     kind: str
@@ -45,6 +48,24 @@ class Stop:
     settlements: dict[str, Settlement]
     skipped: list[int]
     number: int = 0
+    met: list[str] = field(default_factory=list)
+
+    def numbered(self, found: Iterable[Conflict]) -> tuple[Conflict, ...]:
+        """Return conflicts with their numbers, which they keep until all is done."""
+        numbers = {key: number for number, key in enumerate(self.met, 1)}
+        made = []
+        for each in found:
+            number = numbers.setdefault(each.key, len(numbers) + 1)
+            made.append(replace(each, number=number))
+        self.met = list(numbers)
+        return tuple(made)
+
+    def by_hand(self, settled: Iterable[Conflict]) -> tuple[Conflict, ...]:
+        """Return conflicts that were settled; those that somebody settled one by one have numbers."""
+        numbered = {
+            c.key: c for c in self.numbered(c for c in settled if c.key in self.settlements)
+        }
+        return tuple(numbered.get(each.key, each) for each in settled)
 
 
 def stop_file(store: Store) -> str:
@@ -77,6 +98,7 @@ def read_stop(store: Store) -> Stop | None:
             {key: Settlement(*said) for key, said in fields["settlements"].items()},
             [int(number) for number in fields["skipped"]],
             int(fields["number"]),
+            [str(key) for key in fields.get("met", ())],
         )
     except (ValueError, KeyError, TypeError, AttributeError, errors.InvalidInputError) as error:
         raise errors.FormatError(
@@ -98,6 +120,7 @@ def write_stop(store: Store, stop: Stop) -> None:
         "before": None if stop.before is None else str(stop.before),
         "inputs": stop.inputs,
         "kind": stop.kind,
+        "met": stop.met,
         "number": stop.number,
         "ref": stop.ref,
         "settlements": {

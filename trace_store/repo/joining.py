@@ -237,10 +237,10 @@ class Joining(Handle):
     def settle(
         self, which: str | Conflict, how: Settlement | str, text: str = ""
     ) -> tuple[Conflict, ...]:
-        """Settle a conflict of what waits, and return those that are left.
+        """Settle a conflict of what waits, or settle it anew, and return those that are left.
 
         Args:
-            which: the conflict; or its number from 1, the address of its message, "all", or "" for the only one.
+            which: the conflict; or its number, the address of its message, "all" open ones, or "" for the only one.
             how: "ours", "theirs", "both", or "text" with what the message says from now on.
             text: that.
 
@@ -250,8 +250,8 @@ class Joining(Handle):
         """
         said = joining.Settlement(how, text) if isinstance(how, str) else how
         if not isinstance(which, str):
-            found = joining.open_conflicts(self.store)
-            numbers = [number for number, each in enumerate(found, 1) if each.key == which.key]
+            found = joining.met_conflicts(self.store)
+            numbers = [each.number for each in found if each.key == which.key]
             which = str(numbers[0]) if numbers else which.key
         return joining.resolve(self.store, which, said)
 

@@ -26,11 +26,17 @@ _OPTIONS = {OURS: "--ours", THEIRS: "--theirs", BOTH: "--both", TEXT: "TEXT"}
 
 
 def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflict]) -> list[str]:
-    """Return the lines that tell people what is to be settled."""
+    """Return the lines that tell people what is to be settled, and how the rest was."""
     lines = []
-    for number, conflict in enumerate(found, 1):
+    for conflict in found:
         name = " ".join(short_address(address) for address in conflict.addresses[:1])
-        head = f"{number}  {paint(invocation, conflict.kind, 'red')}  {name}".rstrip()
+        said = conflict.settlement
+        kind = paint(invocation, conflict.kind, "red" if said is None else "green")
+        head = f"{conflict.number}  {kind}  {name}".rstrip()
+        if said is not None:
+            how = one_line(said.text, WIDTH) if said.choice == TEXT else said.choice
+            lines.append(f"{head}  settled: {how}")
+            continue
         lines.append(f"{head}  {conflict.meaning}")
         for side, entries in (("ours", conflict.ours), ("theirs", conflict.theirs)):
             for entry in entries[:SHOWN_MESSAGES]:
@@ -54,10 +60,28 @@ def _state(entry: Entry) -> str:
     return f"[{', '.join(marks)}] " if marks else ""
 
 
-def conflict_record(store: Store, number: int, conflict: Conflict) -> dict[str, Any]:
-    """Return a conflict as JSON."""
+def conflict_records(store: Store, found: Sequence[Conflict]) -> list[dict[str, Any]]:
+    """Return conflicts that are open as JSON."""
+    return [_conflict(store, each) for each in found]
+
+
+def settled_records(found: Sequence[Conflict]) -> list[dict[str, Any]]:
+    """Return conflicts that were settled as JSON."""
+    return [
+        {
+            "number": each.number,
+            "kind": each.kind,
+            "addresses": [address_text(address) for address in each.addresses],
+            "choice": each.settlement.choice if each.settlement else None,
+            "text": each.settlement.text if each.settlement else "",
+        }
+        for each in found
+    ]
+
+
+def _conflict(store: Store, conflict: Conflict) -> dict[str, Any]:
     return {
-        "number": number,
+        "number": conflict.number,
         "kind": conflict.kind,
         "meaning": conflict.meaning,
         "addresses": [address_text(address) for address in conflict.addresses],

@@ -59,10 +59,13 @@ def settle_in_editor(
     Raises:
         InvalidInputError: there is no such conflict, no editor, or the markers are still there.
     """
-    at = int(which) - 1 if which.isdigit() else 0
-    if not 0 <= at < len(found) or (not which and len(found) > 1):
+    if which.isdigit():
+        named = [each for each in found if each.number == int(which)]
+    else:
+        named = [each for each in found if each.settlement is None and not which]
+    if len(named) != 1:
         raise usage_error("say which conflict by its number")
-    conflict = found[at]
+    (conflict,) = named
     sides = (
         "\n".join(text_of(store, entry) for entry in entries)
         for entries in (conflict.ours, conflict.theirs)

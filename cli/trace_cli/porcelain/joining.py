@@ -5,13 +5,13 @@ from __future__ import annotations
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advising import advisor
-from trace_cli.porcelain.conflicts import conflict_lines
+from trace_cli.porcelain.conflicts import conflict_lines, conflict_records, settled_records
 from trace_cli.porcelain.editing import settle_in_editor
 from trace_cli.porcelain.opening import JSON, MESSAGE, QUIET, SECRETS, opened_store
 from trace_cli.porcelain.reading import argument_text, text_from
-from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, STOPPED, Run, conflict_records
+from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, STOPPED, Run
 from trace_cli.render.escape import safe
-from trace_cli.render.records import address_text, write_record
+from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_store import joining
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
@@ -148,10 +148,7 @@ def _record(store: Store, found: Merge) -> dict[str, Any]:
         "merged": [str(oid) for oid in found.theirs],
         "included": found.included,
         "conflicts": conflict_records(store, found.conflicts),
-        "settled": [
-            {"kind": c.kind, "addresses": [address_text(a) for a in c.addresses]}
-            for c in found.settled
-        ],
+        "settled": settled_records(found.settled),
     }
 
 
@@ -186,7 +183,9 @@ def resolve(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Settle a conflict of a merge, pick, revert or rebase that stopped; without a choice list those that are open.
+    """Settle a conflict of a merge, pick, revert or rebase that stopped; without a choice list them.
+
+    A conflict keeps its number, and may be settled anew until what stopped goes on.
 
     On a terminal, --edit opens $VISUAL or $EDITOR with both sides between conflict markers; what is saved is the text.
     """
@@ -195,21 +194,25 @@ def resolve(
     if len(said) > 1:
         raise usage_error("give one way to settle it")
     with opened_store(invocation, quiet=quiet) as store:
-        left = joining.open_conflicts(store)
+        met = joining.met_conflicts(store)
         if said:
             if edit:
-                typed = settle_in_editor(invocation, store, left, which)
+                typed = settle_in_editor(invocation, store, met, which)
             elif said == [TEXT]:
                 typed = _text(invocation, text, file)
             else:
                 typed = ""
-            left = joining.resolve(store, which, joining.Settlement(said[0], typed))
+            joining.resolve(store, which, joining.Settlement(said[0], typed))
+            met = joining.met_conflicts(store)
+        open_ = [each for each in met if each.settlement is None]
         if as_json:
-            write_record(invocation, {"conflicts": conflict_records(store, left)})
+            settled = settled_records([each for each in met if each.settlement is not None])
+            record = {"conflicts": conflict_records(store, open_), "settled": settled}
+            write_record(invocation, record)
         elif not quiet:
-            for line in conflict_lines(invocation, store, left):
+            for line in conflict_lines(invocation, store, open_ if said else met):
                 invocation.line(line)
-            if not left:
+            if not open_:
                 found = read_stop(store)
                 kind = found.kind if found else MERGE
                 invocation.line(f"all is settled: `trace {kind} --continue` goes on")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
+from trace_cli.porcelain.conflicts import conflict_records
 from trace_cli.porcelain.opening import JSON, QUIET, SECRETS, guarded_message
-from trace_cli.porcelain.stopping import GOING_ON, STOPPED, Run, conflict_records
+from trace_cli.porcelain.stopping import GOING_ON, STOPPED, Run
 from trace_cli.render.records import address_text
 from trace_store import joining
 from trace_store.joining.conflicts import OURS, THEIRS

@@ -6,6 +6,7 @@ from trace_cli import porcelain
 from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advising import judge as judging
+from trace_cli.porcelain.conflicts import conflict_records, settled_records
 from trace_cli.porcelain.editing import edited
 from trace_cli.porcelain.opening import (
     JSON,
@@ -17,7 +18,7 @@ from trace_cli.porcelain.opening import (
     something_waits,
 )
 from trace_cli.porcelain.reading import text_from
-from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, Run, conflict_records
+from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, Run
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import counted
@@ -372,5 +373,6 @@ def _record(store: Store, found: Rewrite) -> dict[str, Any]:
         "dropped": [str(oid) for oid in found.dropped],
         "stopped_at": str(found.step.oid) if found.step else None,
         "conflicts": conflict_records(store, found.conflicts),
+        "settled": settled_records(found.settled),
         "warnings": _warning_records(found.warnings),
     }

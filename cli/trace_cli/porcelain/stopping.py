@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import Option
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.conflicts import choices_line, conflict_lines, conflict_record
+from trace_cli.porcelain.conflicts import choices_line, conflict_lines
 from trace_cli.porcelain.opening import finish, opened_store
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
@@ -138,11 +138,6 @@ class Run:
         elif not self._quiet:
             branch = safe(given_up.ref.removeprefix("refs/heads/"))
             self._invocation.line(f"gave the {WORDS[self._kind]} up: {branch} is as it was")
-
-
-def conflict_records(store: Store, found: Sequence[Conflict]) -> list[dict[str, Any]]:
-    """Return conflicts as JSON."""
-    return [conflict_record(store, number, each) for number, each in enumerate(found, 1)]
 
 
 def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:

@@ -144,8 +144,9 @@ class Lines(RuleBasedStateMachine):
         store, files = self.ground.store, self.ground.files()
         open_ = joining.open_conflicts(store)
         while open_ and is_drawn(data, "another"):
-            number = data.draw(st.integers(1, len(open_)))
-            open_ = joining.resolve(store, str(number), self.settlement(data, open_[number - 1]))
+            found = open_ if data.draw(st.integers(0, 4)) else joining.met_conflicts(store)
+            conflict = found[data.draw(st.integers(0, len(found) - 1))]
+            open_ = joining.resolve(store, str(conflict.number), self.settlement(data, conflict))
         assert self.ground.files() == files
 
     def stored(self, text: str) -> str:

@@ -57,6 +57,7 @@ class Rewrite:
         conflicts: what has to be settled before it goes on.
         step: the one that it stopped at; None when it did not.
         warnings: what may not mean what it meant before.
+        settled: conflicts that were settled.
     """
 
     outcome: str
@@ -68,6 +69,7 @@ class Rewrite:
     conflicts: tuple[Conflict, ...] = ()
     step: Step | None = None
     warnings: tuple[MeaningWarning, ...] = ()
+    settled: tuple[Conflict, ...] = ()
 
 
 class Rewriting:
@@ -96,6 +98,7 @@ class Rewriting:
         ]
         self._made: list[tuple[ObjectId, ObjectId]] = []
         self._dropped: list[ObjectId] = []
+        self._settled: list[Conflict] = []
 
     def run(self) -> Rewrite:
         """Do all steps and write, or stop and write down what is needed to go on.
@@ -130,17 +133,17 @@ class Rewriting:
             open_ = self._do(number, step, replay)
             if open_:
                 stop.number = number
-                found = Rewrite(
-                    STOPPED, stop.ref, before, before, conflicts=tuple(open_), step=step
-                )
-                return found, replay
+                found = Rewrite(STOPPED, stop.ref, before, before, step=step)
+                return self._with_conflicts(found, open_), replay
         outcome = UP_TO_DATE if replay.tip == before else DONE
         made, dropped = tuple(self._made), tuple(self._dropped)
         warnings = tuple(self._warnings(before, replay)) if outcome == DONE else ()
-        return (
-            Rewrite(outcome, stop.ref, before, replay.tip, made, dropped, warnings=warnings),
-            replay,
-        )
+        found = Rewrite(outcome, stop.ref, before, replay.tip, made, dropped, warnings=warnings)
+        return self._with_conflicts(found), replay
+
+    def _with_conflicts(self, found: Rewrite, open_: Sequence[Conflict] = ()) -> Rewrite:
+        numbered = self._stop.numbered(open_)
+        return replace(found, conflicts=numbered, settled=self._stop.by_hand(self._settled))
 
     def _drop(self, step: Step, replay: Replay) -> None:
         self._dropped.append(step.oid)
@@ -156,6 +159,7 @@ class Rewriting:
                 if said is not None:
                     self._stop.settlements[conflict.key] = said
             desk, operations = self._tried(number, step, replay)
+        self._settled += desk.settled
         if desk.open:
             return desk.open
         self._put(step, operations, replay)
