@@ -101,12 +101,19 @@ HINTS: dict[str, str] = {
     ErrorCode.NO_MODEL: "`trace config model.name NAME` names one, and `trace config model` shows what else there is",
     ErrorCode.MERGE_CONFLICT: "`trace resolve` lists and settles conflicts; --continue goes on, --abort gives up",
     ErrorCode.IN_PROGRESS: "`trace resolve` lists what is open; --continue goes on, --abort gives up",
-    ErrorCode.NOTHING_IN_PROGRESS: "`trace merge REVISION` begins a merge",
     ErrorCode.UNRELATED_HISTORIES: "--allow-unrelated-histories puts one after the other",
     ErrorCode.NOT_FAST_FORWARD: "without --ff-only a commit joins both",
     ErrorCode.DROPS_PINNED: "--drop-pinned drops it all the same",
     ErrorCode.INTERNAL: "please report this, with what `TRACE_DEBUG=1` adds",
 }
+
+BEGUN: dict[str, str] = {
+    "merge": "REVISION",
+    "rebase": "UPSTREAM",
+    "cherry-pick": "COMMIT",
+    "revert": "COMMIT",
+}
+"""What each command is given that may stop half-way."""
 
 GIT_COMMANDS: dict[str, str] = {
     "add": "`trace commit` records messages at once; nothing is staged",
@@ -149,5 +156,10 @@ def hint(error: TraceError) -> str:
     if isinstance(error, UntrustedRepositoryError):
         path = shlex.quote(str(error.data.get("path", "")))
         return f"`trace trust {path}` opens it, should you trust whoever can write to it"
+    if error.code == ErrorCode.NOTHING_IN_PROGRESS:
+        waiting, kind = error.data.get("waiting"), str(error.data.get("kind", ""))
+        if waiting:
+            return f"`trace {waiting} --continue` goes on with that, `trace {waiting} --abort` gives it up"
+        return f"`trace {kind} {BEGUN[kind]}` begins one" if kind in BEGUN else ""
     given = error.data.get("hint")
     return given if isinstance(given, str) else HINTS.get(error.code, "")

@@ -33,10 +33,10 @@ def test_a_conflict_from_beginning_to_end(apart: Ok, trace: Trace) -> None:
     assert "1  both-edited" in stopped.text
     assert "hint: `trace resolve NUMBER --ours | --theirs | --both | TEXT`" in stopped.err
     again = trace("merge", "side")
-    assert (again.code, "a merge of refs/heads/main is in progress" in again.err) == (6, True)
+    assert (again.code, "a merge of side into main is in progress" in again.err) == (6, True)
     assert trace("resolve", "1", "--ours", "--theirs").code == 2
     meanwhile = trace("commit", "--user", "meanwhile")
-    assert "note: a merge of refs/heads/main is in progress" in meanwhile.err
+    assert "note: a merge of side into main is in progress" in meanwhile.err
     assert "all is settled" in apart("resolve", "1", "in the middle").text
     assert "merged: 0 messages came in, 1 conflict settled" in apart("merge", "--continue").text
     assert "in the middle" in apart("compile").text
@@ -53,7 +53,7 @@ def test_whoever_writes_while_something_waits_is_told(apart: Ok, trace: Trace) -
     assert "waiting" not in apart("status").text
     trace("merge", "side", "-q")
     waits = {"kind": "merge", "ref": "refs/heads/main"}
-    note = "note: a merge of refs/heads/main is in progress"
+    note = "note: a merge of side into main is in progress"
     assert note in said("commit", "--user", "meanwhile")
     assert note in said("edit", "HEAD.0", "in the meantime")
     assert note in said("pin", "HEAD~1.0")
@@ -62,7 +62,7 @@ def test_whoever_writes_while_something_waits_is_told(apart: Ok, trace: Trace) -
     assert json.loads(apart("label", "HEAD.0", "-a", "x", "--json").text)["waiting"] == waits
     assert json.loads(apart("status", "--json").text)["waiting"] == waits
     told = apart("status").text
-    assert "waiting: a merge of refs/heads/main is in progress" in told
+    assert "waiting: a merge of side into main is in progress" in told
     assert "`trace merge --continue` goes on" in told
     assert "in progress" not in said("branch", "another")
     assert "in progress" not in said("commit", "--user", "elsewhere", "--branch", "another")
@@ -113,7 +113,7 @@ def test_a_revert_stops_is_settled_and_goes_on(
     assert "theirs  user: a b c" in stopped.text
     assert "`trace revert --continue`" in stopped.err
     assert ok("rev-parse", "HEAD").text == ok("rev-parse", "before").text
-    assert "a revert of refs/heads/main is in progress" in trace("switch", "-c", "new").err
+    assert "a revert on main is in progress" in trace("switch", "-c", "new").err
     assert "no merge is in progress, but a revert is" in trace("merge", "--continue").err
     assert trace("revert", "--continue").code == 3
     if words:
@@ -316,7 +316,7 @@ def test_picks_and_moves_are_told(apart: Ok, trace: Trace) -> None:
     assert "1 commit picked" in apart("cherry-pick", "main").text
     assert "nothing to do" in apart("rebase", "HEAD").text
     assert "1 message moved" in apart("move", "HEAD.0", "--first").text
-    assert "stand there already" in apart("move", "HEAD~1.0", "--first").text
+    assert "stands there already" in apart("move", "HEAD~1.0", "--first").text
     assert trace("move", "HEAD~1.0").code == 2
     assert trace("cherry-pick").code == 2
     assert trace("cherry-pick", "--continue").code == 6
@@ -396,3 +396,26 @@ def test_numbers_of_conflicts_go_on_through_the_steps_of_a_rebase(
     said = ok("compile", "--format", "text").text
     assert "0 on idea" in said
     assert "1 on idea" in said
+
+
+def test_a_fixup_leaves_out_what_was_said_about_it(ok: Ok, trace: Trace) -> None:
+    ok("commit", "-q", "--user", "first", "-m", "the first")
+    for number in (2, 3):
+        ok("commit", "-q", "--user", f"message {number}", "-m", f"said of {number}")
+    todo = ok("rebase", "HEAD~2", "--print-todo").text
+    assert "#   fixup ID" in todo
+    two = [f"pick {line.split()[1]}" for line in todo.splitlines()[:2]]
+    listed = f"{two[0]}\n{two[1].replace('pick', 'f')}\n".encode()
+    done = trace("rebase", "HEAD~2", "--todo", "-", stdin=listed)
+    assert done.text.endswith("2 commits made anew as 1\n")
+    assert "said of 2" in ok("show").text
+    assert "said of 3" not in ok("show").text
+    assert "message 3" in ok("compile", "--format", "text").text
+
+
+def test_a_hint_names_what_waits(apart: Ok, trace: Trace) -> None:
+    assert "`trace rebase UPSTREAM` begins one" in trace("rebase", "--abort").err
+    assert trace("merge", "side").code == 3
+    refused = trace("rebase", "--abort")
+    assert (refused.code, "`trace merge --abort` gives it up" in refused.err) == (6, True)
+    apart("merge", "--abort")

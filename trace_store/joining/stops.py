@@ -11,6 +11,7 @@ from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.joining.conflicts import Settlement
 from trace_store.oid import ObjectId
+from trace_store.refs.names import BRANCHES
 from trace_store.values import field, mutable, replace
 
 TYPE_CHECKING = False
@@ -49,6 +50,18 @@ class Stop:
     skipped: list[int]
     number: int = 0
     met: list[str] = field(default_factory=list)
+
+    @property
+    def said(self) -> str:
+        """What it is, in words: `a merge of idea into main`."""
+        branch = self.ref.removeprefix(BRANCHES)
+        name = str(self.inputs.get("name", ""))[:80]
+        words = {
+            MERGE: f"a merge of {name} into {branch}",
+            CHERRY_PICK: f"a pick of {name} onto {branch}",
+            REVERT: f"a revert on {branch}",
+        }
+        return words.get(self.kind, f"a rebase of {branch}")
 
     def numbered(self, found: Iterable[Conflict]) -> tuple[Conflict, ...]:
         """Return conflicts with their numbers, which they keep until all is done."""
@@ -149,7 +162,10 @@ def required_stop(store: Store, kind: str = "") -> Stop:
         what = WORDS.get(kind, "merge, pick, revert or rebase")
         also = "" if found is None else f", but a {WORDS[found.kind]} is"
         raise errors.StateError(
-            f"no {what} is in progress{also}", code=errors.ErrorCode.NOTHING_IN_PROGRESS
+            f"no {what} is in progress{also}",
+            code=errors.ErrorCode.NOTHING_IN_PROGRESS,
+            kind=kind,
+            waiting="" if found is None else found.kind,
         )
     return found
 
@@ -159,7 +175,7 @@ def refuse_while_stopped(store: Store) -> None:
     found = read_stop(store)
     if found is not None:
         raise errors.StateError(
-            f"a {WORDS.get(found.kind, 'merge')} of {found.ref} is in progress",
+            f"{found.said} is in progress",
             code=errors.ErrorCode.IN_PROGRESS,
             ref=found.ref,
             kind=found.kind,

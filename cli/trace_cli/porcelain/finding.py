@@ -5,7 +5,7 @@ from __future__ import annotations
 from trace_cli.render.escape import safe
 from trace_cli.render.records import short_address
 from trace_store import errors, joining
-from trace_store.joining.stops import WORDS, read_stop
+from trace_store.joining.stops import read_stop
 from trace_store.revision import commits_of, resolve_address
 
 TYPE_CHECKING = False
@@ -122,7 +122,7 @@ def tell_stopped(invocation: Invocation, store: Store, refs: Collection[str | No
 
 def waiting_line(found: Stop) -> str:
     """Return what is said of something that waits."""
-    return f"a {WORDS.get(found.kind, safe(found.kind))} of {safe(found.ref)} is in progress"
+    return f"{safe(found.said)} is in progress"
 
 
 def waiting_record(found: Stop | None) -> dict[str, str] | None:

@@ -157,8 +157,8 @@ def rebase(
     """Make the commits of the current branch since UPSTREAM anew, on top of it.
 
     Each keeps author, time and message, and names the one that it was made from, so that old addresses are still
-    understood. With -i or --todo a list says what becomes of each: pick, reword, edit, squash or drop, in any order.
-    What the branch stood for stays in the trash, and ORIG_HEAD names it.
+    understood. With -i or --todo a list says what becomes of each, in any order: pick, reword, edit, squash, fixup or
+    drop. What the branch stood for stays in the trash, and ORIG_HEAD names it.
     """
     run = Run(
         invocation,
@@ -273,10 +273,10 @@ def move(
         _warn(invocation, found.warnings)
         if not quiet:
             done = f"{found.result.oid} " if found.result else ""
-            said = (
-                "moved" if found.result else "would be moved" if dry_run else "stand there already"
-            )
-            invocation.line(f"{done}{counted(len(found.moved), 'message')} {said}")
+            count = len(found.moved)
+            there = "stands there already" if count == 1 else "stand there already"
+            said = "moved" if found.result else "would be moved" if dry_run else there
+            invocation.line(f"{done}{counted(count, 'message')} {said}")
 
 
 def _say(store: Store, oid: ObjectId) -> str:
@@ -335,7 +335,8 @@ def _line(found: Rewrite, kind: str) -> str:
         return f"{branch} is up to date: there is nothing to do"
     what = "made anew" if kind == REBASE else "picked"
     kept = sum(old == new for old, new in found.made)
-    parts = [f"{counted(len(found.made) - kept, 'commit')} {what}"]
+    count, new = len(found.made) - kept, len({new for old, new in found.made if old != new})
+    parts = [f"{counted(count, 'commit')} {what}{f' as {new}' if new != count else ''}"]
     if kept:
         parts.append(f"{kept} as before")
     if found.dropped:

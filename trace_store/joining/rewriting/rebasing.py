@@ -100,7 +100,7 @@ def rebase(
     inputs = {
         "steps": [step.as_json() for step in steps],
         "onto": "" if start is None else str(start),
-        "name": f"{len(every)} commits onto {onto or upstream or 'nothing'}",
+        "name": f"{len(every)} commit{'' if len(every) == 1 else 's'} onto {onto or upstream or 'nothing'}",
         "drop_pinned": drop_pinned,
         "elsewhere": bool(onto),
         "reordered": order != sorted(order),

@@ -15,7 +15,7 @@ from trace_store.joining import safety, stops
 from trace_store.joining.conflicts import TEXT, Desk
 from trace_store.joining.groups import with_groups
 from trace_store.joining.rewriting.replaying import PICKED, REWRITES, Replay, rewritten
-from trace_store.joining.rewriting.todo import DROP, EDIT, SQUASH, Step
+from trace_store.joining.rewriting.todo import DROP, EDIT, FIXUP, JOINED, Step
 from trace_store.joining.three_way.properties import reworded_parts
 from trace_store.joining.three_way.sides import Reading
 from trace_store.joining.three_way.squashing import copy_of, marks_of, with_parents
@@ -175,7 +175,7 @@ class Rewriting:
             return self._copies((step.oid, step.number))
         commit = self._reading.commit(step.oid)
         # What is squashed into a root has nothing to be a second parent to.
-        into = replay.last if step.deed == SQUASH else None
+        into = replay.last if step.deed in JOINED else None
         flat = not self._rebases or (into is not None and not into.parents)
         operations = replay.operations(step.oid, commit, desk, flat=flat)
         return self._reworded(step, operations, desk) if step.deed == EDIT else operations
@@ -218,7 +218,7 @@ class Rewriting:
         if not operations and old.operations:
             self._drop(step, replay)  # nothing is left of it
             return
-        if step.deed == SQUASH and self._squash(step, old, operations, replay):
+        if step.deed in JOINED and self._squash(step, old, operations, replay):
             return
         parent = () if replay.tip is None else (replay.tip,)
         message = self._gathering.text(step.message) if step.message else old.message
@@ -280,7 +280,8 @@ class Rewriting:
                 return (ops.HERE, address[1] + count)
             return (ops.HERE, address[1]) if address[0] == tip else address
 
-        message = "\n\n".join(said for said in (last.message, step.message or old.message) if said)
+        more = "" if step.deed == FIXUP else step.message or old.message
+        message = "\n\n".join(said for said in (last.message, more) if said)
         parents, added = with_parents(operations, last.parents, old.parents)
         made = Commit(
             parents,

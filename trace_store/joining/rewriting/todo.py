@@ -4,6 +4,7 @@
     reword ab12cd34 another message            with the rest of the line as its message
     edit ab12cd34                              stops, for other wordings of its messages
     squash ab12cd34                            becomes one with the commit before it
+    fixup ab12cd34                             the same, and what was said about it is left out
     drop ab12cd34                              left out, as is a commit without a line
 
 Rule: text in, steps out; what an id means is asked of whoever knows the commits.
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
 
     from trace_store.oid import ObjectId
 
-PICK, REWORD, EDIT, SQUASH, DROP = "pick", "reword", "edit", "squash", "drop"
-DEEDS = (PICK, REWORD, EDIT, SQUASH, DROP)
-SHORT = {"p": PICK, "r": REWORD, "e": EDIT, "s": SQUASH, "d": DROP}
+PICK, REWORD, EDIT, SQUASH, FIXUP = "pick", "reword", "edit", "squash", "fixup"
+DROP = "drop"
+DEEDS = (PICK, REWORD, EDIT, SQUASH, FIXUP, DROP)
+SHORT = {"p": PICK, "r": REWORD, "e": EDIT, "s": SQUASH, "f": FIXUP, "d": DROP}
+JOINED = (SQUASH, FIXUP)
+"""What becomes one with the commit before it."""
 
 
 @value
@@ -57,6 +61,7 @@ def written(steps: Iterable[Step], say: Callable[[ObjectId], str]) -> str:
         "#   reword ID MESSAGE    with another message",
         "#   edit ID              stop, for other wordings of its messages",
         "#   squash ID            one with the commit before it",
+        "#   fixup ID             the same, without what was said about it",
         "#   drop ID              left out, as is a commit without a line",
     ]
     return "\n".join(lines) + "\n"
@@ -82,7 +87,7 @@ def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
         said = words[2].strip() if deed == REWORD and len(words) > 2 else ""
         steps.append(Step(deed, oid, said))
     first = next((step for step in steps if step.deed != DROP), None)
-    if first is not None and first.deed == SQUASH:
+    if first is not None and first.deed in JOINED:
         raise errors.InvalidInputError("there is no commit before the first to squash it into")
     listed = {step.oid for step in steps}
     return [*steps, *(Step(DROP, oid) for oid in known if oid not in listed)]
