@@ -454,3 +454,24 @@ def test_what_is_settled_is_settled_though_nothing_else_can_be_taken_back(tmp_pa
     assert joining.resolve(store, "1", joining.Settlement("ours")) == ()
     with pytest.raises(StateError, match="nothing to take back"):
         joining.continue_revert(store, author=AUTHOR)
+
+
+def test_a_result_goes_with_a_call_that_is_replaced_again() -> None:
+    store = opened()
+    told(store, "before")
+    call = (
+        writing.commit(
+            store, [Message("assistant", [ToolCall("c1", "ls", "{}")])], author=AUTHOR
+        ).oid,
+        0,
+    )
+    change(store, lambda draft: draft.replace([call], []))
+
+    def shown_again(draft: Draft) -> None:
+        draft.append([Message("tool", [ToolResult("c1", "a.txt")])])
+        draft.restore([call])
+
+    expected = state(fold(store))
+    change(store, shown_again)
+    joining.revert(store, ["HEAD"], author=AUTHOR, favour="ours")
+    assert state(fold(store)) == expected

@@ -217,16 +217,17 @@ class _Inverting:
 
     def _look_at_calls(self) -> None:
         """Keep a call whose result stays, and a result whose call stays, or name both as what is separated."""
-        if not self._hide:
+        going = [*self._hide.values(), self._replace]
+        if not any(going):
             return
         seen = [e for e in self._folds[2].entries if e.visible and not e.is_ghost]
         together = [(seen[c].address, seen[r].address) for (r, _), c in callers(seen).items()]
         while True:
-            hidden = {address for each in self._hide.values() for address in each}
+            hidden = {address for each in going for address in each}
             apart = {a for pair in together if len(hidden & {*pair}) == 1 for a in hidden & {*pair}}
             # What is kept may be half of another pair.
             kept = {a for a in sorted(apart) if not self._conflict(SEPARATED_CALL, a)}
-            for each in self._hide.values():
+            for each in going:
                 each[:] = [address for address in each if address not in kept]
             if not kept:
                 break
