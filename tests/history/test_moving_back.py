@@ -468,10 +468,21 @@ def test_a_result_goes_with_a_call_that_is_replaced_again() -> None:
     change(store, lambda draft: draft.replace([call], []))
 
     def shown_again(draft: Draft) -> None:
-        draft.append([Message("tool", [ToolResult("c1", "a.txt")])])
+        draft.extend([Message("tool", [ToolResult("c1", "a.txt")])])
         draft.restore([call])
 
     expected = state(fold(store))
     change(store, shown_again)
     joining.revert(store, ["HEAD"], author=AUTHOR, favour="ours")
     assert state(fold(store)) == expected
+
+
+def test_undo_brings_back_the_tips_that_a_command_gave_up(tmp_path: Path) -> None:
+    store, (base, own, other) = diverged(tmp_path)
+    assert set(store.refs.tips("refs/heads/side")) == {own, other}
+    branching.reset_hard(store, str(base), author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (base,)
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (own, other)
+    branching.redo(store, author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (base,)

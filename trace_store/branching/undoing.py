@@ -24,11 +24,11 @@ from trace_store.refs.head import NAME, Head
 from trace_store.refs.names import BRANCHES, TRASH
 from trace_store.refs.reflog import DIVERGED_TIPS, GIT, RENAMED, ReflogEntry
 from trace_store.revision import resolve_commit
-from trace_store.values import mutable, value
+from trace_store.values import field, mutable, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from trace_store.contracts import RefReader
     from trace_store.store import Store
@@ -64,6 +64,7 @@ class Group:
     Attributes:
         entries: (name, old, new) of each ref that it moved, newest first.
         head: the entry of HEAD's log that says that HEAD went to another branch, or moved without one; or None.
+        given_up: (name, tip) of each other tip that it took from a diverged branch.
     """
 
     time: int
@@ -71,6 +72,7 @@ class Group:
     message: str
     entries: list[tuple[str, ObjectId | None, ObjectId | None]]
     head: ReflogEntry | None
+    given_up: list[tuple[str, ObjectId]] = field(default_factory=list)
 
 
 def undo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
@@ -101,6 +103,7 @@ def commands(store: Store) -> Iterator[Group]:
             waiting = group
         elif _belong_together(waiting, group):
             waiting.entries += group.entries
+            waiting.given_up += group.given_up
             waiting.head = waiting.head or group.head
         else:
             yield waiting
@@ -163,7 +166,8 @@ def _transactions(store: Store) -> Iterator[Group]:
         for name in [n for n, e in heads.items() if (e.time, e.author, e.message) == key]:
             entry = heads[name]
             _advance(heads, name, logs[name])
-            logs[name] = _pass_over_steps(heads, name, logs[name], entry)
+            logs[name], tips = _pass_over_steps(heads, name, logs[name], entry)
+            group.given_up += [(name, tip) for tip in tips if name.startswith(BRANCHES)]
             if name == NAME:
                 group.head = entry
             else:
@@ -186,8 +190,10 @@ def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogE
 
 def _pass_over_steps(
     heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogEntry], last: ReflogEntry
-) -> Iterator[ReflogEntry]:
-    """Pass over the steps by which one transaction gave up other tips of a ref; return what comes before them.
+) -> tuple[Iterator[ReflogEntry], Sequence[ObjectId]]:
+    """Pass over the steps by which one transaction gave up other tips of a ref.
+
+    Return what comes before them, and these tips.
 
     A branch goes by way of these and back to where it was. Else the steps are commits, made in one millisecond.
     """
@@ -202,11 +208,12 @@ def _pass_over_steps(
     passed = len(steps)
     if (name == NAME or name.startswith(BRANCHES)) and last.new is not None:
         passed = max((n for n, step in enumerate(steps, 1) if step.old == last.old), default=0)
+    tips = {step.new for step in steps[:passed]} - {None, last.old, last.new}
     if passed < len(steps):
         later = [*steps[passed:], *([heads[name]] if name in heads else [])]
         heads[name] = later[0]
-        return chain(later[1:], entries)
-    return entries
+        entries = chain(later[1:], entries)
+    return entries, [ObjectId(tip) for tip in tips if tip]
 
 
 def _same(one: ReflogEntry, other: ReflogEntry) -> bool:
@@ -273,7 +280,7 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
     elif store.local:
         _follow_upstreams(store, moves)
     if word == UNDO:
-        _part_tips(store, said, moves)
+        _part_tips(store, [*_joined(store, said, moves), *group.given_up])
     after = store.refs.head()
     told = [*moves]
     if target is not None:
@@ -281,24 +288,25 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
     return Undone(said, group.author, group.time, tuple(told), after)
 
 
-def _part_tips(
+def _joined(
     store: Store, said: str, moves: list[tuple[str, ObjectId | None, ObjectId | None]]
-) -> None:
-    """Give a branch the other tips back that were joined, beside the one that it went back to.
+) -> list[tuple[str, ObjectId]]:
+    """Return (name, tip) of each tip that a command joined to a branch, given what it says of itself."""
+    before, _, tips = said.partition(DIVERGED_TIPS)
+    if before != "merge ":
+        return []  # what somebody says of a commit may have these words, too
+    wanted = [resolve_commit(store, each) for each in tips.split()]
+    return [(name, tip) for name, _, _ in moves if name.startswith(BRANCHES) for tip in wanted]
+
+
+def _part_tips(store: Store, wanted: list[tuple[str, ObjectId]]) -> None:
+    """Give branches other tips back that were joined or given up, beside the one that each went back to.
 
     A seal takes away the files of tips that a join has in its past; until they are here again the trash keeps the join.
     """
-    before, _, tips = said.partition(DIVERGED_TIPS)
-    if before != "merge " or not isinstance(store.refs, RefDatabase):
-        return  # what somebody says of a commit may have these words, too
-    wanted = [resolve_commit(store, each) for each in tips.split()]
-    lost = [
-        (name, tip)
-        for name, _, _ in moves
-        if name.startswith(BRANCHES)
-        for tip in wanted
-        if tip not in store.refs.tips(name)
-    ]
+    if not isinstance(store.refs, RefDatabase):
+        return
+    lost = [(name, tip) for name, tip in wanted if tip not in store.refs.tips(name)]
     if lost:
         seal(store, fully=True)  # the join's own file goes, which would hide them
         store.refs.overview.forget()
