@@ -14,7 +14,6 @@ class ErrorCode:
     OBJECT_NOT_FOUND = "object-not-found"
     REF_NOT_FOUND = "ref-not-found"
     REVISION_NOT_FOUND = "revision-not-found"
-    NO_UPSTREAM = "no-upstream"
     MESSAGE_NOT_FOUND = "message-not-found"
     REPOSITORY_NOT_FOUND = "repository-not-found"
     ALREADY_EXISTS = "already-exists"
@@ -61,6 +60,7 @@ class ErrorCode:
     UNRELATED_HISTORIES = "unrelated-histories"
     NOT_FAST_FORWARD = "not-fast-forward"
     DROPS_PINNED = "drops-pinned"
+    NO_UPSTREAM = "no-upstream"
 
 
 class TraceError(Exception):
