@@ -551,6 +551,28 @@ def test_a_result_does_not_come_to_a_call_that_was_taken_out() -> None:
         assert {e.address for e in after.visible()} - {root.fold.entries[0].address} == shown
 
 
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+def test_a_result_does_not_come_without_the_call_that_ours_left_out(choice: str) -> None:
+    root = Builder("base")
+    root.say("user", "go")
+    theirs = Builder("theirs", root.fold)
+    call = theirs.call("one")
+    base = theirs.fold.copy()  # which ours merged, and took nothing of
+    ours = Builder("ours", root.fold)
+    said = ours.say("user", "without tools, please")
+    result = theirs.result("one")
+    plan = three_way([base], ours.side, theirs.side)
+    (conflict,) = plan.conflicts
+    assert (conflict.kind, conflict.addresses) == ("parted-call", (call,))
+    assert [each.address for each in conflict.theirs] == [call, result]
+    settled = {conflict.key: Settlement(choice)}
+    plan = three_way([base], ours.side, theirs.side, settlements=settled)
+    assert not plan.conflicts
+    came = {e.address for e in merged(ours, theirs, plan).visible()}
+    came -= {root.fold.entries[0].address, said}
+    assert came == ({call, result} if choice == "theirs" else set())
+
+
 @pytest.mark.parametrize("choice", ["ours", "theirs", "both"])
 def test_two_open_calls_interleaved_are_settled(choice: str) -> None:
     root = Builder("base")

@@ -14,7 +14,7 @@ from hypothesis.stateful import rule
 from tests.stateful.support import laws
 from tests.stateful.support.ground import AUTHOR, SCRATCH, Refused, addresses
 from tests.stateful.support.machine import Lines, is_drawn
-from tests.stateful.support.pictures import Address, Picture, together
+from tests.stateful.support.pictures import Address, Picture, broken, together
 from tests.stateful.support.pictures import faults as faults_of
 from trace_store import ObjectId, Store, branching, errors, llm
 from trace_store.contracts import ANY, RefEdit, Transaction
@@ -261,7 +261,8 @@ class Joining(Lines):
             if each.address in replaced and each.address in mine and each.address in yours:
                 other = yours[each.address]
                 assert not (other.is_visible and mine[each.address].is_visible)
-        assert faults_of(result) <= faults_of(ours) | faults_of(theirs)
+        new = broken(result, ours, theirs)
+        assert not new, f"the semantic merge broke {new}"
 
     def _answer(self, data: st.DataObject, prompt: llm.Prompt) -> llm.Completion:
         """Return an answer that settles everything, and may summarise and conclude; some are not to be used."""

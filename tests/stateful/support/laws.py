@@ -12,6 +12,7 @@ from tests.stateful.support.pictures import (
     Address,
     Picture,
     Seen,
+    broken,
     each_pair,
     faults,
     in_order,
@@ -25,7 +26,7 @@ OF_MANY = ("both-compressed", "both-moved")
 
 def common(ours: Picture, theirs: Picture, result: Picture, settled: Settled) -> None:
     """What holds of every merge, whatever its strategy and settlements."""
-    new = set(faults(result)) - faults(ours) - faults(theirs)
+    new = broken(result, ours, theirs)
     assert not new, f"the merge broke {new}"
     visible = {each.address for each in result.visible}
     for mine, yours in each_pair(ours, theirs):
@@ -56,6 +57,8 @@ def clean(
     decided = _decided(settled)
     whole = not any(each.kind in OF_MANY for each, _ in settled)
     gone = {a for a in yours if a not in mine and any(a in base for base in based)}
+    # What ours left out, the rest of an exchange follows, where that is what somebody chose.
+    gone |= _decided([each for each in settled if each[0].kind == "parted-call"]) - mine.keys()
     added = set(made) - (set(mine) | set(yours)) | (set(made) & gone)
     assert set(mine) | (set(yours) - gone) <= set(made), "lost a message"
     assert len(added - decided) <= sum(said.choice == "text" for _, said in settled)
@@ -188,7 +191,7 @@ def _counts(settled: Settled) -> dict[Address, int]:
 
 def copied(ours: Picture, theirs: Picture, result: Picture, settled: Settled) -> None:
     """What holds of a merge that is squashed: copies of their messages, and nothing that neither side says."""
-    new = faults(result) - faults(ours) - faults(theirs)
+    new = broken(result, ours, theirs)
     assert not new, f"the squashed merge broke {new}"
     said = {each.says for each in (*ours.visible, *theirs.visible)}
     texts = sum(choice.choice in ("text", "both") for _, choice in settled)

@@ -134,6 +134,20 @@ def faults(shown: Picture) -> set[tuple[str, str]]:
     return found
 
 
+def broken(made: Picture, *before: Picture) -> set[tuple[str, str]]:
+    """Return the faults of a context that none of those has that it was made of.
+
+    A result that answers nothing on one line may find on another that its call is answered already.
+    """
+    had = set().union(*map(faults, before))
+    loose = {name for what, name in had if what == "result without call"}
+    return {
+        (what, name)
+        for what, name in faults(made) - had
+        if what != "second result" or name not in loose
+    }
+
+
 def waits_for(shown: Picture) -> list[str]:
     """Return the ids of the calls that a context ends with, and that have no result yet."""
     waiting = {name for what, name in faults(shown) if what == "call without result"}
@@ -149,22 +163,21 @@ def waits_for(shown: Picture) -> list[str]:
 def together(shown: Picture, some: Iterable[Address]) -> list[Address]:
     """Return messages with all that share a call with them, visible or hidden, in the order of the context."""
     chosen = set(some)
-    names: set[str] = set()
     while True:
-        more = {
-            each.address
-            for each in shown.entries
-            if each.address in chosen or names & {*each.calls, *each.results}
-        }
         names = {
             name
             for each in shown.entries
-            if each.address in more
+            if each.address in chosen
             for name in (*each.calls, *each.results)
         }
-        if more == chosen:
+        more = {
+            each.address
+            for each in shown.entries
+            if each.address not in chosen and names & {*each.calls, *each.results}
+        }
+        if not more:
             return [address for address in shown.order if address in chosen]
-        chosen = more
+        chosen |= more
 
 
 def in_order(order: Sequence[Address], wanted: Sequence[Address]) -> bool:

@@ -11,7 +11,7 @@ from hypothesis.stateful import rule
 from tests.stateful.support import laws
 from tests.stateful.support.ground import AUTHOR, Refused
 from tests.stateful.support.machine import Lines
-from tests.stateful.support.pictures import NOTHING, Address, Picture, faults
+from tests.stateful.support.pictures import NOTHING, Address, Picture, broken, faults, together
 from trace_store import ObjectId, errors
 from trace_store.joining import (
     cherry_pick,
@@ -148,12 +148,12 @@ class Rewriting(Lines):
         base = ground.picture(line[first + 1] if first + 1 < len(line) else None)
         # A call that waited where both lines parted may have its result behind what gave it up.
         waited = {name for what, name in faults(base) if what == "call without result"}
-        broken = {
+        new_faults = {
             each
-            for each in faults(new) - faults(old) - faults(start)
-            if each[1] not in waited or each[0] == "second result"
+            for each in broken(new, old, start)
+            if each[0] == "second result" or each[1] not in waited
         }
-        assert not broken, f"the rebase broke {broken}"
+        assert not new_faults, f"the rebase broke {new_faults}"
         if not settled and not drop_pinned:
             there, on = base.by_address, start.by_address
             by_onto = {a for a in on if a in there and on[a].state != there[a].state}
@@ -258,13 +258,15 @@ class Rewriting(Lines):
         before, after = ground.picture(found.before), ground.picture(found.after)
         picked = {old for old, _ in found.made}
         if kind == "message" or not any(self._is_half(oid) for oid in picked):
-            broken = faults(after) - faults(before)
-            broken -= faults(ground.picture(ObjectId.parse(at))) if at else set()
-            assert not broken, f"the pick broke {broken}"
+            origin = [ground.picture(ObjectId.parse(at))] if at else []
+            new_faults = broken(after, before, *origin)
+            assert not new_faults, f"the pick broke {new_faults}"
         if kind == "message":
             self._hold_copies(before, after, ground.picture(ObjectId.parse(at)), wanted[0])
             return
         named = ground.named(picked)
+        if self.is_settled("parted-call"):
+            named |= set(together(before, named))
         there = after.by_address
         for each in before.entries:
             if each.address not in named and each.address[0] not in picked:
@@ -314,10 +316,10 @@ class Rewriting(Lines):
         was, now = ground.picture(before), ground.now()
         if favour != "theirs" and not self.is_settled("separated-call", "theirs"):
             earlier = [faults(ground.picture(oid)) for oid in line[: last + 2]]
-            broken = {each for each in faults(now) - faults(was).union(*earlier) if each[0] != AWAY}
-            assert not broken, (
-                f"the revert broke {broken}"
-            )  # what is shown again stands where it stood
+            new_faults = faults(now) - faults(was).union(*earlier)
+            # What is shown again stands where it stood.
+            new_faults = {each for each in new_faults if each[0] != AWAY}
+            assert not new_faults, f"the revert broke {new_faults}"
         plain = bool(end.made) and not any(each.conflicts for each in end.made)
         plain = plain and not self.is_settled()
         if text == "HEAD" and plain:

@@ -8,6 +8,7 @@ hold what was asked, who answered, what it used and from what it was made.
 from __future__ import annotations
 
 from trace_store import context, errors, llm
+from trace_store.context.pairs import callers
 from trace_store.context.tokens.overhead import count_message
 from trace_store.joining.advising.answer import read_advice
 from trace_store.joining.advising.asking import SYSTEM, question
@@ -16,13 +17,14 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering, bytes_of
 from trace_store.objects.message import Message, load_message, store_message
-from trace_store.values import value
+from trace_store.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeAlias
 
+    from trace_store.context.folding import Fold
     from trace_store.joining.advising.answer import Advice
     from trace_store.joining.advising.asking import Question
     from trace_store.joining.advising.matter import Matter
@@ -138,11 +140,13 @@ class Advisor:
                 "the model's answer cannot be used: it leaves a conflict open",
                 faults=(f"a conflict of the kind {plan.conflicts[0].kind} is left open",),
             )
-        without = self._tokens(matter, plan.operations, trial)
+        merged = _merged(matter, plan.operations)
+        advice = _with_answers(advice, merged, asked)
+        without = self._tokens(merged, trial)
         tokens = without
         if advice.summaries or advice.conclusion:
             extra = _operations(advice, trial.put, None, "")
-            tokens = self._tokens(matter, [*plan.operations, *extra], trial)
+            tokens = self._tokens(_merged(matter, [*plan.operations, *extra]), trial)
         budget = self._store.config.budget
         if budget is not None and tokens > budget:
             raise errors.ModelNonsenseError(
@@ -173,22 +177,55 @@ class Advisor:
             meta["why"] = why
         return Advised(advice.settlements, tuple(operations), meta)
 
-    def _tokens(self, matter: Matter, operations: Sequence[Operation], trial: Gathering) -> int:
-        """Return the tokens of the context that operations make of ours."""
+    def _tokens(self, merged: Fold, trial: Gathering) -> int:
+        """Return the tokens of a merged context."""
         fresh: dict[bytes, bytes] = dict(trial.objects)
 
         def read(oid: bytes) -> bytes:
             found = fresh.get(oid)
             return self._store.objects.read(oid) if found is None else found
 
-        state = matter.ours.copy()
-        state.apply(ops.HERE, Commit((), "", 0, list(operations)), [None, matter.theirs])
         tokenizer = context.get_tokenizer(self._store.config.tokenizer)
         return sum(
             count_message(tokenizer, load_message({**e.message, "parts": e.parts}, read)).total
-            for e in state.entries
+            for e in merged.entries
             if e.visible and not e.is_ghost
         )
+
+
+def _merged(matter: Matter, operations: Sequence[Operation]) -> Fold:
+    """Return the context that operations make of ours."""
+    state = matter.ours.copy()
+    state.apply(ops.HERE, Commit((), "", 0, list(operations)), [None, matter.theirs])
+    return state
+
+
+def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
+    """Return advice whose summaries of calls also stand for the results that settlements give these.
+
+    Raises:
+        ModelNonsenseError: a settlement gives a call another message as its result, and a summary stands for one alone.
+    """
+    seen = [entry for entry in merged.entries if entry.visible and not entry.is_ghost]
+    exchanges: dict[int, set[tuple[bytes, int]]] = {}
+    for (result, _), call in callers(seen).items():
+        together = exchanges.setdefault(call, {seen[call].address})
+        together.add(seen[result].address)
+    summaries = []
+    for number, each in enumerate(advice.summaries, 1):
+        chosen = set(each.targets)
+        met = set().union(*(group for group in exchanges.values() if group & chosen))
+        missing = sorted(asked.names[a] for a in met - chosen if a[0] != ops.HERE)
+        if missing:
+            raise errors.ModelNonsenseError(
+                "the model's answer cannot be used: a summary parts a tool call from its result",
+                faults=(
+                    f"summary {number} parts a tool call from its result: {missing[0]} is missing",
+                ),
+            )
+        answers = sorted(met - chosen)
+        summaries.append(replace(each, targets=(*each.targets, *answers)))
+    return replace(advice, summaries=tuple(summaries))
 
 
 def _operations(advice: Advice, put: Put, prompt: ObjectId | None, model: str) -> list[Operation]:

@@ -12,7 +12,7 @@ from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
 from trace_store.joining.groups import calls_of, misplaced, results_of, with_groups
 from trace_store.joining.plan import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, Side, no_put
 from trace_store.joining.three_way import placing, tails
-from trace_store.joining.three_way.exchanges import settle_parted
+from trace_store.joining.three_way.exchanges import settle_left_out, settle_parted
 from trace_store.joining.three_way.line import Line
 from trace_store.joining.three_way.properties import (
     Change,
@@ -179,6 +179,7 @@ class _Merge:
                     new.add(entry.address)
                     change = self._changes.setdefault(entry.address, Change())
                     change.parts = reworded_parts(entry.parts, settled.text, self._put)
+        settle_left_out(self._mine, self._theirs.entries, new, self._desk)
         return new
 
     def _merge_entries(self) -> None:

@@ -1,4 +1,4 @@
-"""Tool calls and their results that a merge would part: one shown, the other hidden.
+"""Tool calls and their results that a merge would part: one shown, the other hidden or left out.
 
 Rule: no context shows half of what either side has whole. Which side holds is a decision, so it is brought to the desk.
 """
@@ -37,11 +37,7 @@ def settle_parted(
         changes: what is to be changed in them; it is added to.
         desk: where contradictions are brought.
     """
-    exchanges: dict[Address, set[Address]] = {}
-    for side in (ours, theirs):
-        seen = [entry for entry in side if _is_shown(entry)]
-        for (result, _), call in callers(seen).items():
-            exchanges.setdefault(seen[call].address, set()).add(seen[result].address)
+    exchanges = _exchanges(ours, theirs)
     mine = {entry.address: entry for entry in ours}
     yours = {entry.address: entry for entry in theirs}
     merged = _Merged(made, changes)
@@ -55,6 +51,43 @@ def settle_parted(
         settled = desk.bring(PARTED_CALL, [first], None, *sides)
         for address in together:
             merged.make_as(address, (yours if settled.choice == THEIRS else mine).get(address))
+
+
+def settle_left_out(
+    ours: Mapping[Address, Entry], theirs: Sequence[Entry], new: set[Address], desk: Desk
+) -> None:
+    """Bring each exchange to the desk of which only a part comes in, since ours left the rest out before.
+
+    Args:
+        ours: the messages of our side.
+        theirs: those of the other.
+        new: the messages of theirs that come in; whole exchanges are added or taken out, as was settled.
+        desk: where contradictions are brought.
+    """
+    yours = {entry.address: entry for entry in theirs}
+    left = any(each not in ours and each not in new for each in yours)
+    if not left or desk.open:  # what is decided there may well part nothing
+        return
+    for first, results in _exchanges(theirs).items():
+        together = [first, *sorted(results)]
+        coming = new.intersection(together)
+        if not coming or len(coming) == len(together) or any(each in ours for each in together):
+            continue
+        settled = desk.bring(PARTED_CALL, [first], None, [], [yours[a] for a in together])
+        if settled.choice == THEIRS:
+            new.update(together)
+        else:
+            new.difference_update(together)
+
+
+def _exchanges(*sides: Sequence[Entry]) -> dict[Address, set[Address]]:
+    """Return the results of each call that a side shows whole, by the address of the call."""
+    found: dict[Address, set[Address]] = {}
+    for side in sides:
+        seen = [entry for entry in side if _is_shown(entry)]
+        for (result, _), call in callers(seen).items():
+            found.setdefault(seen[call].address, set()).add(seen[result].address)
+    return found
 
 
 def _is_shown(entry: Entry | None) -> bool:
