@@ -701,3 +701,18 @@ def test_what_answers_other_calls_besides_keeps_those(repo: Repo, choice: str, f
     }
     assert results == {"one": [first], "two": ["of two"]}
     assert_valid_requests(repo.compile().messages)
+
+
+def test_a_merge_brings_nothing_twice_that_its_own_line_has_under_another_address(
+    repo: Repo,
+) -> None:
+    repo.append("user", "a")
+    root = repo.resolve("HEAD")
+    apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
+    repo.merge("side")
+    rebased(repo)  # the merge stays, and its line has by now what it includes
+    assert said(repo) == ["a", "c", "b"]
+    found = rebased(repo, str(root), "reword 0 anew", "pick 1", "pick 2")
+    assert found.outcome == "done"
+    assert said(repo) == ["a", "c", "b"]
+    assert repo.contexts.verify("HEAD").matches

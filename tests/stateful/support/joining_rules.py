@@ -118,8 +118,8 @@ class Joining(Lines):
             for oid in tips
             if head.ref and head.oid and ground.bases(head.oid, oid) not in ([], [oid], [head.oid])
         )
-        if not others:
-            return
+        if not others or ground.store.refs.tips(head.ref or "") != (head.oid,):
+            return  # an undo may have brought back tips that the branch had before
         assert head.ref is not None
         assert head.oid is not None
         other = data.draw(st.sampled_from(others))
@@ -171,6 +171,8 @@ class Joining(Lines):
         error = found.error
         if isinstance(error, errors.DetachedHeadError):
             assert self.ground.store.refs.head().ref is None
+        elif isinstance(error, errors.UnbornBranchError):
+            assert self.ground.tip() is None  # and there is nothing else to name
         elif error.code == ErrorCode.NOT_FAST_FORWARD:
             assert options.fast_forward == ONLY
         else:

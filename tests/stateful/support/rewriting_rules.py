@@ -146,11 +146,18 @@ class Rewriting(Lines):
         now = self._now(found)
         first = max((line.index(oid) for oid in deeds), default=-1)
         base = ground.picture(line[first + 1] if first + 1 < len(line) else None)
-        # A call that waited where both lines parted may have its result behind what gave it up.
-        waited = {name for what, name in faults(base) if what == "call without result"}
+        # A call that waited where both lines parted, or where the new one begins, may have its result behind what gave
+        # it up, or behind what came before the result.
+        waits = faults(base) | faults(start)
+        waited = {name for what, name in waits if what == "call without result"}
+        dropped = [
+            oid for oid in deeds if oid not in made and not _says_nothing(ground.commit(oid))
+        ]
+        # What was left out may have mended what is broken without it.
+        steps_before = map(ground.picture, deeds if dropped else ())
         new_faults = {
             each
-            for each in broken(new, old, start)
+            for each in broken(new, old, start, *steps_before)
             if each[0] == "second result" or each[1] not in waited
         }
         assert not new_faults, f"the rebase broke {new_faults}"
@@ -163,9 +170,6 @@ class Rewriting(Lines):
             if deeds[each] in (PICK, EDIT) and other != each:
                 was, is_ = ground.commit(each), ground.commit(other)
                 assert (was.author, {**is_.meta, **was.meta}) == (is_.author, is_.meta)
-        dropped = [
-            oid for oid in deeds if oid not in made and not _says_nothing(ground.commit(oid))
-        ]
         if settled or not in_order or dropped or found.dropped or EDIT in deeds.values():
             return
         there = new.by_address
@@ -258,14 +262,15 @@ class Rewriting(Lines):
         before, after = ground.picture(found.before), ground.picture(found.after)
         picked = {old for old, _ in found.made}
         if kind == "message" or not any(self._is_half(oid) for oid in picked):
-            origin = [ground.picture(ObjectId.parse(at))] if at else []
-            new_faults = broken(after, before, *origin)
+            origins = [*map(ground.picture, picked)]
+            origins += [ground.picture(ObjectId.parse(at))] if at else []
+            new_faults = broken(after, before, *origins)
             assert not new_faults, f"the pick broke {new_faults}"
         if kind == "message":
             self._hold_copies(before, after, ground.picture(ObjectId.parse(at)), wanted[0])
             return
         named = ground.named(picked)
-        if self.is_settled("parted-call"):
+        if settled:  # perhaps a call that would be parted from its result
             named |= set(together(before, named))
         there = after.by_address
         for each in before.entries:

@@ -250,7 +250,12 @@ class _Checking:
             if targets and not kept["targets"] and not fields.get("messages"):
                 return made
         elif operation.name == ops.INCLUDE:
-            self._brought.update((bytes(commit), number) for commit, number in fields["targets"])
+            targets = [(bytes(commit), number) for commit, number in fields["targets"]]
+            brought = [each for each in targets if not self._is_made_anew(each)]
+            if not brought:
+                return made
+            kept["targets"] = [list(each) for each in brought]
+            self._brought.update(brought)
         after = fields.get("after")
         if after is not None and not self._is_there((bytes(after[0]), after[1])):
             if operation.name != ops.INCLUDE:
@@ -263,6 +268,11 @@ class _Checking:
     def _is_there(self, old: Address) -> bool:
         own = not old[0] or old[0] == self._oid or old in self._brought
         return own or self._replay.address(old) in self._now
+
+    def _is_made_anew(self, old: Address) -> bool:
+        """Tell whether a message has another address here, under which it is on the line already."""
+        new = self._replay.address(old)
+        return new != old and new in self._now
 
     def _missing(self, old: Address) -> None:
         """Bring up that a message is not there, unless its commit was left out on purpose."""

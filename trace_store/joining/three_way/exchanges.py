@@ -111,12 +111,14 @@ class _Merged:
         return not hidden and (change.priority or entry.priority) != ops.SKIP
 
     def make_as(self, address: Address, wanted: Entry | None) -> None:
-        """Let a message be shown as it is on a side, or be hidden when that side has none."""
+        """Let a message be shown as it is on a side, with its wording, or be hidden when that side has none."""
         entry = self._entries.get(address)
         if entry is None:
             return
         change = self._changes.setdefault(address, Change())
         shown = (REMOVED, False) if wanted is None else shown_of(wanted)
         change.shown = shown if shown != shown_of(entry) else None
+        if wanted is not None and entry.hidden and not wanted.hidden and change.parts is None:
+            change.parts = wanted.parts if wanted.parts != entry.parts else None
         if wanted is not None and ops.SKIP in (change.priority or entry.priority, wanted.priority):
             change.priority = wanted.priority if wanted.priority != entry.priority else None
