@@ -82,5 +82,10 @@ def test_move_command(growth: Growth) -> None:
     growth.check(lambda place: place.trace("move", "HEAD.0", "--first", "-q"), before=parted)
 
 
+def test_move_among_the_last(growth: Growth) -> None:
+    last = ("HEAD.0", "--before", "HEAD~2.0", "-q")
+    growth.check(lambda place: place.trace("move", *last), before=parted)
+
+
 def test_model_command(growth: Growth) -> None:
     growth.check(lambda place: place.trace("model", code=6), before=looked)

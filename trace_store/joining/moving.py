@@ -1,13 +1,18 @@
 """Move messages of HEAD's context, with what they stand with, and warn when that may change their meaning.
 
-Rule: a call and its results move as one, and nothing is put between them.
+Rule: a call and its results move as one, and nothing is put between them. What moves among the last messages is looked
+at among these; the rest of the context stays as it is and is not read.
 """
 
 from __future__ import annotations
 
 from trace_store import context, errors, history
+from trace_store.context.ends import apply_at_end, line_before
+from trace_store.context.index_building import UnknownError
+from trace_store.context.pairs import loose
 from trace_store.joining import safety
 from trace_store.joining.groups import groups
+from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content, text_of
 from trace_store.revision import resolve_address, resolve_commit
@@ -15,16 +20,22 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from trace_store.context.folding import Entry
     from trace_store.history.draft import CommitResult
     from trace_store.joining.safety import MeaningWarning
+    from trace_store.objects.commit import Commit, Operation
+    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
     Address = tuple[bytes, int]
 
 AFTER, BEFORE, FIRST, LAST = "after", "before", "first", "last"
+
+STEPS = 8
+MOST_STEPS = 512
+"""Commits before the tip that are looked at, before the whole context is."""
 
 
 @value
@@ -71,16 +82,22 @@ def move(
         As `history.write`.
     """
     tip = resolve_commit(store, "HEAD")
-    fold = context.fold(tip, lambda oid: read_commit(oid, store.objects.read))
-    seen = [entry for entry in fold.entries if entry.visible]
+    named = [resolve_address(store, text) for text in targets]
+    beside = resolve_address(store, neighbour) if where in (AFTER, BEFORE) else None
+    seen = None
+    if where != FIRST:
+        seen = _last_messages(store, tip, {*named, *([beside] if beside else [])})
+    if seen is None:
+        fold = context.fold(tip, lambda oid: read_commit(oid, store.objects.read))
+        seen = [entry for entry in fold.entries if entry.visible]
     blocks = groups(seen)
-    wanted = [_block(blocks, resolve_address(store, text)) for text in targets]
+    wanted = [_block(blocks, each) for each in named]
     going = [block for block in blocks if any(block is each for each in wanted)]
     staying = [block for block in blocks if not any(block is each for each in going)]
     at = len(staying) if where == LAST else 0
-    if where in (AFTER, BEFORE):
-        beside = _block(blocks, resolve_address(store, neighbour))
-        places = [number for number, block in enumerate(staying) if block is beside]
+    if beside is not None:
+        neighbours = _block(blocks, beside)
+        places = [number for number, block in enumerate(staying) if block is neighbours]
         if not places:
             raise errors.InvalidOperationError("a message cannot be placed beside itself")
         at = places[0] + (where == AFTER)
@@ -94,6 +111,40 @@ def move(
     draft.move(list(moved), after=after)
     result = history.write(store, draft, author=author, message=message, onto=tip)
     return MovedMessages(moved, after, warnings, result)
+
+
+def _last_messages(store: Store, tip: ObjectId, named: Collection[Address]) -> list[Entry] | None:
+    """Return the visible messages from some way before all that are named on; None when only a fold can tell."""
+    commits: dict[bytes, Commit] = {}
+
+    def read(oid: bytes) -> Commit:
+        found = commits.get(oid)
+        if found is None:
+            found = commits[oid] = read_commit(oid, store.objects.read)
+        return found
+
+    recent = context.Recent(read, lambda one, other: context.new_commits(store, one, other))
+    steps, whole = STEPS, False
+    while steps <= MOST_STEPS and not whole:
+        line, whole = line_before(tip, steps, read)
+        if any(_is_to_the_front(each) for _, commit in line for each in commit.operations):
+            return None  # what stands there now is not behind what was there before
+        end = context.Fold()
+        try:
+            apply_at_end(end, line, recent)
+        except UnknownError:
+            return None
+        seen = [entry for entry in end.entries if entry.visible]
+        first = {entry.address for entry in groups(seen)[0]} if seen else set()
+        there = {entry.address for entry in seen}
+        if there.issuperset(named) and first.isdisjoint(named) and not loose(seen)[1]:
+            return seen
+        steps *= 4
+    return None
+
+
+def _is_to_the_front(operation: Operation) -> bool:
+    return operation.name == ops.MOVE and operation.fields.get("after") is None
 
 
 def _block(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
