@@ -716,3 +716,22 @@ def test_a_merge_brings_nothing_twice_that_its_own_line_has_under_another_addres
     assert found.outcome == "done"
     assert said(repo) == ["a", "c", "b"]
     assert repo.contexts.verify("HEAD").matches
+
+
+def test_an_earlier_wording_comes_back_where_wordings_are_counted_otherwise(repo: Repo) -> None:
+    note = (repo.append("user", "first").oid, 0)
+    repo.edit(note, "second")
+
+    def ours() -> None:
+        repo.edit(note, "third")
+        repo.restore(note, version=1)
+
+    apart(repo, ours, lambda: repo.append("user", "beside"))
+    rebased(repo)
+    assert said(repo) == ["second", "beside"]
+    dropped = rebased(repo, "HEAD~4", "drop 0", "pick 2", "pick 3", "pick 1")
+    assert dropped.outcome == "stopped"
+    resolve(repo.store, "all", Settlement("theirs"))
+    continue_rewriting(repo.store, "rebase", author="ada")
+    assert said(repo) == ["second", "beside"]
+    assert repo.contexts.verify("HEAD").matches

@@ -551,6 +551,22 @@ def test_a_result_does_not_come_to_a_call_that_was_taken_out() -> None:
         assert {e.address for e in after.visible()} - {root.fold.entries[0].address} == shown
 
 
+def test_a_text_that_settles_two_answers_leaves_a_shared_call_its_result() -> None:
+    root = Builder("base")
+    root.say("user", "go")
+    call = root.call("one")
+    ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    result, answer = ours.result("one", "seen"), ours.say("assistant", "it is there")
+    theirs.result("one", "not seen")
+    (conflict,) = three_way([root.fold], ours.side, theirs.side).conflicts
+    assert conflict.kind == "two-answers"
+    settled = {conflict.key: Settlement("text", "it may be there")}
+    plan = three_way([root.fold], ours.side, theirs.side, settlements=settled, put=put)
+    after = merged(ours, theirs, plan)
+    shown = [entry.address for entry in after.visible()]
+    assert shown == [root.fold.entries[0].address, call, result, answer]
+
+
 @pytest.mark.parametrize("choice", ["ours", "theirs"])
 def test_a_result_does_not_come_without_the_call_that_ours_left_out(choice: str) -> None:
     root = Builder("base")

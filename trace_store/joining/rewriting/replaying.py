@@ -237,6 +237,32 @@ class _Checking:
 
     def checked(self, operation: Operation) -> list[Operation]:
         """Return the operation as it is made anew; none when nothing is left of it."""
+        if operation.name == ops.RESTORE and operation.fields.get("version") is not None:
+            return [each for one in self._renumbered(operation) for each in self._checked(one)]
+        return self._checked(operation)
+
+    def _renumbered(self, operation: Operation) -> list[Operation]:
+        """Return what goes back to wordings of a message that the new line may count otherwise, or not have."""
+        version: int = operation.fields["version"]
+        made: list[Operation] = []
+        for commit, number in operation.fields["targets"]:
+            old = bytes(commit), number
+            base, now = self._before.get(old), self._now.get(self._replay.address(old))
+            if base is None or now is None:
+                made.append(ops.restore([old], version=version))
+            elif version >= len(base.versions):  # a wording of this very commit
+                later = version - len(base.versions) + len(now.versions)
+                made.append(ops.restore([old], version=later))
+            else:
+                wording = base.versions[version].parts
+                if now.versions[version : version + 1] and now.versions[version].parts == wording:
+                    made.append(ops.restore([old], version=version))
+                else:
+                    made += [ops.edit(old, wording)] if now.parts != wording else []
+                    made.append(ops.restore([old]))
+        return made
+
+    def _checked(self, operation: Operation) -> list[Operation]:
         made: list[Operation] = []
         fields = dict(operation.fields)
         kept: dict[str, Any] = {}

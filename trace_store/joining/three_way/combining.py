@@ -277,7 +277,7 @@ class _Merge:
         for entry in {THEIRS: mine, BOTH: []}.get(settled.choice, yours):
             self._hide(entry.address)
         if settled.choice == TEXT:
-            for entry in mine[:-1]:
+            for entry in tails.given_up(mine):
                 self._hide(entry.address)
             parts = [p for p in mine[-1].parts if p.get("type") not in ("tool_call",)]
             self._change_of(mine[-1].address).parts = reworded_parts(parts, settled.text, self._put)
