@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from tests.context.test_index_building import shown
 from tests.support.message_strategies import messages as any_messages
 from trace_store import Message, Repo, Text
+from trace_store.context import ends
 from trace_store.context.compile_index import cold_view
 from trace_store.context.deriving import applies
 from trace_store.context.folding import Fold, fold
 from trace_store.context.index_building import records_of_fold
 from trace_store.context.index_records import HEADER_BYTES, MESSAGE_BYTES
+from trace_store.context.recent import Recent, new_commits
 from trace_store.errors import FormatError, InvalidInputError, MessageNotFoundError, NotFoundError
 from trace_store.history import writing
 from trace_store.history.draft import Draft
@@ -36,6 +38,11 @@ changes = st.one_of(
     st.tuples(st.just("keep"), numbers, st.lists(st.just("x"), max_size=1)),
     st.tuples(st.just("remove"), numbers, st.booleans()),
     st.tuples(st.just("restore"), numbers),
+    st.tuples(st.just("reword"), number, st.integers(0, 2)),
+    st.tuples(
+        st.just("remove"), st.lists(st.integers(0, 3), min_size=1, max_size=2), st.booleans()
+    ),
+    st.tuples(st.just("restore"), st.lists(st.integers(0, 3), min_size=1, max_size=2)),
     st.tuples(st.just("replace"), numbers, st.lists(plain, max_size=2)),
     st.tuples(st.just("move"), numbers, st.one_of(st.none(), number)),
     st.tuples(st.just("usage"), number),
@@ -59,6 +66,8 @@ def draft_of(draft: Draft, change: tuple[Any, ...], known: list[Any]) -> None:
         draft.set_tools([{"name": f"tool {change[1]}"}])
     elif not known:
         return
+    elif name == "reword":
+        draft.restore([at(change[1])], version=change[2])
     elif name == "edit":
         draft.edit(at(change[1]), [Text(f"edited {change[1]}")])
     elif name == "move":
@@ -97,6 +106,43 @@ def written(repo: Repo, changed: list[tuple[Any, ...]], known: list[Any]) -> boo
     return True
 
 
+late = st.integers(2, 9)
+hidings = st.one_of(
+    st.tuples(st.just("remove"), st.lists(late, min_size=1, max_size=3), st.booleans()),
+    st.tuples(st.just("mark"), st.lists(late, min_size=1, max_size=2), st.just("skip")),
+    st.tuples(
+        st.just("replace"), st.lists(late, min_size=1, max_size=2), st.lists(plain, max_size=1)
+    ),
+    st.tuples(st.just("restore"), st.lists(late, min_size=1, max_size=4)),
+    st.tuples(st.just("restore"), st.lists(late, min_size=1, max_size=4)),
+    st.tuples(st.just("mark"), st.lists(late, min_size=1, max_size=4), st.just("normal")),
+    st.tuples(st.just("label"), st.lists(late, min_size=1, max_size=2), st.just("a")),
+    st.tuples(st.just("edit"), late),
+    st.tuples(st.just("reword"), late, st.integers(0, 2)),
+    st.tuples(st.just("move"), st.lists(late, min_size=1, max_size=1), late),
+    st.tuples(st.just("append"), st.lists(plain, min_size=1, max_size=1)),
+)
+
+
+@given(
+    st.lists(st.lists(hidings, min_size=1, max_size=3), min_size=1, max_size=8),
+    st.integers(1, 2),
+    st.integers(1, 20),
+)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+def test_what_is_shown_again_stands_where_a_fold_has_it(
+    history: list[list[tuple[Any, ...]]], stride: int, steps: int
+) -> None:
+    with Repo.memory() as repo, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ends, "STEPS", steps)
+        known = [repo.append("user", str(n)).addresses[0] for n in range(10)]
+        repo.compile()
+        for count, changed in enumerate(history):
+            if not written(repo, changed, known) or count % stride:
+                continue
+            assert_as_folded(repo)
+
+
 @given(commits, st.integers(1, 3))
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=150)
 def test_a_derived_index_is_one_made_from_a_fold(
@@ -108,16 +154,20 @@ def test_a_derived_index_is_one_made_from_a_fold(
         for count, changed in enumerate(history):
             if not written(repo, changed, known) or count % stride:
                 continue
-            context = repo.compile()
-            tip, read = repo.resolve("HEAD"), repo.store.objects.read
-            state = fold(tip, lambda oid, read=read: read_commit(oid, read))  # type: ignore[misc]
-            view = repo.contexts.index_view("refs/heads/main")
-            assert view is not None
-            assert shown(list(view.messages())) == shown(records_of_fold(tip, state))
-            assert (view.tip, view.tools_commit()) == (tip, state.tools_commit)
-            assert view.message_count == len(list(state.visible())) == len(context)
-            assert [m.position for m in context.messages] == list(range(len(context)))
-            assert view.prefix_hash == cold_view(tip, read).prefix_hash
+            assert_as_folded(repo)
+
+
+def assert_as_folded(repo: Repo) -> None:
+    context = repo.compile()
+    tip, read = repo.resolve("HEAD"), repo.store.objects.read
+    state = fold(tip, lambda oid: read_commit(oid, read))
+    view = repo.contexts.index_view("refs/heads/main")
+    assert view is not None
+    assert shown(list(view.messages())) == shown(records_of_fold(tip, state))
+    assert (view.tip, view.tools_commit()) == (tip, state.tools_commit)
+    assert view.message_count == len(list(state.visible())) == len(context)
+    assert [m.position for m in context.messages] == list(range(len(context)))
+    assert view.prefix_hash == cold_view(tip, read).prefix_hash
 
 
 @given(commits, st.lists(changes, min_size=1, max_size=3))
@@ -140,7 +190,12 @@ def test_what_the_records_let_through_a_fold_lets_through(
         view = cold_view(tip, read)
         made = Commit([tip], "ada", 1, draft.operations)
         data = view.opened.read(HEADER_BYTES, view.records * MESSAGE_BYTES)
-        if applies(data, made):
+
+        def read_one(oid: bytes) -> Commit:
+            return read_commit(oid, read)
+
+        recent = Recent(read_one, lambda one, other: new_commits(repo.store, one, other))
+        if applies(data, made, recent):
             state = fold(tip, lambda oid: read_commit(oid, read)) if tip else Fold()
             state.apply(ops.HERE, made)
 
@@ -159,6 +214,12 @@ def test_marks_edits_and_removals_fold_nothing(
             repo.remove(made[10])
             repo.remove(made[11], ghost=True)
             assert len(repo.compile()) == 49
+            repo.restore([made[11], made[10]])
+            repo.annotate(made[12], priority="skip")
+            repo.annotate(made[12], priority="normal", labels=["back"])
+            repo.restore(made[40], version=0)
+            assert len(repo.compile()) == 50
+            repo.remove(made[10])
             repo.append("user", "one more")
             repo.move(made[20], after=made[30])
             repo.replace([made[1], made[2]], [Message("user", "both")])

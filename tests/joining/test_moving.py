@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.joining.support.lines import ADA
 from trace_store import FixedClock, Repo, ToolCall, ToolResult
+from trace_store.context import ends
 from trace_store.errors import TraceError
-from trace_store.joining import moving
 from trace_store.joining.moving import AFTER, BEFORE, LAST, move
 
 NUMBERS = count()
@@ -58,9 +58,9 @@ def test_the_last_messages_tell_what_the_whole_context_does(
     named = [shown[each % len(shown)] for each in targets]
     beside = shown[neighbour % len(shown)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(moving, "STEPS", steps)
+        patch.setattr(ends, "STEPS", steps)
         quick = _outcome(repo, named, where, beside)
-        patch.setattr(moving, "MOST_STEPS", 0)
+        patch.setattr(ends, "MOST_STEPS", 0)
         assert quick == _outcome(repo, named, where, beside)
     repo.close()
 

@@ -6,7 +6,13 @@ Rule: what is said of those messages is what whole contexts say of them, or noth
 from __future__ import annotations
 
 from trace_store import context
-from trace_store.context.ends import apply_at_end, line_before, targets_of
+from trace_store.context.ends import (
+    MOST_STEPS,
+    STEPS,
+    apply_at_end,
+    line_before,
+    targets_of,
+)
 from trace_store.context.folding import Fold
 from trace_store.context.index_building import UnknownError
 from trace_store.context.pairs import loose
@@ -24,9 +30,6 @@ if TYPE_CHECKING:
     Address = tuple[bytes, int]
     Around: TypeAlias = Mapping[bytes, tuple[Fold, Fold]]
 
-STEPS = 8
-MOST_STEPS = 512
-"""Commits before HEAD that are looked at."""
 _OF_THE_WHOLE = (ops.MOVE, ops.REPLACE, ops.TOOLS)
 
 

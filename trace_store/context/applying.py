@@ -10,7 +10,8 @@ from trace_store.columns import DiskColumn
 from trace_store.context import index_records as form
 from trace_store.context.compile_index import CompileIndex
 from trace_store.context.deriving import applies
-from trace_store.objects.commit import Commit
+from trace_store.context.recent import Recent, new_commits
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.store import Store
 
 
@@ -33,4 +34,9 @@ def surely_applies(store: Store, ref: str, tip: bytes, commit: Commit) -> bool:
         form.check_records(data)
     except errors.CorruptIndexError:
         return False
-    return applies(data, commit)
+
+    def read(oid: bytes) -> Commit:
+        return read_commit(oid, store.objects.read)
+
+    recent = Recent(read, lambda one, other: new_commits(store, one, other))
+    return applies(data, commit, recent)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
-    from trace_store.context.deriving import ReadMany
     from trace_store.context.index_growth import Growth
     from trace_store.context.recent import NewCommits
+    from trace_store.context.record_wording import ReadMany
     from trace_store.objects.moulds import Moulds
 
     Seeds: TypeAlias = Callable[[], Iterable["IndexView"]]

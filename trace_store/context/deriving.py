@@ -5,49 +5,50 @@ byte; those behind it get new ordinals and, where the prefix changed, new prefix
 read again. A mark changes the one record.
 
 Rule: what is derived equals what a fold makes, message by message, or nothing is derived. The records hold visible
-messages alone; an operation that names another, or looks back at earlier wordings or labels, is left to the fold.
+messages alone; what is shown again is looked up at the end of the context, and what began before is left to a fold.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
 from trace_store.context import index_records as form
+from trace_store.context.ends import targets_of
 from trace_store.context.folding import Entry
 from trace_store.context.index_building import (
     Builder,
     UnknownError,
+    flags_after,
     made_record,
     marker_record,
-    seen_in_place,
 )
 from trace_store.context.index_records import START, MessageRecord
-from trace_store.context.wording import created_messages, seen_of, seen_of_ghost, wording_of
+from trace_store.context.record_wording import seen_of_records
+from trace_store.context.revealing import Hidden, shown_again
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
-from trace_store.objects.moulds import Mould, Moulds
-from trace_store.oid import ObjectId, digest
+from trace_store.oid import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypeAlias
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
-    ReadMany: TypeAlias = Callable[[Iterable[bytes]], Iterator[tuple[ObjectId, bytes]]]
-    Included: TypeAlias = Callable[[Commit, Callable[["Address"], bool]], Mapping["Address", Entry]]
+    from trace_store.context.recent import Recent
+    from trace_store.context.record_wording import ReadMany
+    from trace_store.objects.moulds import Moulds
 
 Address = tuple[bytes, int]
 
 _SIZE = form.MESSAGE_BYTES
 _MOST_UNENDED = 4096
 """Between a mark and the end of the records that stay; where there are more, none of them tells any more of commits."""
-_MARKS = form.IS_PINNED | form.IS_IMPORTANT
 
 
 def derive(
     data: bytes,
     oid: bytes,
     commit: Commit,
-    included: Included,
+    recent: Recent,
     read_many: ReadMany,
     moulds: Moulds,
 ) -> Builder | None:
@@ -57,8 +58,7 @@ def derive(
         data: the records of the context of the commit's first parent, checked.
         oid: the commit's id.
         commit: what it does.
-        included: gives what it brings of its other parents, told which messages are in the context; as
-            `Recent.included`.
+        recent: looks up what it brings of its other parents, and what it shows again.
         read_many: gives objects by their ids.
         moulds: the forms of commits that were met.
 
@@ -66,17 +66,19 @@ def derive(
         None when only a fold can tell.
     """
     try:
-        change = _Change(data, oid, commit, included)
+        change = _Change(data, oid, commit, recent)
         change.apply()
         return change.build(read_many, moulds)
     except (UnknownError, errors.UnsupportedFormatError, IndexError):
         return None  # the last, when records name messages that there are not
 
 
-def applies(data: bytes, commit: Commit) -> bool:
-    """Tell whether a commit that is being made names visible messages only, and so can be applied; else ask a fold."""
+def applies(data: bytes, commit: Commit, recent: Recent) -> bool:
+    """Tell whether a commit that is being made names messages that are there, so that it applies; else ask a fold."""
+    if any(operation.name == ops.INCLUDE for operation in commit.operations):
+        return False
     try:
-        _Change(data, ops.HERE, commit, _nothing_included).apply()
+        _Change(data, ops.HERE, commit, recent).apply()
     except (UnknownError, errors.UnsupportedFormatError):
         return False
     return True
@@ -89,11 +91,11 @@ class _Change:
         first: the number of the first record that does not stay as it is.
     """
 
-    def __init__(self, data: bytes, oid: bytes, commit: Commit, included: Included) -> None:
+    def __init__(self, data: bytes, oid: bytes, commit: Commit, recent: Recent) -> None:
         self._data = data
         self._oid = oid
         self._commit = commit
-        self._included = included
+        self._recent = recent
         self._brought: dict[Address, Entry] = {}
         self._met: set[Address] = set()
         self._count = len(data) // _SIZE
@@ -103,6 +105,8 @@ class _Change:
         self._marked: dict[int, MessageRecord] = {}
         self._tail: list[MessageRecord] = []
         self._renew = False
+        self._touched: set[Address] = set()
+        self._in_order = True
 
     def apply(self) -> None:
         """Apply the operations.
@@ -113,10 +117,20 @@ class _Change:
         if any(operation.name not in _APPLY for operation in self._commit.operations):
             raise UnknownError
         if any(operation.name == ops.INCLUDE for operation in self._commit.operations):
-            self._brought = dict(self._included(self._commit, self._is_shown))
+            self._brought = self._recent.included(self._commit, self._is_shown)
+        hidden = {
+            address
+            for operation in self._commit.operations
+            for address in shown_again(operation, self._oid)
+            if self._is_to_be_looked_up(operation, address)
+        }
+        self._hidden = Hidden(self._oid, self._commit, hidden, self._recent)
         self._open_tail()
         for operation in self._commit.operations:
             _APPLY[operation.name](self, operation)
+            if not shown_again(operation, self._oid):
+                self._touched.update(targets_of(operation, self._oid))
+                self._in_order = self._in_order and operation.name not in _PLACES
 
     def build(self, read_many: ReadMany, moulds: Moulds) -> Builder:
         """Return all records: those that stay, those that were marked, and the tail with new hashes."""
@@ -133,7 +147,9 @@ class _Change:
             setter = MessageRecord.unpack_from(self._data, (tools - 1) * _SIZE).commit
             tools = builder.count + 1
             builder.add(marker_record(setter, form.TOOLS, tools, prefix, ordinal))
-        seen = self._seen(read_many, moulds) if self._renew else iter(())
+        seen: Iterator[bytes] = iter(())
+        if self._renew:
+            seen = seen_of_records(self._tail, self._oid, self._commit, read_many, moulds)
         for record in self._tail:
             ordinal += 1
             prefix = digest(prefix + next(seen)) if self._renew else record.prefix
@@ -174,7 +190,7 @@ class _Change:
             if operation.name == ops.EDIT:
                 targets = (fields["target"],)
             elif operation.name == ops.ANNOTATE and fields.get("priority") != ops.SKIP:
-                continue
+                targets = [each for each in targets if self._address(each) in self._hidden]
             elif operation.name == ops.INCLUDE:
                 targets = ()
             elif operation.name == ops.MOVE and fields.get("after") is None:
@@ -183,7 +199,7 @@ class _Change:
                 targets = (*targets, fields["after"])
             for target in targets:
                 if not self._is_new(target):
-                    self.first = min(self.first, self._number(self._address(target)))
+                    self.first = min(self.first, self._number(self._standing(target)))
         if self.first < self._count:
             self._renew = True
             block = self._data[self.first * _SIZE :]
@@ -193,6 +209,23 @@ class _Change:
     def _is_new(self, target: Sequence[Any]) -> bool:
         """Tell whether the commit itself creates or brings a message."""
         return not target[0] or target[0] == self._oid or (target[0], target[1]) in self._brought
+
+    def _standing(self, target: Sequence[Any]) -> Address:
+        """Return a message, or the one that is shown before it when it is hidden."""
+        address = self._address(target)
+        if address in self._hidden and not self._is_shown(address):
+            return self._hidden.shown_before(address)
+        return address
+
+    def _is_to_be_looked_up(self, operation: Operation, address: Address) -> bool:
+        """Tell whether no record says what an operation makes of a message: it is hidden, or was otherwise before."""
+        if address[0] == self._oid:
+            return False
+        at = form.find_message(self._data, address)
+        if at is None or operation.name != ops.RESTORE:
+            return at is None
+        is_ghost = MessageRecord.unpack_from(self._data, at).flags & form.GHOST
+        return bool(is_ghost) or operation.fields.get("version") is not None
 
     def _is_shown(self, address: Address) -> bool:
         return form.find_message(self._data, address) is not None
@@ -278,6 +311,33 @@ class _Change:
         at = 0 if after is None else self._in_tail(self._address(after)) + 1
         self._tail[at:at] = moved
 
+    def _restore(self, operation: Operation) -> None:
+        for target in operation.fields["targets"]:
+            address = self._address(target)
+            if address in self._hidden:
+                self._reveal(operation, address)
+            elif operation.fields.get("version") is not None:
+                raise UnknownError  # a wording of this very commit
+            elif self._tail[self._in_tail(address)].flags & form.GHOST:
+                raise UnknownError  # a ghost of this very commit
+
+    def _reveal(self, operation: Operation, address: Address) -> None:
+        """Change a message that was hidden, or of which other wordings are asked for."""
+        if address in self._touched or not self._in_order:
+            raise UnknownError  # it is not as it was, or what stands around it does not stand there any more
+        places = {(record.commit, record.number): at for at, record in enumerate(self._tail)}
+        entry = self._hidden.apply(operation, address)
+        if address in places:
+            del self._tail[places[address]]
+        if entry.visible:
+            at = places.get(address)
+            if at is None:
+                before = (places[each] for each in self._hidden.before(address) if each in places)
+                at = next(before, -1) + 1
+                if not at:
+                    raise UnknownError  # what stood before it went
+            self._tail.insert(at, made_record(entry, 0, START, 0))
+
     def _annotate(self, operation: Operation) -> None:
         fields = operation.fields
         if fields.get("priority") == ops.SKIP:
@@ -286,94 +346,31 @@ class _Change:
                 raise UnknownError
             return
         for target in fields["targets"]:
+            if self._address(target) in self._hidden:
+                self._reveal(operation, self._address(target))
+                continue
             number = self._count if self._is_new(target) else self._number(self._address(target))
             if number < self.first:
                 marked = self._marked.get(number)
                 record = marked or MessageRecord.unpack_from(self._data, number * _SIZE)
-                self._marked[number] = record.flagged(_flags_after(record.flags, operation))
+                self._marked[number] = record.flagged(flags_after(record.flags, operation))
             else:
                 at = self._in_tail(self._address(target))
                 record = self._tail[at]
-                self._tail[at] = record.flagged(_flags_after(record.flags, operation))
+                self._tail[at] = record.flagged(flags_after(record.flags, operation))
 
     def _usage(self, operation: Operation) -> None:
         """What a provider reported changes no message."""
 
-    def _seen(self, read_many: ReadMany, moulds: Moulds) -> Iterator[bytes]:
-        """Yield what a model sees of each message of the tail, as bytes to hash."""
-        commits = read_many(self._commits_to_read())
-        made = data = b""
-        mould: Mould | None = None
-        created: list[Any] = []
-        for record in self._tail:
-            if record.commit != made:
-                made = record.commit
-                if made == self._oid:
-                    mould, created = None, created_messages(self._commit)
-                else:
-                    _, data = next(commits)
-                    mould = moulds.find(data)
-                    created = [] if mould else created_messages(Commit.decode(data))
-            if record.flags & form.EDITED:
-                name = self._name(created, mould, data, record.number)
-                of_edit = record.place_commit == self._oid
-                edit = self._commit if of_edit else Commit.decode(next(commits)[1])
-                seen = seen_of(record.role, name, wording_of(edit, record.place_number))
-            elif mould is not None:
-                seen = seen_in_place(data, mould.messages[record.number])
-            else:
-                message = created[record.number]
-                seen = seen_of(record.role, message.get("name", ""), message["parts"])
-            if record.flags & form.GHOST:
-                seen = seen_of_ghost(record.role, (made, record.number))
-            yield seen
 
-    @staticmethod
-    def _name(created: list[Any], mould: Mould | None, commit: bytes, number: int) -> str:
-        if mould is None:
-            name: str = created[number].get("name", "")
-            return name
-        place = mould.messages[number].name
-        return place if isinstance(place, str) else str(commit[place], "utf-8")
-
-    def _commits_to_read(self) -> Iterator[bytes]:
-        made = b""
-        for record in self._tail:
-            if record.commit != made:
-                made = record.commit
-                if made != self._oid:
-                    yield made
-            if record.flags & form.EDITED and record.place_commit != self._oid:
-                yield record.place_commit
-
-
-def _flags_after(flags: int, operation: Operation) -> int:
-    """Return the flags of a record after a mark."""
-    fields = operation.fields
-    priority = fields.get("priority")
-    if priority is not None:
-        if priority not in _PRIORITIES:
-            raise UnknownError
-        flags = flags & ~_MARKS | form.priority_flag(priority)
-    added = set(fields.get("labels", ())) - set(fields.get("unlabels", ()))
-    if added or fields.get("keep"):
-        return flags | form.LABELLED
-    if flags & form.LABELLED and (fields.get("unlabels") or "keep" in fields):
-        raise UnknownError  # others may be left
-    return flags
-
-
-def _nothing_included(*_: object) -> Mapping[Address, Entry]:
-    raise UnknownError
-
-
-_PRIORITIES = (ops.PINNED, ops.IMPORTANT, ops.NORMAL)
+_PLACES = (ops.INCLUDE, ops.MOVE, ops.REPLACE)
 _APPLY: dict[str, Callable[[_Change, Operation], None]] = {
     ops.APPEND: _Change._append,
     ops.INCLUDE: _Change._include,
     ops.EDIT: _Change._edit,
     ops.ANNOTATE: _Change._annotate,
     ops.REMOVE: _Change._remove,
+    ops.RESTORE: _Change._restore,
     ops.REPLACE: _Change._replace,
     ops.MOVE: _Change._move,
     ops.USAGE: _Change._usage,

@@ -20,6 +20,44 @@ if TYPE_CHECKING:
     Address = tuple[bytes, int]
     Step = tuple[bytes, Commit]
 
+STEPS = 8
+MOST_STEPS = 512
+"""Commits before a tip that are looked at, before the whole context is."""
+
+
+def end_of(tip: bytes, recent: Recent, is_enough: Callable[[Fold], bool]) -> Fold | None:
+    """Return the end of a context, as much of it as is enough; None when only the whole context can tell.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: a commit is not here, or damaged.
+    """
+    commits: dict[bytes, Commit] = {}
+
+    def once(oid: bytes) -> Commit:
+        found = commits.get(oid)
+        if found is None:
+            found = commits[oid] = recent.read(oid)
+        return found
+
+    steps, whole = STEPS, False
+    while steps <= MOST_STEPS and not whole:
+        line, whole = line_before(tip, steps, once)
+        if any(_is_to_the_front(each) for _, commit in line for each in commit.operations):
+            return None  # what stands there now is not behind what was there before
+        steps *= 4
+        end = Fold()
+        try:
+            apply_at_end(end, line, recent)
+        except UnknownError:
+            continue  # further back it may be known what stands there
+        if is_enough(end):
+            return end
+    return None
+
+
+def _is_to_the_front(operation: Operation) -> bool:
+    return operation.name == ops.MOVE and operation.fields.get("after") is None
+
 
 def line_before(tip: bytes, steps: int, read: Callable[[bytes], Commit]) -> tuple[list[Step], bool]:
     """Return some commits of a line up to one, oldest first, and whether they are all there are.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from trace_store.context.folding import Address
+    from trace_store.objects.commit import Operation
 
     Read = Callable[[bytes], bytes]
 
@@ -34,6 +35,8 @@ _ROLES = {
 }
 _KINDS = {kind: number for number, kind in enumerate(KINDS)}
 _FREEFORM = _KINDS["freeform"]
+_MARKS = form.IS_PINNED | form.IS_IMPORTANT
+_PRIORITIES = (ops.PINNED, ops.IMPORTANT, ops.NORMAL)
 
 
 class UnknownError(Exception):
@@ -264,6 +267,26 @@ def records_of_fold(tip: bytes, state: Fold) -> list[MessageRecord]:
         records.append(made_record(entry, tools, prefix, ordinal))
     records.append(marker_record(tip, 0, tools, prefix, ordinal).ended())
     return records
+
+
+def flags_after(flags: int, operation: Operation) -> int:
+    """Return the flags of a record after a mark.
+
+    Raises:
+        UnknownError: only a fold can tell what is left, or the priority is none that this version knows.
+    """
+    fields = operation.fields
+    priority = fields.get("priority")
+    if priority is not None:
+        if priority not in _PRIORITIES:
+            raise UnknownError
+        flags = flags & ~_MARKS | form.priority_flag(priority)
+    added = set(fields.get("labels", ())) - set(fields.get("unlabels", ()))
+    if added or fields.get("keep"):
+        return flags | form.LABELLED
+    if flags & form.LABELLED and (fields.get("unlabels") or "keep" in fields):
+        raise UnknownError  # others may be left
+    return flags
 
 
 def made_record(entry: Entry, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from trace_store.context.compile_index import Column, Opened, Read, Seeds
-    from trace_store.context.deriving import ReadMany
     from trace_store.context.index_building import AppendRun, Step
     from trace_store.context.recent import NewCommits, Recent
+    from trace_store.context.record_wording import ReadMany
 
 __all__ = ["Growth", "Moulds"]
 
@@ -163,9 +163,9 @@ class Growth:
                 builder.append([step])
             else:
                 whole = b"".join((builder.head, builder.data)) if builder.data else data
-                included = self._recent(read).included
+                recent = self._recent(read)
                 made = context.derive(
-                    whole, step.oid, step.decoded(), included, read_many, self._moulds
+                    whole, step.oid, step.decoded(), recent, read_many, self._moulds
                 )
                 if made is None:
                     return None

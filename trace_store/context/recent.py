@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class Recent:
-    """Looks at the newest commits of lines."""
+    """Looks at the newest commits of lines, which `read` gives."""
 
     def __init__(self, read_commit: ReadCommit, new_commits: NewCommits) -> None:
-        self._read = read_commit
+        self.read = read_commit
         self._new = new_commits
 
     def included(self, commit: Commit, is_there: Callable[[Address], bool]) -> dict[Address, Entry]:
@@ -113,7 +113,7 @@ class Recent:
         found: list[tuple[bytes, Commit]] = []
         oid = tip
         while left:
-            commit = self._read(oid)
+            commit = self.read(oid)
             found.append((oid, commit))
             if oid in creators:
                 left = {each for each in left if each[0] != oid}

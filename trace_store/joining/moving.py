@@ -7,12 +7,10 @@ at among these; the rest of the context stays as it is and is not read.
 from __future__ import annotations
 
 from trace_store import context, errors, history
-from trace_store.context.ends import apply_at_end, line_before
-from trace_store.context.index_building import UnknownError
+from trace_store.context.ends import end_of
 from trace_store.context.pairs import loose
 from trace_store.joining import safety
 from trace_store.joining.groups import groups
-from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content, text_of
 from trace_store.revision import resolve_address, resolve_commit
@@ -25,17 +23,13 @@ if TYPE_CHECKING:
     from trace_store.context.folding import Entry
     from trace_store.history.draft import CommitResult
     from trace_store.joining.safety import MeaningWarning
-    from trace_store.objects.commit import Commit, Operation
+    from trace_store.objects.commit import Commit
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
     Address = tuple[bytes, int]
 
 AFTER, BEFORE, FIRST, LAST = "after", "before", "first", "last"
-
-STEPS = 8
-MOST_STEPS = 512
-"""Commits before the tip that are looked at, before the whole context is."""
 
 
 @value
@@ -115,36 +109,19 @@ def move(
 
 def _last_messages(store: Store, tip: ObjectId, named: Collection[Address]) -> list[Entry] | None:
     """Return the visible messages from some way before all that are named on; None when only a fold can tell."""
-    commits: dict[bytes, Commit] = {}
 
     def read(oid: bytes) -> Commit:
-        found = commits.get(oid)
-        if found is None:
-            found = commits[oid] = read_commit(oid, store.objects.read)
-        return found
+        return read_commit(oid, store.objects.read)
 
-    recent = context.Recent(read, lambda one, other: context.new_commits(store, one, other))
-    steps, whole = STEPS, False
-    while steps <= MOST_STEPS and not whole:
-        line, whole = line_before(tip, steps, read)
-        if any(_is_to_the_front(each) for _, commit in line for each in commit.operations):
-            return None  # what stands there now is not behind what was there before
-        end = context.Fold()
-        try:
-            apply_at_end(end, line, recent)
-        except UnknownError:
-            return None
-        seen = [entry for entry in end.entries if entry.visible]
+    def is_enough(end: context.Fold) -> bool:
+        seen = list(end.visible())
         first = {entry.address for entry in groups(seen)[0]} if seen else set()
         there = {entry.address for entry in seen}
-        if there.issuperset(named) and first.isdisjoint(named) and not loose(seen)[1]:
-            return seen
-        steps *= 4
-    return None
+        return there.issuperset(named) and first.isdisjoint(named) and not loose(seen)[1]
 
-
-def _is_to_the_front(operation: Operation) -> bool:
-    return operation.name == ops.MOVE and operation.fields.get("after") is None
+    recent = context.Recent(read, lambda one, other: context.new_commits(store, one, other))
+    end = end_of(tip, recent, is_enough)
+    return None if end is None else list(end.visible())
 
 
 def _block(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:

@@ -9,7 +9,13 @@ that no record shows, a place that only the whole order tells, a call whose resu
 
 from __future__ import annotations
 
-from trace_store.context.ends import apply_at_end, line_before, targets_of
+from trace_store.context.ends import (
+    MOST_STEPS,
+    STEPS,
+    apply_at_end,
+    line_before,
+    targets_of,
+)
 from trace_store.context.folding import Entry, Fold
 from trace_store.context.index_building import UnknownError
 from trace_store.context.index_records import EDITED, GHOST, LABELLED
@@ -33,10 +39,6 @@ if TYPE_CHECKING:
     Step = tuple[bytes, Commit]
     Find: TypeAlias = Callable[[bytes, tuple[bytes, int]], MessageRecord | None]
     """Gives the record that shows a message in the context of a commit; None when none does, or none is at hand."""
-
-STEPS = 8
-MOST_STEPS = 512
-"""Commits before the base that are looked at."""
 
 
 class Sparse:
