@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.joining.support.lines import ADA, branch, on, said
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import FixedClock, ObjectId, Repo, Text, ToolCall, ToolResult
+from trace_store import FixedClock, Message, ObjectId, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import ConflictError, InvalidInputError, MessageNotFoundError, StateError
 from trace_store.joining import (
     Settlement,
@@ -735,3 +735,36 @@ def test_an_earlier_wording_comes_back_where_wordings_are_counted_otherwise(repo
     continue_rewriting(repo.store, "rebase", author="ada")
     assert said(repo) == ["second", "beside"]
     assert repo.contexts.verify("HEAD").matches
+
+
+def test_a_summary_of_what_somebody_keeps_stands_beside_it(repo: Repo) -> None:
+    notes = [(repo.append("user", text).oid, 0) for text in ("a", "b", "c")]
+    apart(
+        repo,
+        lambda: repo.replace(notes[1], [Message("user", "short")]),
+        lambda: repo.edit(notes[1], "b, reworded"),
+    )
+    repo.append("user", "d")
+    found = rebased(repo, favour="ours")
+    assert found.outcome == "done"
+    assert said(repo) == ["a", "b, reworded", "short", "c", "d"]
+
+
+def test_an_id_that_is_used_again_binds_no_results_of_other_calls(repo: Repo) -> None:
+    for _ in range(2):
+        repo.append("assistant", [ToolCall("c1", "look", {})])
+        repo.append("tool", [ToolResult("c1", "seen")])
+    repo.append("assistant", [ToolCall("c1", "look", {})])
+    apart(
+        repo,
+        lambda: repo.append("tool", [ToolResult("c1", "ours")]),
+        lambda: repo.append("tool", [ToolResult("c1", "theirs")]),
+    )
+    rebased(repo, favour="theirs")
+    parts = [part for message in repo.compile() for part in message.parts]
+    results = [part.content[0] for part in parts if isinstance(part, ToolResult)]
+    assert results == [
+        Text("seen"),
+        Text("seen"),
+        Text("ours"),
+    ]  # to a rebase, theirs is what is made anew

@@ -194,7 +194,11 @@ class _Inverting:
         moved &= set(self._before) & set(self._now)
         if not moved:
             return
-        places = [_followed(fold, moved, set(self._now)) for fold in self._folds]
+        followed = [_followed(fold, moved, set(self._now)) for fold in self._folds]
+        stayed = {each for each in moved if followed[0].get(each) == followed[1].get(each)}
+        places = [
+            _places(fold, each, stayed) for fold, each in zip(self._folds, followed, strict=True)
+        ]
         for address in (entry.address for entry in self._folds[0].entries):
             if address in moved and self._wants(
                 [place.get(address) for place in places], BOTH_MOVED, address
@@ -232,6 +236,20 @@ class _Inverting:
             if not kept:
                 break
         self._hide = {ghost: each for ghost, each in self._hide.items() if each}
+
+
+def _places(
+    fold: Fold, followed: Mapping[Address, Address | None], stayed: set[Address]
+) -> Mapping[Address, object]:
+    """Return what each message follows, and which of those that a move set anew behind the same one come before it."""
+    found: dict[Address, object] = {}
+    before: dict[Address | None, list[Address]] = {}
+    for address in (entry.address for entry in fold.entries if entry.address in followed):
+        others = before.setdefault(followed[address], [])
+        found[address] = followed[address], tuple(others) if address in stayed else ()
+        if address in stayed:
+            others.append(address)
+    return found
 
 
 def _followed(

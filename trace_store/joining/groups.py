@@ -5,7 +5,7 @@ Rule: asked of stored parts, so that no content is read. A call and all that sta
 
 from __future__ import annotations
 
-from trace_store.context.pairs import CALL, RESULT, callers
+from trace_store.context.pairs import CALL, RESULT, callers, loose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,13 @@ def open_calls(entries: Iterable[Entry]) -> dict[str, Entry]:
         for name in calls_of(entry) if entry.visible else ():
             waiting[name] = entry
     return waiting
+
+
+def whole(entries: Iterable[Entry]) -> list[Entry]:
+    """Return messages without calls that none of them answers, and results that none of them asked for."""
+    every = list(entries)
+    calls, results = loose(every)
+    return [entry for entry in every if entry.address not in calls | results]
 
 
 def groups(entries: Sequence[Entry]) -> list[list[Entry]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from trace_store import branching, errors
 from trace_store.branching.inverting import SEPARATED_CALL
 from trace_store.context.folding import REMOVED
+from trace_store.context.pairs import callers
 from trace_store.joining import stops
 from trace_store.joining.conflicts import TEXT, THEIRS, Desk, check_favour
 from trace_store.joining.three_way.properties import reworded_parts
@@ -180,7 +181,7 @@ class _Reverting:
                 open_ = stop.numbered(desk.open)
                 by_hand = stop.by_hand(settled)
                 return Revert(STOPPED, ref, before, before, (), open_, oid, by_hand), line
-            inverse.operations += self._reworded()
+            inverse.operations += self._reworded(line.now.entries)
             line.put(oid, inverse, said, self._gathering.facts)
         made = tuple(line.found)
         return Revert(DONE, ref, before, line.tip, made, settled=stop.by_hand(settled)), line
@@ -214,16 +215,26 @@ class _Reverting:
 
         return line.inverse(oid, decide), desk
 
-    def _reworded(self) -> list[Operation]:
-        """Return the operations of texts that settle conflicts: a message says that, and is shown."""
+    def _reworded(self, now: Sequence[Entry]) -> list[Operation]:
+        """Return the operations of texts that settle conflicts: a message says that, and is shown with its exchange."""
         made: list[Operation] = []
         for entry, text in self._texts:
             made.append(
                 ops.edit(entry.address, reworded_parts(entry.parts, text, self._gathering.put))
             )
             if entry.hidden:
-                made.append(ops.restore([entry.address]))
+                made.append(ops.restore(_hidden_exchange(now, entry)))
         return made
+
+
+def _hidden_exchange(entries: Sequence[Entry], entry: Entry) -> list[Address]:
+    """Return a hidden message, and what is hidden of the call and the results that it stands with."""
+    exchanges: dict[int, set[int]] = {}
+    for (result, _), call in callers(entries).items():
+        exchanges.setdefault(call, {call}).add(result)
+    own = next(at for at, each in enumerate(entries) if each.address == entry.address)
+    together = {own}.union(*(places for places in exchanges.values() if own in places))
+    return [entries[at].address for at in sorted(together) if entries[at].hidden]
 
 
 def _brought(

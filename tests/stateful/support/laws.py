@@ -30,7 +30,7 @@ def common(ours: Picture, theirs: Picture, result: Picture, settled: Settled) ->
     assert not new, f"the merge broke {new}"
     visible = {each.address for each in result.visible}
     for mine, yours in each_pair(ours, theirs):
-        if mine.is_visible and yours.is_visible:
+        if mine.is_visible and yours.is_visible and not (mine.is_ghost or yours.is_ghost):
             assert mine.address in visible, "lost what both sides show"
     known = {each.address for each in (*ours.visible, *theirs.visible)}
     added = visible - known
@@ -146,8 +146,10 @@ def chosen(
             assert made[address].priority == side[address].priority
         hides = ("edited-and-removed", "compressed-and-edited", "pinned-and-removed")
         if conflict.kind in hides and side is not None and address in side:
-            shown = made[address].is_visible or (side is yours and made[address].says in answers)
-            assert shown == side[address].is_visible, "not shown as was chosen"
+            wanted = side[address].is_visible
+            shown = made[address].is_visible
+            shown = shown or (wanted and side is yours and made[address].says in answers)
+            assert shown == wanted, "not shown as was chosen"
         if said.choice == "text" and conflict.kind in ("both-edited", *hides):
             assert stored(said.text) in made[address].says, "not the text that was given"
 
@@ -193,7 +195,7 @@ def copied(ours: Picture, theirs: Picture, result: Picture, settled: Settled) ->
     """What holds of a merge that is squashed: copies of their messages, and nothing that neither side says."""
     new = broken(result, ours, theirs)
     assert not new, f"the squashed merge broke {new}"
-    said = {each.says for each in (*ours.visible, *theirs.visible)}
+    said = {each.says for each in (*ours.entries, *theirs.entries)}
     texts = sum(choice.choice in ("text", "both") for _, choice in settled)
     added = [each for each in result.visible if not each.is_ghost and each.says not in said]
     assert len(added) <= texts, "says what neither side says"

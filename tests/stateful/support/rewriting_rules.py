@@ -270,8 +270,12 @@ class Rewriting(Lines):
             self._hold_copies(before, after, ground.picture(ObjectId.parse(at)), wanted[0])
             return
         named = ground.named(picked)
-        if settled:  # perhaps a call that would be parted from its result
+        if settled:  # perhaps a call that would be parted from its result, or two results of one
             named |= set(together(before, named))
+            answered = {
+                name for oid in picked for each in self._added(oid) for name in each.results
+            }
+            named |= {each.address for each in before.entries if answered & {*each.results}}
         there = after.by_address
         for each in before.entries:
             if each.address not in named and each.address[0] not in picked:

@@ -6,7 +6,7 @@ Rule: a context has one result for a call. Which one is a decision, so it is bro
 from __future__ import annotations
 
 from trace_store.context.folding import Entry
-from trace_store.context.pairs import RESULT
+from trace_store.context.pairs import RESULT, callers
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
 from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.three_way.properties import both_parts, reworded_parts
@@ -47,26 +47,30 @@ def appended(oid: ObjectId, commit: Commit) -> list[Entry]:
 
 
 def rival_answers(
-    entries: Sequence[Entry],
-    brought: Sequence[Entry],
-    names: Collection[str],
-    calls: Mapping[str, Entry],
+    entries: Sequence[Entry], brought: Sequence[Entry], names: Collection[str]
 ) -> list[Rival]:
     """Return what both lines answer, by the messages that call.
 
     Args:
         entries: the messages of the new line.
         brought: those that come in.
-        names: the ids of calls that they answer, and that were not made on their own line.
-        calls: the calls that waited where the lines parted, by their ids.
+        names: the ids of calls that they answer, and that waited on their own line.
     """
-    answered = {n for e in entries if e.visible for n in results_of(e)} & calls.keys() & set(names)
+    seen = [entry for entry in entries if entry.visible and not entry.is_ghost]
+    answers: dict[tuple[int, str], list[int]] = {}
+    for (result, name), call in callers(seen).items():
+        answers.setdefault((call, name), []).append(result)
+    # An id may be used again: what comes in would answer the newest call.
+    newest = {name: at for at, entry in enumerate(seen) for name in calls_of(entry)}
+    answered: dict[int, set[str]] = {}
+    for name in names:
+        if name in newest and (newest[name], name) in answers:
+            answered.setdefault(newest[name], set()).add(name)
     found: list[Rival] = []
-    for call in {calls[name].address: calls[name] for name in sorted(answered)}.values():
-        ids = answered & set(calls_of(call))
-        mine = [e for e in entries if e.visible and ids & set(results_of(e))]
-        yours = [e for e in brought if ids & set(results_of(e))]
-        found.append(Rival(call, ids, mine, yours))
+    for at, ids in sorted(answered.items()):
+        mine = sorted({result for name in ids for result in answers[at, name]})
+        yours = [each for each in brought if ids & set(results_of(each))]
+        found.append(Rival(seen[at], ids, [seen[each] for each in mine], yours))
     return found
 
 

@@ -120,7 +120,7 @@ class Replay:
         if not answers:
             return []  # as nearly always: a line parts seldom where a call waits
         waited = open_calls(self._reading.fold(commit.parents[0]).entries) if commit.parents else {}
-        rivals = rival_answers(self.state().entries, brought, answers, waited)
+        rivals = rival_answers(self.state().entries, brought, answers & waited.keys())
         return settle_answers(rivals, desk, self._put)
 
     def _kept_together(
@@ -234,9 +234,10 @@ class _Checking:
         self._desk = desk
         self._put = put
         self._brought: set[Address] = set()  # what a merge included before it says more of it
+        self._created = 0
 
     def checked(self, operation: Operation) -> list[Operation]:
-        """Return the operation as it is made anew; none when nothing is left of it."""
+        """Return the operation as it is made anew; none when nothing is left of it. To be asked one after the other."""
         if operation.name == ops.RESTORE and operation.fields.get("version") is not None:
             return [each for one in self._renumbered(operation) for each in self._checked(one)]
         return self._checked(operation)
@@ -264,6 +265,8 @@ class _Checking:
 
     def _checked(self, operation: Operation) -> list[Operation]:
         made: list[Operation] = []
+        first, placed = self._created, list[Operation]()
+        self._created += ops.message_count(operation)
         fields = dict(operation.fields)
         kept: dict[str, Any] = {}
         if operation.name == ops.EDIT:
@@ -273,8 +276,12 @@ class _Checking:
         elif "targets" in fields and operation.name != ops.INCLUDE:
             targets = [(bytes(commit), number) for commit, number in fields["targets"]]
             kept["targets"] = [list(each) for each in targets if self._may(operation, each, made)]
-            if targets and not kept["targets"] and not fields.get("messages"):
-                return made
+            if targets and not kept["targets"]:
+                if not fields.get("messages"):
+                    return made
+                # It stands for nothing that would tell where.
+                own = [(ops.HERE, number) for number in range(first, self._created)]
+                placed.append(ops.move(own, after=self._place_of(targets)))
         elif operation.name == ops.INCLUDE:
             targets = [(bytes(commit), number) for commit, number in fields["targets"]]
             brought = [each for each in targets if not self._is_made_anew(each)]
@@ -289,7 +296,15 @@ class _Checking:
                 return made
             del fields["after"]
         new = Operation(operation.name, {**fields, **kept})
-        return [*made, rewritten(new, lambda a: self._replay._placed(a, self._oid))]
+        return [*made, rewritten(new, lambda a: self._replay._placed(a, self._oid)), *placed]
+
+    def _place_of(self, targets: Sequence[Address]) -> Address | None:
+        """Return the last of some messages that is on the new line, or what stood before them; None: nothing did."""
+        order = list(self._before)
+        there = [each for each in targets if each in self._before]
+        at = max(map(order.index, there), default=len(order) - 1)
+        found = (self._replay.address(each) for each in reversed(order[: at + 1]))
+        return next((each for each in found if each in self._now), None)
 
     def _is_there(self, old: Address) -> bool:
         own = not old[0] or old[0] == self._oid or old in self._brought

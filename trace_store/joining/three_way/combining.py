@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold
 from trace_store.joining import conflicts as kinds
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
-from trace_store.joining.groups import calls_of, misplaced, results_of, with_groups
+from trace_store.joining.groups import calls_of, misplaced, results_of, whole, with_groups
 from trace_store.joining.plan import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, Side, no_put
 from trace_store.joining.three_way import placing, tails
 from trace_store.joining.three_way.exchanges import settle_left_out, settle_parted
@@ -219,9 +219,9 @@ class _Merge:
                 for entry in mine:
                     self._hide(entry.address)
                 for others, _ in rivals:
-                    for address in others - targets:
-                        if self._mine[address].hidden == REPLACED:
-                            self._change_of(address).shown = ("", False)
+                    back = [e for e in self._ours.entries if e.address in others - targets]
+                    for entry in whole(each for each in back if each.hidden == REPLACED):
+                        self._change_of(entry.address).shown = ("", False)
 
     def _bring_runs(self, new: set[Address]) -> None:
         """Bring in what stands between shared messages, each run behind what it stands behind in theirs."""
