@@ -117,7 +117,23 @@ BEGUN: dict[str, str] = {
 
 GIT_COMMANDS: dict[str, str] = {
     "add": "`trace commit` records messages at once; nothing is staged",
+    "am": "`trace bundle import FILE` takes refs and all they lead to out of a file",
+    "apply": "`trace bundle import FILE` takes refs and all they lead to out of a file",
+    "archive": "`trace export` writes a session to a file, `trace bundle create` whole branches",
+    "clone": "`git clone` brings .trace/ along with the project; `trace bundle import` takes a file",
+    "fetch": "`git pull` brings .trace/ along with the project; `trace bundle import` takes a file",
+    "format-patch": "`trace bundle create` writes refs and all they lead to into one file",
+    "grep": "`trace log --text TEXT` finds commits, `trace whohas TEXT` branches and contexts",
+    "ls-files": "`trace compile --table` lists the messages of a context",
+    "mv": "`trace move ADDRESS --after ADDRESS` places a message elsewhere",
+    "notes": "`trace label ADDRESS --add LABEL` marks a message",
+    "pull": "`git pull` brings .trace/ along with the project; `trace merge` then joins what diverged",
+    "push": "`git push` takes .trace/ along with the project; `trace bundle create` writes a file",
+    "remote": "a remote is git's: .trace/ goes along with the project; `trace bundle` shares a file",
     "rm": "`trace remove ADDRESS` hides a message",
+    "show-ref": "`trace for-each-ref` lists refs",
+    "stash": "what is written is committed, so nothing waits; `trace switch -c NAME` begins a branch",
+    "worktree": "nothing is checked out: `trace commit --branch NAME` writes to any branch from here",
 }
 """What comes closest to a command that git has and Trace has not."""
 

@@ -20,7 +20,15 @@ from typer.main import get_command, get_command_from_info
 from typer.models import CommandInfo
 
 from trace_cli.advice import GIT_COMMANDS
-from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, arguments_of
+from trace_cli.arguments import (
+    ANY,
+    OPTIONAL,
+    SOME,
+    Argument,
+    Option,
+    arguments_of,
+    bare_flag,
+)
 from trace_cli.commands import BY_NAME, COMMANDS, PANELS, PLUMBING, Command
 from trace_cli.failures import EXIT_OK, EXIT_USAGE, usage_error
 from trace_cli.ordering import InOrder, option_order
@@ -89,7 +97,10 @@ def load_command(command: Command) -> ClickCommand:
         help=_help(command, target),
         rich_help_panel=PANELS[command.category],
     )
-    return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
+    made = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
+    assert isinstance(made, InOrder)
+    made.bare = bare_flag(arguments_of(target) or ())
+    return made
 
 
 def root_command() -> ClickCommand:

@@ -39,9 +39,11 @@ class Option:
         default: the value when it is not given.
         completes: what completes its value; `metavar` when it is not said.
         choices: the values that there are; none when any text is one.
+        bare: whether a number with a dash gives it by itself, as in `log -5`.
     """
 
     __slots__ = (
+        "bare",
         "choices",
         "completes",
         "default",
@@ -73,6 +75,7 @@ class Option:
         default: str | int | None = None,
         completes: str = "",
         choices: Sequence[str] = (),
+        bare: bool = False,
     ) -> None:
         self.flags = tuple(flags.split())
         self.name = name
@@ -87,6 +90,7 @@ class Option:
         self.default = default
         self.completes = completes or metavar
         self.choices = choices
+        self.bare = bare
 
     def start(self) -> Any:
         """Return the value of its parameter while the option was not met."""
@@ -151,6 +155,7 @@ def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any
                 options[item.off] = item
     rest: list[str] = []
     position = 0
+    words = with_flags(bare_flag(items), words)
     while position < len(words):
         word = words[position]
         position += 1
@@ -188,6 +193,25 @@ def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any
         else:
             values[option.name] = int(value) if option.number else value
     return values if _place(items, rest, values) else None
+
+
+def bare_flag(items: Sequence[Option | Argument]) -> str:
+    """Return the flag that a number with a dash stands for; "" when it stands for none."""
+    bare = (item.flags[0] for item in items if isinstance(item, Option) and item.bare)
+    return next(bare, "")
+
+
+def with_flags(flag: str, words: list[str]) -> list[str]:
+    """Return words with a flag before each number that has a dash alone; what follows `--` stays."""
+    if not flag:
+        return words
+    end = words.index("--") if "--" in words else len(words)
+    spelled: list[str] = []
+    for word in words[:end]:
+        number = word[1:] if word.startswith("-") else ""
+        is_number = number.isascii() and number.isdigit()
+        spelled += [flag, number] if is_number else [word]
+    return spelled + words[end:]
 
 
 def _fits(option: Option, value: str) -> bool:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand
 
+from trace_cli.arguments import with_flags
+
 if TYPE_CHECKING:
     from typer import Context
     from typer._click import Context as ClickContext
@@ -19,14 +21,20 @@ _KEY = "trace_cli.option-order"
 
 
 class InOrder(TyperCommand):
-    """A command that remembers in which order its options stood."""
+    """A command that remembers in which order its options stood.
+
+    Attributes:
+        bare: the flag that a number with a dash alone stands for; "" for none.
+    """
+
+    bare = ""
 
     def make_parser(self, ctx: ClickContext) -> Any:
         parser = super().make_parser(ctx)
         parse = parser.parse_args
 
         def remembering(args: list[str]) -> Any:
-            values, rest, order = parse(args)
+            values, rest, order = parse(with_flags(self.bare, args))
             ctx.meta[_KEY] = [parameter.name for parameter in order]
             return values, rest, order
 

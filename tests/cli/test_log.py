@@ -168,3 +168,27 @@ def test_merge_bases(talk: Run, repository: Trace) -> None:
         "--is-ancestor does not",
     )
     refused(repository("merge-base", "main"), 2, "B")
+
+
+def test_few_and_backwards(talk: Run) -> None:
+    assert talk("log", "-2").lines == talk("log", "-n", "2").lines
+    assert talk("log", "--oneline", "-1", "HEAD~1").lines == talk("log", "-n1", "HEAD~1").lines
+    assert talk("log", "--reverse").lines == talk("log").lines[::-1]
+    assert talk("log", "--reverse", "-2").lines == talk("log", "-2").lines[::-1]
+    assert talk("reflog", "-1").lines == talk("reflog").lines[:1]
+    assert talk("rev-list", "-1", "HEAD").text == talk("rev-parse", "HEAD").text
+
+
+def test_what_each_commit_changed(repository: Trace, talk: Run) -> None:
+    text = talk("log", "-p").text
+    assert text.count("\ncommit ") == 2
+    assert "    Look at src/[-app-]{+main+}.py" in text
+    assert "    + Look at src/app.py" in text  # by the first commit, which goes on from nothing
+    patch = talk("log", "-p", "-1").text.partition("diff ")[2]
+    assert patch.strip() == talk("diff").text.partition("diff ")[2].strip()
+    lines = talk("log", "--stat", "--oneline", "-1").lines
+    assert lines[0] == talk("log", "-1").lines[0]
+    assert lines[1].startswith("M ")
+    assert lines[2].startswith("1 message differs (1 edited)")
+    refused(repository("log", "--graph", "-p"), 2, "commits alone")
+    refused(repository("log", "--json", "--stat"), 2, "are for people")

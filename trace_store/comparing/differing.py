@@ -33,7 +33,7 @@ FEW = 16
 
 def diff(
     contexts: ContextCompiler,
-    before: str | ObjectId,
+    before: str | ObjectId | None,
     after: str | ObjectId = "HEAD",
     *,
     model: str = "",
@@ -42,7 +42,7 @@ def diff(
 
     Args:
         contexts: compiles them.
-        before: what names the commit to start from.
+        before: what names the commit to start from; None of nothing.
         after: what names the commit to come to.
         model: the model to count tokens for.
 

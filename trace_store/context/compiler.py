@@ -74,7 +74,7 @@ class ContextCompiler:
 
     def compile(
         self,
-        revision: str | ObjectId = "HEAD",
+        revision: str | ObjectId | None = "HEAD",
         *,
         model: str = "",
         reasoning: bool = True,
@@ -83,7 +83,7 @@ class ContextCompiler:
         """Return the context of a revision.
 
         Args:
-            revision: text that names a commit, or its id.
+            revision: text that names a commit, or its id; None is before any commit.
             model: the model to count and render for; "" counts under the repository's encoding.
             reasoning: whether reasoning is rendered.
             cold: answer from the history alone, looking at no index.
@@ -209,10 +209,10 @@ class ContextCompiler:
         parts: Sequence[Mapping[str, Any]] = stored_message(record, self.read_commit)["parts"]
         return parts
 
-    def _locate(self, revision: str | ObjectId) -> tuple[str | None, ObjectId | None]:
+    def _locate(self, revision: str | ObjectId | None) -> tuple[str | None, ObjectId | None]:
         """Return (name of the index, commit): a full ref, "HEAD" when detached there, or None for an ancestor."""
         refs = self.store.refs
-        if not isinstance(revision, ObjectId):
+        if revision is not None and not isinstance(revision, ObjectId):
             if revision in ("HEAD", "@"):
                 head = refs.head()
                 return head.ref or "HEAD", head.oid
@@ -220,7 +220,7 @@ class ContextCompiler:
             tip = refs.read(ref) if ref else None
             if ref and tip and revisions.resolve_commit(self.store, revision) == tip:
                 return ref, tip
-        return None, revisions.resolve_commit(self.store, revision)
+        return None, None if revision is None else revisions.resolve_commit(self.store, revision)
 
     def _view(self, ref: str | None, tip: ObjectId | None) -> tuple[IndexView, str]:
         """Return a context, and the name of the index whose records it is the beginning of ("" for none)."""

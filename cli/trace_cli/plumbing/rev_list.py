@@ -17,7 +17,7 @@ from trace_store.revision import commits_of
 
 @takes(
     Option("--count", "count", "Print only how many there are"),
-    Option("-n --max-count", "limit", "Stop after this many", "NUMBER", number=True),
+    Option("-n --max-count", "limit", "Stop after this many", "NUMBER", number=True, bare=True),
     Option("--first-parent", "first_parent", "Follow only first parents"),
     Option("--all", "everything", "Start from every ref and HEAD"),
     Option("--stdin", "stdin", "Take further revisions from standard input, one a line"),

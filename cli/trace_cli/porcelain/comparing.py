@@ -5,15 +5,7 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
-from trace_cli.render.changes import (
-    change_lines,
-    diff_record,
-    head_lines,
-    name_line,
-    side_lines,
-    stat_lines,
-    tail_lines,
-)
+from trace_cli.render.changes import diff_lines, diff_record, name_line
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
@@ -25,7 +17,7 @@ from trace_store.revision import commits_of, resolve_commit
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
-    from trace_store.comparing import ContextDiff, RenderedDiff
+    from trace_store.comparing import RenderedDiff
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
@@ -111,7 +103,9 @@ def diff(
         if as_json:
             write_record(invocation, diff_record(found))
             return
-        _show(invocation, found, stat=stat, name_only=name_only, side=side, around=around)
+        lines = diff_lines(invocation, found, stat=stat, side=side, around=around)
+        for line in map(name_line, found.changes) if name_only else lines:
+            invocation.line(line)
 
 
 def _two(store: Store, revisions: list[str]) -> tuple[str | ObjectId, str | ObjectId]:
@@ -133,36 +127,6 @@ def _two(store: Store, revisions: list[str]) -> tuple[str | ObjectId, str | Obje
         return bases[0], right or "HEAD"
     left, dots, right = text.partition("..")
     return (left or "HEAD", right or "HEAD") if dots else (text, "HEAD")
-
-
-def _show(
-    invocation: Invocation,
-    found: ContextDiff,
-    *,
-    stat: bool,
-    name_only: bool,
-    side: bool,
-    around: int,
-) -> None:
-    if name_only:
-        for change in found.changes:
-            invocation.line(name_line(change))
-        return
-    if found.is_empty:
-        return
-    if stat:
-        for line in stat_lines(invocation, found):
-            invocation.line(line)
-    else:
-        for line in head_lines(invocation, found):
-            invocation.line(line)
-        for change in found.changes:
-            shown = side_lines if side else change_lines
-            for line in shown(invocation, change, around):
-                invocation.line(line)
-            invocation.line()
-    for line in tail_lines(found):
-        invocation.line(line)
 
 
 def _show_rendered(invocation: Invocation, found: RenderedDiff, *, as_json: bool) -> None:

@@ -8,20 +8,10 @@ from trace_cli import porcelain, render
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
-from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, write_record
-from trace_cli.render.tables import (
-    LEFT,
-    RIGHT,
-    fit,
-    moment,
-    number,
-    paint,
-    table,
-    terminal_width,
-)
-from trace_store import context, history
-from trace_store.ident import format_time
+from trace_cli.render.commits import Minutes, commit_lines, log_record, log_row
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import LEFT, RIGHT, fit, table, terminal_width
+from trace_store import comparing, context, history
 from trace_store.reach import all_commits, reach_of_several
 from trace_store.revision import parse_moment
 
@@ -37,10 +27,6 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
-SUMMARY_WIDTH = 300
-MINUTE_MS = 60_000
-NAME_WIDTH = 36
-"""Columns of a ref's name in a one-line log on a terminal, so that the summary keeps its room."""
 DEFAULT_LIMIT = 1000
 """How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
 
@@ -80,10 +66,20 @@ FILTERS = (
         completes="COMMIT",
     ),
     Option("--all", "everything", "Start from every ref and HEAD"),
-    Option("-n --max-count", "limit", "At most so many commits", "N", number=True),
+    Option(
+        "-n --max-count",
+        "limit",
+        "At most so many commits; -5 says -n 5",
+        "N",
+        number=True,
+        bare=True,
+    ),
     Option("--full", "full", "Show author, message and operations of each commit"),
     Option("--oneline", "oneline", "Show a line for each commit, as without options"),
     Option("--graph", "graph", "Draw which commit follows which"),
+    Option("--reverse", "backwards", "List the oldest of them first"),
+    Option("-p --patch", "patch", "Show what each commit changed in the context"),
+    Option("--stat", "stat", "Show how many tokens each message gained or lost by each commit"),
     Option("--first-parent", "first_parent", "Follow first parents alone, as a context does"),
     Option("--tokens", "tokens", "Show the tokens each commit added, and the total"),
     *FILTERS,
@@ -98,6 +94,9 @@ def log(
     full: bool,
     oneline: bool,
     graph: bool,
+    backwards: bool,
+    patch: bool,
+    stat: bool,
     first_parent: bool,
     tokens: bool,
     as_json: bool,
@@ -123,6 +122,7 @@ def log(
         trace log --path src/app.py --role assistant main
         trace log --follow HEAD~3.0
         trace log --graph --all
+        trace log -p -3
     """
     filters = {
         "text": text,
@@ -140,6 +140,10 @@ def log(
     asked = any(filters.values())
     if graph and as_json:
         raise usage_error("--graph draws for people", "--json tells the parents of each")
+    if graph and (backwards or patch or stat):
+        raise usage_error("--graph draws commits alone, the newest first")
+    if as_json and (patch or stat):
+        raise usage_error("-p and --stat are for people", "`trace diff --json A B` for programs")
     with opened_store(invocation) as store:
         few = limit is not None and limit < DEFAULT_LIMIT
         names = {} if few else names_by_commit(store)
@@ -154,7 +158,12 @@ def log(
             entries = islice(_filtered(invocation, store, walked, filters, starts), limit)
             if drawn is not None:
                 entries = drawn.simplified(entries)
-        show = _Block(invocation, store, full and not oneline, tokens, as_json, drawn)
+        if backwards:
+            entries = reversed(list(entries))
+        full = (full or patch or stat) and not oneline
+        show = _Block(invocation, store, full, tokens, as_json, drawn)
+        if patch or stat:
+            show.changes = Changes(invocation, store, stat=not patch)
         for entry in entries:
             block.append(entry)
             if len(block) == DEFAULT_LIMIT:
@@ -198,7 +207,7 @@ def _filtered(
 class _Block:
     """Shows entries, some at a time."""
 
-    __slots__ = ("_as_json", "_drawn", "_full", "_invocation", "_store", "_tokens")
+    __slots__ = ("_as_json", "_drawn", "_full", "_invocation", "_store", "_tokens", "changes")
 
     def __init__(
         self,
@@ -215,6 +224,7 @@ class _Block:
         self._tokens = tokens
         self._as_json = as_json
         self._drawn = drawn
+        self.changes: Changes | None = None
 
     def __call__(self, entries: list[LogEntry], names: dict[bytes, list[str]]) -> None:
         invocation, store = self._invocation, self._store
@@ -223,15 +233,28 @@ class _Block:
             growth = history.token_growth(context.ContextCompiler(store), entries)
         if self._as_json:
             for entry in entries:
-                write_record(invocation, log_record(store, entry, names, growth.get(entry.oid)))
+                write_record(invocation, log_record(entry, names, growth.get(entry.oid)))
         elif self._drawn is not None:
             self._draw(self._drawn, entries, names, growth)
-        elif self._full:
+        elif self._full or self.changes is not None:
             for entry in entries:
-                for line in commit_lines(invocation, store, entry, names, growth.get(entry.oid)):
-                    invocation.line(line)
+                self._describe(entry, names, growth)
         else:
             self._list(entries, names, growth)
+
+    def _describe(
+        self,
+        entry: LogEntry,
+        names: dict[bytes, list[str]],
+        growth: dict[bytes, TokenGrowth],
+    ) -> None:
+        if self._full:
+            for line in commit_lines(self._invocation, entry, names, growth.get(entry.oid)):
+                self._invocation.line(line)
+        else:
+            self._list([entry], names, growth)
+        if self.changes is not None:
+            self.changes.show(entry)
 
     def _list(
         self,
@@ -241,9 +264,9 @@ class _Block:
     ) -> None:
         # What a program reads is whole, so that a search finds it.
         cut = self._invocation.terminal
-        minutes = _Minutes()
+        minutes = Minutes()
         rows = [
-            _log_row(entry, minutes, names.get(entry.oid), growth.get(entry.oid), cut)
+            log_row(entry, minutes, names.get(entry.oid), growth.get(entry.oid), cut)
             for entry in entries
         ]
         align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if self._tokens else "") + LEFT
@@ -258,7 +281,7 @@ class _Block:
         names: dict[bytes, list[str]],
         growth: dict[bytes, TokenGrowth],
     ) -> None:
-        invocation, minutes = self._invocation, _Minutes()
+        invocation, minutes = self._invocation, Minutes()
         width = terminal_width(invocation)
         for entry in entries:
             grown = growth.get(entry.oid)
@@ -266,14 +289,31 @@ class _Block:
                 if "*" not in row:
                     invocation.line(row)
                 elif self._full:
-                    lines = commit_lines(invocation, self._store, entry, names, grown)
+                    lines = commit_lines(invocation, entry, names, grown)
                     invocation.line(f"{row} {lines[0]}")
                     for line in lines[1:]:
                         invocation.line(f"{row.replace('*', '|')} {line}".rstrip())
                 else:
-                    cells = _log_row(entry, minutes, names.get(entry.oid), grown, bool(width))
+                    cells = log_row(entry, minutes, names.get(entry.oid), grown, bool(width))
                     line = f"{row} {'  '.join(cells)}"
                     invocation.line(fit(line, width) if width else line)
+
+
+class Changes:
+    """Shows what commits changed in the context that they went on from: of a merge, what it brought in."""
+
+    def __init__(self, invocation: Invocation, store: Store, *, stat: bool) -> None:
+        self._invocation = invocation
+        self._contexts = context.ContextCompiler(store)
+        self._stat = stat
+
+    def show(self, entry: LogEntry) -> None:
+        """Show those of one commit, with an empty line behind them."""
+        before = entry.parents[0] if entry.parents else None
+        found = comparing.diff(self._contexts, before, entry.oid)
+        for line in render.diff_lines(self._invocation, found, stat=self._stat):
+            self._invocation.line(line)
+        self._invocation.line()
 
 
 def names_by_commit(
@@ -294,97 +334,3 @@ def names_by_commit(
         others = [name for name in names.get(head.oid, ()) if name != head.ref]
         names[head.oid] = ["HEAD", *([] if head.ref is None else [head.ref]), *others]
     return names
-
-
-def _decoration(names: list[str], width: int = 0) -> str:
-    """Return refs as people read them, ` (HEAD -> main, tags/v1)`, or nothing; `width` columns each (0: any)."""
-    if not names:
-        return ""
-    short = [safe(name.removeprefix("refs/").removeprefix("heads/")) for name in names]
-    short = [fit(name, width) for name in short] if width else short
-    if names[0] == "HEAD" and len(names) > 1 and names[1].startswith("refs/heads/"):
-        short[:2] = [f"HEAD -> {short[1]}"]
-    return f" ({', '.join(short)})"
-
-
-def _log_row(
-    entry: LogEntry,
-    minutes: _Minutes,
-    names: list[str] | None,
-    growth: TokenGrowth | None,
-    cut: bool,
-) -> tuple[str, ...]:
-    text = one_line(entry.summary(SUMMARY_WIDTH), SUMMARY_WIDTH)
-    if names:
-        text = f"{_decoration(names, NAME_WIDTH if cut else 0).lstrip()} {text}"
-    counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
-    time = minutes[entry.time // MINUTE_MS] or format_time(entry.time)[:16]
-    return entry.oid.short(), time, f"+{entry.message_count}", *counts, text
-
-
-class _Minutes(dict[int, str]):
-    """Minutes since the epoch as people read them, or "" beyond any calendar; many commits are made in one."""
-
-    __slots__ = ()
-
-    def __missing__(self, minute: int) -> str:
-        told = moment(format_time(minute * MINUTE_MS))[:16]
-        told = self[minute] = "" if told.startswith("@") else told
-        return told
-
-
-def commit_lines(
-    invocation: Invocation,
-    store: Store,
-    entry: LogEntry,
-    names: dict[bytes, list[str]],
-    growth: TokenGrowth | None,
-) -> list[str]:
-    """Return the lines that describe a commit without its messages."""
-    commit = entry.commit
-    decoration = _decoration(names.get(entry.oid, []))
-    lines = [paint(invocation, f"commit {entry.oid}", "yellow") + decoration]
-    if len(commit.parents) > 1:
-        lines.append("Merge:    " + " ".join(parent.short() for parent in commit.parents))
-    lines.append(f"Author:   {one_line(commit.author, 200)}")
-    lines.append(f"Date:     {format_time(commit.time)}")
-    if growth is not None:
-        lines.append(f"Tokens:   {growth.added:+,}, in all {growth.total:,} ({growth.source})")
-    lines.append("")
-    if commit.message:
-        lines += [f"    {line}" for line in safe(commit.message).split("\n")] + [""]
-    if commit.operations:
-        said = ", ".join(_operation(each.name, each.fields) for each in commit.operations)
-        lines.append(f"    [{said}]")
-    lines.append(f"    {one_line(entry.summary(), SUMMARY_WIDTH)}")
-    lines.append("")
-    return lines
-
-
-def _operation(name: str, fields: dict[str, Any]) -> str:
-    """Return an operation's name and how many messages it is about."""
-    counts = [len(fields[key]) for key in ("targets", "messages", "schemas") if key in fields]
-    return f"{one_line(name, 40)} {' -> '.join(map(str, counts))}".strip()
-
-
-def log_record(
-    store: Store, entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
-) -> dict[str, Any]:
-    """Return a commit as the JSON of `trace log`."""
-    record: dict[str, Any] = {
-        "commit": str(entry.oid),
-        "parents": [str(parent) for parent in entry.parents],
-        "author": entry.author,
-        "time": format_time(entry.time),
-        "message": entry.message,
-        "summary": entry.summary(),
-        "operations": list(entry.operations),
-        "message_count": entry.message_count,
-        "addresses": [address_text((entry.oid, n)) for n in range(entry.message_count)],
-        "refs": names.get(entry.oid, []),
-    }
-    if growth is not None:
-        record["tokens_added"] = growth.added
-        record["token_count"] = growth.total
-        record["token_source"] = growth.source
-    return record

@@ -5,8 +5,9 @@ from __future__ import annotations
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.history import commit_lines, log_record, names_by_commit
+from trace_cli.porcelain.history import names_by_commit
 from trace_cli.porcelain.opening import JSON, opened_store
+from trace_cli.render.commits import commit_lines, log_record
 from trace_cli.render.escape import bounded, one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.structure import to_json
@@ -111,13 +112,13 @@ def _show_commit(
     messages = [load_message(stored, read) for stored in created_messages(commit)]
     names = names_by_commit(store, [oid])
     if as_json:
-        record = log_record(store, entry, names, None)
+        record = log_record(entry, names, None)
         record["meta"] = {key: _plain(value) for key, value in commit.meta.items()}
         record["links"] = [[relation, _plain(target)] for relation, target in commit.links]
         record["messages"] = _lossless(messages)
         write_record(invocation, record)
         return
-    for line in commit_lines(invocation, store, entry, names, None):
+    for line in commit_lines(invocation, entry, names, None):
         invocation.line(line)
     for key, value in commit.meta.items():
         invocation.line(f"    {one_line(key)}: {one_line(str(_plain(value)), 200)}")

@@ -99,7 +99,7 @@ def redo(invocation: Invocation, *, dry_run: bool, as_json: bool, quiet: bool) -
 
 @takes(
     Argument("REF", "name", "A branch or another ref", OPTIONAL, default="HEAD", completes="REF"),
-    Option("-n --max-count", "limit", "At most so many entries", "N", number=True),
+    Option("-n --max-count", "limit", "At most so many entries", "N", number=True, bare=True),
     JSON,
 )
 def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: bool) -> None:

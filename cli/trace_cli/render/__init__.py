@@ -7,11 +7,18 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_cli.render.changes import diff_lines
     from trace_cli.render.graph import Drawing
     from trace_cli.render.structure import json_value, to_json
 
-__all__ = ["Drawing", "json_value", "to_json"]
+__all__ = ["Drawing", "diff_lines", "json_value", "to_json"]
 
 __getattr__ = door(
-    __name__, {"Drawing": "graph", "json_value": "structure", "to_json": "structure"}
+    __name__,
+    {
+        "Drawing": "graph",
+        "diff_lines": "changes",
+        "json_value": "structure",
+        "to_json": "structure",
+    },
 )

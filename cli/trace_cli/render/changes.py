@@ -57,6 +57,35 @@ _STYLES = {"+": "green", "-": "red"}
 _BAR = 24
 
 
+def diff_lines(
+    invocation: Invocation,
+    found: ContextDiff,
+    *,
+    stat: bool = False,
+    side: bool = False,
+    around: int = 3,
+) -> Iterator[str]:
+    """Yield the lines that tell what differs; none when nothing does.
+
+    Args:
+        invocation: where they are shown.
+        found: what differs.
+        stat: whether tokens are told, and no wording.
+        side: whether both sides stand beside each other.
+        around: lines around those that differ.
+    """
+    if found.is_empty:
+        return
+    if stat:
+        yield from stat_lines(invocation, found)
+    else:
+        yield from head_lines(invocation, found)
+        for change in found.changes:
+            yield from (side_lines if side else change_lines)(invocation, change, around)
+            yield ""
+    yield from tail_lines(found)
+
+
 def head_lines(invocation: Invocation, found: ContextDiff) -> Iterator[str]:
     """Yield the lines that come before the changes."""
     before, after = found.before, found.after
@@ -79,6 +108,8 @@ def tail_lines(found: ContextDiff) -> Iterator[str]:
         where = "the tools differ, and providers put them first"
     elif found.common_count == len(found.before) == len(found.after):
         where = "a model is shown the same"
+    elif not len(found.before):
+        where = "nothing was before"
     elif found.common_count == len(found.before):
         where = f"all {counted(found.common_count, 'message')} are still the beginning"
     else:
@@ -125,7 +156,8 @@ def stat_lines(invocation: Invocation, found: ContextDiff) -> Iterator[str]:
     gained = sum(max(c.tokens_after - c.tokens_before, 0) for c in found.changes)
     lost = sum(max(c.tokens_before - c.tokens_after, 0) for c in found.changes)
     what = f" ({', '.join(said)})" if said else ""
-    yield f"{counted(len(found.changes), 'message')} differ{what}; {gained:,} tokens gained, {lost:,} lost"
+    differ = "message differs" if len(found.changes) == 1 else "messages differ"
+    yield f"{len(found.changes):,} {differ}{what}; {gained:,} tokens gained, {lost:,} lost"
 
 
 def change_lines(invocation: Invocation, change: MessageChange, around: int) -> Iterator[str]:

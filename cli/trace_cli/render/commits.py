@@ -1,0 +1,118 @@
+"""A commit, as a line of a log, as the lines that describe it, and as a record for programs.
+
+Rule: what a commit says is made safe here.
+"""
+
+from __future__ import annotations
+
+from trace_cli.render.escape import one_line, safe
+from trace_cli.render.records import address_text
+from trace_cli.render.tables import fit, moment, number, paint
+from trace_store.ident import format_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trace_cli.runtime import Invocation
+    from trace_store.history.entries import LogEntry
+    from trace_store.history.growth import TokenGrowth
+
+SUMMARY_WIDTH = 300
+MINUTE_MS = 60_000
+NAME_WIDTH = 36
+"""Columns of a ref's name in a one-line log on a terminal, so that the summary keeps its room."""
+
+
+def _decoration(names: list[str], width: int = 0) -> str:
+    """Return refs as people read them, ` (HEAD -> main, tags/v1)`, or nothing; `width` columns each (0: any)."""
+    if not names:
+        return ""
+    short = [safe(name.removeprefix("refs/").removeprefix("heads/")) for name in names]
+    short = [fit(name, width) for name in short] if width else short
+    if names[0] == "HEAD" and len(names) > 1 and names[1].startswith("refs/heads/"):
+        short[:2] = [f"HEAD -> {short[1]}"]
+    return f" ({', '.join(short)})"
+
+
+def log_row(
+    entry: LogEntry,
+    minutes: Minutes,
+    names: list[str] | None,
+    growth: TokenGrowth | None,
+    cut: bool,
+) -> tuple[str, ...]:
+    """Return the cells of a commit's line; `cut` shortens the names of its refs for a terminal."""
+    text = one_line(entry.summary(SUMMARY_WIDTH), SUMMARY_WIDTH)
+    if names:
+        text = f"{_decoration(names, NAME_WIDTH if cut else 0).lstrip()} {text}"
+    counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
+    time = minutes[entry.time // MINUTE_MS] or format_time(entry.time)[:16]
+    return entry.oid.short(), time, f"+{entry.message_count}", *counts, text
+
+
+class Minutes(dict[int, str]):
+    """Minutes since the epoch as people read them, or "" beyond any calendar; many commits are made in one."""
+
+    __slots__ = ()
+
+    def __missing__(self, minute: int) -> str:
+        told = moment(format_time(minute * MINUTE_MS))[:16]
+        told = self[minute] = "" if told.startswith("@") else told
+        return told
+
+
+def commit_lines(
+    invocation: Invocation,
+    entry: LogEntry,
+    names: dict[bytes, list[str]],
+    growth: TokenGrowth | None,
+) -> list[str]:
+    """Return the lines that describe a commit without its messages."""
+    commit = entry.commit
+    decoration = _decoration(names.get(entry.oid, []))
+    lines = [paint(invocation, f"commit {entry.oid}", "yellow") + decoration]
+    if len(commit.parents) > 1:
+        lines.append("Merge:    " + " ".join(parent.short() for parent in commit.parents))
+    lines.append(f"Author:   {one_line(commit.author, 200)}")
+    lines.append(f"Date:     {format_time(commit.time)}")
+    if growth is not None:
+        lines.append(f"Tokens:   {growth.added:+,}, in all {growth.total:,} ({growth.source})")
+    lines.append("")
+    if commit.message:
+        lines += [f"    {line}" for line in safe(commit.message).split("\n")] + [""]
+    if commit.operations:
+        said = ", ".join(_operation(each.name, each.fields) for each in commit.operations)
+        lines.append(f"    [{said}]")
+    lines.append(f"    {one_line(entry.summary(), SUMMARY_WIDTH)}")
+    lines.append("")
+    return lines
+
+
+def _operation(name: str, fields: dict[str, Any]) -> str:
+    """Return an operation's name and how many messages it is about."""
+    counts = [len(fields[key]) for key in ("targets", "messages", "schemas") if key in fields]
+    return f"{one_line(name, 40)} {' -> '.join(map(str, counts))}".strip()
+
+
+def log_record(
+    entry: LogEntry, names: dict[bytes, list[str]], growth: TokenGrowth | None
+) -> dict[str, Any]:
+    """Return a commit as the JSON of `trace log`."""
+    record: dict[str, Any] = {
+        "commit": str(entry.oid),
+        "parents": [str(parent) for parent in entry.parents],
+        "author": entry.author,
+        "time": format_time(entry.time),
+        "message": entry.message,
+        "summary": entry.summary(),
+        "operations": list(entry.operations),
+        "message_count": entry.message_count,
+        "addresses": [address_text((entry.oid, n)) for n in range(entry.message_count)],
+        "refs": names.get(entry.oid, []),
+    }
+    if growth is not None:
+        record["tokens_added"] = growth.added
+        record["token_count"] = growth.total
+        record["token_source"] = growth.source
+    return record
