@@ -26,6 +26,12 @@ FUNCTION_LINES = 60
 PUBLIC_METHODS = 20
 FRONT_DOOR_NAMES = 30
 
+AT_THE_TOP = {
+    *(".ci", ".gitattributes", ".gitignore", ".trace-example"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md"),
+    *("justfile", "noxfile.py", "pyproject.toml", "requirements-dev.lock", "requirements.lock"),
+    *("benchmarks", "cli", "docs", "tests", "tools", "trace_store"),
+}
 MAY_READ_ENVIRONMENT = {"trace_store/environment.py"}
 MAY_HASH = {"trace_store/oid.py"}
 MAY_TELL_TIME = {"trace_store/ident.py"}
@@ -373,6 +379,17 @@ def test_every_test_file_is_collected() -> None:
         and "support" not in path.relative_to(ROOT).parts[:-1]
     ]
     report(stray)
+
+
+def test_nothing_stray_lies_at_the_top() -> None:
+    """What a command printed, or a scratch file, is easily committed with the rest."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    top = {name.partition("/")[0] for name in listed.stdout.splitlines()}
+    report(sorted(top - AT_THE_TOP))
 
 
 def test_no_work_is_left_as_a_note() -> None:

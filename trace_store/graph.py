@@ -6,12 +6,14 @@ than the answer needs.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     ParentsOf: TypeAlias = Callable[[ObjectId], Sequence[ObjectId]]
 
@@ -93,12 +95,46 @@ def merge_bases(one: ObjectId, other: ObjectId, parents: ParentsOf) -> list[Obje
     return sorted(maximal(common, parents))
 
 
+class Ready:
+    """What may come next in an order in which children come before their parents.
+
+    Without times it is a stack: lines of history are not interleaved. With times the latest comes first.
+    """
+
+    __slots__ = ("_count", "_time_of", "_waiting")
+
+    def __init__(self, time_of: Callable[[Any], int] | None = None) -> None:
+        self._time_of = time_of
+        self._waiting: list[Any] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def push(self, one: Any) -> None:
+        """Add one: it comes before all that was added, or by its time, and after what was added of the same time."""
+        if self._time_of is None:
+            self._waiting.append(one)
+        else:
+            self._count += 1
+            heappush(self._waiting, (-self._time_of(one), self._count, one))
+
+    def pop(self) -> Any:
+        """Take what comes next."""
+        return self._waiting.pop() if self._time_of is None else heappop(self._waiting)[-1]
+
+
 def topological(
-    starts: Iterable[ObjectId], parents: ParentsOf, *, hidden: Iterable[ObjectId] = ()
+    starts: Iterable[ObjectId],
+    parents: ParentsOf,
+    *,
+    hidden: Iterable[ObjectId] = (),
+    time_of: Callable[[ObjectId], int] | None = None,
 ) -> Iterator[ObjectId]:
     """Yield all that is reachable from `starts` and not from `hidden`, children before their parents.
 
-    Lines of history are not interleaved: after a merge its last parent's line comes first, then the others.
+    Lines of history are not interleaved: after a merge its last parent's line comes first, then the others. With
+    `time_of` they are, the latest first.
     """
     excluded = set(ancestors(hidden, parents))
     tips = [oid for oid in dict.fromkeys(starts) if oid not in excluded]
@@ -110,11 +146,14 @@ def topological(
     for oid in ancestors(tips, shown):
         for parent in shown(oid):
             children[parent] = children.get(parent, 0) + 1
-    stack = [oid for oid in reversed(tips) if children[oid] == 0]
-    while stack:
-        oid = stack.pop()
+    ready = Ready(time_of)
+    for oid in reversed(tips):
+        if children[oid] == 0:
+            ready.push(oid)
+    while ready:
+        oid = ready.pop()
         yield oid
         for parent in shown(oid):
             children[parent] -= 1
             if children[parent] == 0:
-                stack.append(parent)
+                ready.push(parent)

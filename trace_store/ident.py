@@ -12,7 +12,12 @@ import time
 
 from trace_store import errors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MAXIMUM_AUTHOR_BYTES = 1024
+_MOST_DIGITS = 15
 _UNITS = {
     "second": 1000,
     "minute": 60_000,
@@ -54,6 +59,34 @@ class FixedClock(Clock):
         now = self._next
         self._next += self._step
         return now
+
+
+class RisingClock(Clock):
+    """A clock that never tells the same time twice, and none before one that was told elsewhere.
+
+    What came first is read from the times in the logs. So they go up though several things are done in a millisecond,
+    and though somebody has set the clock back.
+    """
+
+    __slots__ = ("_clock", "_last", "_told")
+
+    def __init__(self, clock: Clock, told: Callable[[bool], int]) -> None:
+        """Make one.
+
+        Args:
+            clock: tells the time otherwise.
+            told: returns the last time that was told elsewhere, or 0; the first look is with True, and may cost more.
+        """
+        self._clock = clock
+        self._told = told
+        self._last = 0
+
+    def now(self) -> int:
+        """Return milliseconds since the epoch, UTC, or a little more where the clock has not gone on."""
+        now = self._clock.now()
+        last = max(self._last, self._told(not self._last))
+        self._last = now if now > last else last + 1
+        return self._last
 
 
 class Randomness:
@@ -113,6 +146,16 @@ def format_time(milliseconds: int) -> str:
     )
 
 
+def is_count(text: str) -> bool:
+    """Tell whether a text is a number from 0, in ASCII digits."""
+    return text.isascii() and text.isdigit()
+
+
+def count_of(digits: str) -> int:
+    """Return the number that digits say; of very many one that is greater than there can be of anything."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
+
+
 def parse_moment(text: str, now: int) -> int | None:
     """Return the milliseconds of a time as people write it, given what the clock says; None when it is not one."""
     words = text.strip().lower().replace(".", " ").split()
@@ -120,9 +163,9 @@ def parse_moment(text: str, now: int) -> int | None:
         return now
     if words == ["yesterday"]:
         return now - _UNITS["day"]
-    if len(words) == 3 and words[2] == "ago" and words[0].isdigit():
+    if len(words) == 3 and words[2] == "ago" and is_count(words[0]):
         unit = _UNITS.get(words[1].removesuffix("s"))
-        return None if unit is None else now - int(words[0]) * unit
+        return None if unit is None else now - count_of(words[0]) * unit
     try:
         return parse_time(text)
     except errors.InvalidInputError:

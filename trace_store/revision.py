@@ -33,7 +33,6 @@ TAGS = "refs/tags/"
 SESSIONS = HEADS + "sessions/"
 """Where each session has its branch, `<format>/<id>`."""
 _PLACES = ("", "refs/", TAGS, HEADS, "refs/checkpoints/", "refs/trash/")
-_LEFT, _UNDO = "moving from ", "undo: "
 
 
 class Range:
@@ -123,14 +122,14 @@ def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
         RevisionNotFoundError, AmbiguousRevisionError: as in `resolve`.
     """
     revision, dot, digits = text.rpartition(".")
-    if not dot or not digits.isascii() or not digits.isdigit():
+    if not dot or not ident.is_count(digits):
         raise errors.InvalidInputError(
             f"not the address of a message: {text[:80]!r}",
             code=errors.ErrorCode.INVALID_ADDRESS,
             text=text,
         )
     commit = resolve_commit(store, revision)
-    number = int(digits)
+    number = ident.count_of(digits)
     count = created_by(objects.read_commit(commit, store.objects.read))
     if number >= count:
         raise errors.MessageNotFoundError(
@@ -292,10 +291,13 @@ def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
 
 def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
     """Return `base@{inner}`: n moves ago, at a time, or `@{-n}` the n-th branch left."""
-    if inner.startswith("-") and inner[1:].isdigit() and not base:
-        return resolve(store, branch_left(store, int(inner[1:]), text))
+    if inner.startswith("-") and ident.is_count(inner[1:]) and not base:
+        return resolve(store, branch_left(store, ident.count_of(inner[1:]), text))
     if inner.lower() in ("u", "upstream"):
-        return resolve(store, refs.upstream_in(upstreams(store), branch_of(store, base)))
+        branch = branch_of(store, base)
+        if branch is None and base not in ("", "HEAD", "@"):
+            raise errors.RevisionNotFoundError(f"no branch {base[:80]!r}", revision=text)
+        return resolve(store, refs.upstream_in(upstreams(store), branch))
     name = "HEAD" if base in ("HEAD", "@") else branch_of(store, base)
     if name is None:
         if not base:
@@ -303,19 +305,21 @@ def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
         else:
             raise errors.RevisionNotFoundError(f"no ref {base!r} to look back on", revision=text)
     entries = list(refs.through_renames(name, store.refs.reflog))
-    if inner.isascii() and inner.isdigit():
+    if ident.is_count(inner):
         values = [entry.new for entry in entries]
         if entries:
             values.append(entries[-1].old)
         elif name != "HEAD":
             values = [store.refs.read(name)]
-        number = int(inner)
+        number = ident.count_of(inner)
         found = values[number] if number < len(values) else None
         if found is None and number < len(values):
             raise errors.RevisionNotFoundError(f"{name} did not exist at {text}", revision=text)
         if found is None:
             raise errors.RevisionNotFoundError(
-                f"the log of {name} has only {len(entries)} entries", revision=text
+                f"the log of {name} has only {len(entries)} entr{'y' if len(entries) == 1 else 'ies'}",
+                hint=f"`trace reflog {name.removeprefix('refs/heads/')}` lists them",
+                revision=text,
             )
         return ObjectId(found)
     moment = parse_moment(inner, store)
@@ -336,11 +340,11 @@ def branch_left(store: Store, number: int = 1, text: str = "-") -> str:
     """
     left = 0
     for entry in store.refs.reflog("HEAD"):
-        if _LEFT in entry.message:
+        switched = refs.read_switch(entry.message)
+        if switched is not None:
             left += 1
             if left == number:
-                before, _, after = entry.message.partition(_LEFT)[2].partition(" to ")
-                return str(after if entry.message.startswith(_UNDO) else before)
+                return switched[0]
     raise errors.RevisionNotFoundError("no branch was left before", revision=text)
 
 
@@ -354,7 +358,7 @@ def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:
         raise errors.InvalidInputError(
             f"only a ref has a log to look back on: {text[:80]!r}", text=text
         )
-    number = int(suffix[1:]) if len(suffix) > 1 else 1
+    number = ident.count_of(suffix[1:]) if len(suffix) > 1 else 1
     oid = _peel(store, oid, text)
     if suffix[0] == "~":
         oid, left = commits_of(store).ancestor(oid, number)

@@ -22,12 +22,14 @@ from typer.models import CommandInfo
 from trace_cli.advice import GIT_COMMANDS
 from trace_cli.arguments import (
     ANY,
+    COMMAND,
     OPTIONAL,
     SOME,
     Argument,
     Option,
     arguments_of,
     bare_flag,
+    takes_command,
 )
 from trace_cli.commands import BY_NAME, COMMANDS, PANELS, PLUMBING, Command
 from trace_cli.failures import EXIT_OK, EXIT_USAGE, usage_error
@@ -195,8 +197,10 @@ def _group(group: Group) -> typer.Typer:
     if group.bare is not None:
         app.callback()(_alone(arguments_of(group.bare) or (), group.bare))
     for name, function in group.commands.items():
-        made = _generated(arguments_of(function) or (), function)
-        app.command(name, help="\n\n".join(_paragraphs(function)))(made)
+        items = arguments_of(function) or ()
+        settings = {"allow_interspersed_args": not takes_command(items)}
+        text = "\n\n".join(_paragraphs(function))
+        app.command(name, help=text, context_settings=settings)(_generated(items, function))
     return app
 
 
@@ -253,7 +257,7 @@ def _as_parsed(
             joined[item.name] = together, iter(value or ())
         elif isinstance(item, Option) and not item.many:
             values[item.name] = value
-        elif isinstance(item, Option) or item.count in (ANY, SOME):
+        elif isinstance(item, Option) or item.count in (ANY, SOME, COMMAND):
             values[item.name] = list(value or ())
         else:
             values[item.name] = value
@@ -318,6 +322,6 @@ def _argument(item: Argument) -> tuple[Any, Any]:
         return Annotated[str | None, settings], None
     if item.count == ANY:
         return Annotated[list[str] | None, settings], None
-    if item.count == SOME:
+    if item.count in (SOME, COMMAND):
         return Annotated[list[str], settings], inspect.Parameter.empty
     return Annotated[str, settings], inspect.Parameter.empty

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-ONE, OPTIONAL, ANY, SOME = "1", "?", "*", "+"
+ONE, OPTIONAL, ANY, SOME, COMMAND = "1", "?", "*", "+", "$"
 
 
 class Option:
@@ -100,7 +100,11 @@ class Option:
 
 
 class Argument:
-    """A positional argument; `count` is ONE, OPTIONAL, ANY or SOME, the rest is as for an option."""
+    """A positional argument; the rest is as for an option.
+
+    Attributes:
+        count: ONE, OPTIONAL, ANY or SOME; COMMAND is a command and all its arguments, options too.
+    """
 
     __slots__ = ("choices", "completes", "count", "default", "help", "metavar", "name")
 
@@ -164,6 +168,9 @@ def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any
             break
         if not word.startswith("-") or word == "-":
             rest.append(word)
+            if takes_command(items):
+                rest += words[position:]
+                break
             continue
         flag, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
         option = options.get(flag)
@@ -201,6 +208,11 @@ def bare_flag(items: Sequence[Option | Argument]) -> str:
     return next(bare, "")
 
 
+def takes_command(items: Sequence[Option | Argument]) -> bool:
+    """Tell whether no option is looked for behind the first positional word."""
+    return any(isinstance(item, Argument) and item.count == COMMAND for item in items)
+
+
 def with_flags(flag: str, words: list[str]) -> list[str]:
     """Return words with a flag before each number that has a dash alone; what follows `--` stays."""
     if not flag:
@@ -226,8 +238,8 @@ def _place(items: Sequence[Option | Argument], rest: list[str], values: dict[str
     for item in items:
         if isinstance(item, Option):
             continue
-        if item.count in (ANY, SOME):
-            if item.count == SOME and not rest:
+        if item.count in (ANY, SOME, COMMAND):
+            if item.count != ANY and not rest:
                 return False
             values[item.name], rest = rest, []
         elif rest:

@@ -150,7 +150,7 @@ COMMANDS = (
         "joining.rebase",
         "Make commits anew on top of others, or in another order",
     ),
-    _porcelain("move", "rewriting:move", "joining.moving.move", "Place messages elsewhere"),
+    _porcelain("move", "moving:move", "joining.moving.move", "Place messages elsewhere"),
     _porcelain(
         "repair",
         "repairing:repair",

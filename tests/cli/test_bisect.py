@@ -58,6 +58,14 @@ def test_with_a_command(talk: Run) -> None:
     assert first["word"] == "bad"
 
 
+def test_a_command_needs_no_dashes_before_it(talk: Run) -> None:
+    """Its own options are its own."""
+    talk("bisect", "start")
+    found = talk("bisect", "run", "--repeat", "2", "sh", "-c", "! grep -q 'message 5'", "--json")
+    assert found.lines[0] == "the first bad commit:"
+    assert "(2 of 2 failed)" in found.lines[1]
+
+
 def test_among_messages_with_a_file(talk: Run, tmp_path: Path) -> None:
     script = tmp_path / "look.py"
     script.write_text(

@@ -46,6 +46,8 @@ def test_filters(talk: Run) -> None:
 def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("log", "--since", "some day"), 2, "not a time")
     refused(repository("log", "--operation", "nothing"), 2, "one of append")
+    refused(repository("log", "--kind", "nothing"), 2, "one of instruction")
+    refused(repository("log", "--role", "usr"), 2, "one of system")
     refused(repository("log", "--follow", "HEAD"), 2, "not the address")
     refused(repository("log", "--graph", "--json"), 2, "--graph draws for people")
 
@@ -136,6 +138,19 @@ def test_several_starts(talk: Run, repository: Trace) -> None:
     assert len(talk("log", "--all", "-n", "2").lines) == 2
     assert len(talk("log", "--all", "--graph", "--oneline").lines) == 5
     refused(repository("log", "main", "nowhere"), 4, "nowhere")
+
+
+def test_lines_beside_each_other_are_told_by_time(ok: Run) -> None:
+    ok("commit", "--user", "root", "-q")
+    ok("branch", "-q", "side")
+    for number in range(3):
+        ok("commit", "--user", f"m{number}", "-q")
+        ok("commit", "--user", f"s{number}", "--branch", "side", "-q")
+    latest = ["s2", "m2", "s1", "m1", "s0", "m0", "root"]
+    assert said(ok("log", "--all")) == [f"user: {text}" for text in latest]
+    assert said(ok("log", "main", "side", "-n", "2")) == ["user: s2", "user: m2"]
+    drawn = ok("log", "--all", "--graph").text
+    assert drawn.index("user: m0") < drawn.index("user: s2")  # a line after the other
 
 
 def test_all_of_nothing(repository: Trace) -> None:

@@ -49,6 +49,18 @@ class TestBranch:
         kept = told.split("kept as ")[1].split(";")[0]
         assert at(line, kept) == at(line, "HEAD~2")
 
+    def test_renaming_over_another_branch(self, line: Run, repository: Trace) -> None:
+        line("branch", "idea", "HEAD~1")
+        taken, tip = at(line, "idea"), at(line)
+        outcome = repository("branch", "-m", "main", "idea")
+        assert (outcome.code, "`branch -M`" in outcome.err) == (5, True)
+        line("branch", "-M", "main", "idea")
+        assert (at(line), at(line, f"trash/heads/idea/{taken[:12]}")) == (tip, taken)
+        line("branch", "-q", "other", "HEAD~1")
+        outcome = repository("branch", "-M", "other", "idea")
+        assert (outcome.code, at(line)) == (6, tip)
+        assert "HEAD is on idea" in outcome.err
+
     def test_renaming_the_branch_at_hand_takes_head_along(self, line: Run) -> None:
         before = at(line)
         line("branch", "-m", "trunk")
@@ -144,6 +156,40 @@ class TestSwitch:
         line("switch", "-")
         assert line("branch", "--show-current").text == "main\n"
 
+    def test_to_where_head_is(self, line: Run) -> None:
+        assert line("checkout", "HEAD").lines == ["already on branch main"]
+        line("checkout", "HEAD~2")
+        there = at(line)
+        assert "HEAD is detached at" in line("checkout", "HEAD").text
+        assert at(line) == there
+
+    def test_a_branch_that_there_is_begins_elsewhere(self, line: Run) -> None:
+        line("branch", "other", "HEAD~2")
+        tip = at(line)
+        assert line("switch", "-C", "other").lines[0] == f"on branch other, reset to {tip[:12]}"
+        record = json.loads(line("switch", "-C", "other", "HEAD~1", "--json").text)
+        assert (record["created"], record["reset"]) == (False, True)
+        assert record["commit"] == at(line, "main~1")
+        record = json.loads(line("switch", "-C", "third", "--json").text)
+        assert (record["created"], record["reset"]) == (True, False)
+
+    def test_what_a_branch_stood_for_is_kept_when_it_begins_elsewhere(self, line: Run) -> None:
+        line("branch", "other", "HEAD~2")
+        taken = at(line, "other")
+        kept = f"trash/heads/other/{taken[:12]}"
+        assert line("switch", "-C", "other").lines[1] == f"what it stood for is kept as {kept}"
+        assert at(line, kept) == taken
+
+    def test_to_one_that_was_left_before(self, line: Run, repository: Trace) -> None:
+        for name in ("a", "b"):
+            line("switch", "-q", "-c", name)
+        line("switch", "-q", "@{-2}")
+        assert line("branch", "--show-current").text == "main\n"
+        assert line("checkout", "-q", "--detach").code == 0
+        assert "HEAD detached" in line("status").text
+        assert "--detach looks at a commit" in repository("switch", "main~1").err
+        assert "-c makes a branch" in repository("switch", "nope").err
+
     def test_what_was_committed_without_a_branch_is_kept(self, line: Run) -> None:
         line("switch", "--detach", "HEAD~2")
         line("commit", "-q", "--user", "alone")
@@ -215,6 +261,19 @@ class TestReflog:
         assert entries[0]["message"] == "reset: moving to HEAD~1"
         assert entries[0]["commit"] == at(line)
         assert len(line("reflog", "main", "-n", "2").lines) == 2
+
+    def test_what_a_commit_did_is_said_where_nobody_said_more(self, line: Run) -> None:
+        line("pin", "-q", "HEAD.0")
+        at_pin = at(line)
+        line("commit", "-q", "--user", "named", "-m", "why")
+        rows = [row.split("  ", 2)[2] for row in line("reflog", "-n", "2").lines]
+        assert rows[0] == "HEAD@{0}: commit: why"
+        assert rows[1].startswith("HEAD@{1}: commit: pinned: ")
+        line("undo")
+        undone = line("undo").lines
+        assert undone[0].startswith("undone: commit: pinned: ")
+        assert undone[1:2] == [f"    refs/heads/main: {at_pin[:12]} -> {at(line)[:12]}"]
+        assert "undo: commit: pinned: " in line("reflog", "-n", "1").text
 
     def test_of_a_branch_that_is_gone(self, line: Run) -> None:
         line("branch", "idea")
@@ -366,7 +425,8 @@ class TestBadInput:
         before = line("for-each-ref").text
         for words in (
             *(["switch", "idea"], ["checkout", "HEAD~1"], ["reset", "--hard", "HEAD~1"], ["undo"]),
-            *(["redo"], ["revert", "HEAD"], ["commit", "--staged"]),
+            *(["redo"], ["revert", "HEAD"], ["commit", "--staged"], ["branch", "-m", "trunk"]),
+            *(["branch", "-m", "HEAD", "trunk"], ["branch", "-M", "idea", "main"]),
         ):
             outcome = repository(*words)
             assert outcome.code == 6, words

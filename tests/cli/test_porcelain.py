@@ -248,6 +248,16 @@ def test_show_knows_what_it_is_given(ok: Run) -> None:
     assert record(ok("show", "--json", "HEAD.0"))["address"] == f"{oid}.0"
 
 
+def test_show_takes_several(ok: Run) -> None:
+    ok("commit", "--user", "one")
+    ok("commit", "--user", "two")
+    both = ok("show", "HEAD", "HEAD~1.0").lines
+    assert both.index("    two") < both.index("    one")
+    records = map(json.loads, ok("show", "--json", "HEAD", "HEAD~1").lines)
+    assert [each["message_count"] for each in records] == [1, 1]
+    assert ok("show", "--raw", "HEAD.0", "HEAD~1.0").out == b"twoone"
+
+
 def test_compile_has_formats_and_moments(ok: Run, tmp_path: Path) -> None:
     ok("commit", "--system", "Be brief.", "--user", "Hi")
     ok("commit", "--assistant", "Hello")

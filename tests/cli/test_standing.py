@@ -48,8 +48,34 @@ def test_the_upstream_is_what_merge_and_rebase_mean(ok: Run, repository: Trace) 
     ok("merge", "-q")
     assert ok("rev-parse", "HEAD^2").text == ok("rev-parse", "main").text
     assert "merge main" in ok("log", "-n", "1").text
+    assert "no branch 'nope'" in _failed(repository, 4, "rev-parse", "nope@{u}")
     ok("switch", "-q", "--detach")
+    assert "no branch '{u}'" in _failed(repository, 4, "rev-parse", "{u}@{u}")
     assert "on no branch" in _failed(repository, 6, "rev-parse", "@{u}")
+
+
+def test_what_is_staged_and_a_search_that_goes_on_are_told(ok: Run) -> None:
+    for text in ("first", "second", "third"):
+        ok("commit", "--user", text, "-q")
+    nothing = json.loads(ok("status", "--json").out)
+    assert (nothing["staged"], nothing["bisecting"]) == (None, False)
+    tip = ok("rev-parse", "HEAD").text
+    ok("reset", "-q", "HEAD~2")
+    assert "staged: what was taken back" in ok("status").text
+    assert json.loads(ok("status", "--json").out)["staged"] == tip.strip()
+    ok("commit", "--branch", "beside", "--user", "x", "-q")
+    ok("commit", "--user", "between", "-q")
+    assert (
+        "which does not continue this; `trace branch NAME staged/heads/main`" in ok("status").text
+    )
+    ok("undo", "-q")
+    ok("commit", "--staged", "-q")
+    assert "staged" not in ok("status").text
+    ok("bisect", "start", "HEAD", "HEAD~1")
+    assert "bisecting: a search goes on" in ok("status").text
+    assert json.loads(ok("status", "--json").out)["bisecting"] is True
+    ok("bisect", "reset")
+    assert "bisecting" not in ok("status").text
 
 
 def test_an_empty_revision_is_refused(ok: Run, repository: Trace) -> None:

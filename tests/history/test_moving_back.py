@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trace_store import FixedClock, Message, ObjectId, Store, branching, context, joining
 from trace_store.context.folding import Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.errors import ConflictError, StateError, TraceError
+from trace_store.errors import StateError, TraceError
 from trace_store.history import writing
 from trace_store.history.draft import Draft
 from trace_store.maintenance.checking import fsck
@@ -95,9 +95,9 @@ def test_each_kind_of_operation_has_an_inverse(kind: str) -> None:
     changed = state(fold(store))
     assert changed != before
     (later,) = told(store, "later")
-    branching.revert(store, [done.hex()], author=AUTHOR)
+    joining.revert(store, [done.hex()], author=AUTHOR)
     assert [each for each in state(fold(store)) if each[0] != later] == before
-    branching.revert(store, ["HEAD"], author=AUTHOR)
+    joining.revert(store, ["HEAD"], author=AUTHOR)
     assert [each for each in state(fold(store)) if each[0] != later] == changed
 
 
@@ -115,7 +115,7 @@ def test_what_a_merge_brought_is_taken_back() -> None:
     draft.include([(theirs, 0)], after=base)
     merge = writing.write(store, draft, author=AUTHOR, merge=[theirs]).oid
     assert len(state(fold(store))) == len(before) + 1
-    branching.revert(store, [merge.hex()], author=AUTHOR)
+    joining.revert(store, [merge.hex()], author=AUTHOR)
     assert state(fold(store)) == before
 
 
@@ -131,7 +131,7 @@ def test_a_ghost_that_a_merge_brought_is_taken_back() -> None:
     before = state(fold(store))
     joining.merge(store, "side", author=AUTHOR)
     assert len(state(fold(store))) == len(before) + 1
-    branching.revert(store, ["HEAD"], author=AUTHOR)
+    joining.revert(store, ["HEAD"], author=AUTHOR)
     assert state(fold(store)) == before
 
 
@@ -142,8 +142,8 @@ def test_a_range_is_taken_back_as_a_whole() -> None:
     change(store, lambda draft: draft.edit(at[1], "once"))
     change(store, lambda draft: draft.edit(at[1], "twice"))
     change(store, lambda draft: draft.remove([at[1]]))
-    found = branching.revert(store, ["HEAD~3..HEAD"], author=AUTHOR)
-    assert len(found) == 3
+    found = joining.revert(store, ["HEAD~3..HEAD"], author=AUTHOR)
+    assert len(found.made) == 3
     assert state(fold(store)) == before
 
 
@@ -180,11 +180,10 @@ def test_each_conflict_has_a_name(kind: str) -> None:
     done = change(store, lambda draft: first(draft, at))
     change(store, lambda draft: second(draft, at))
     head, now = store.refs.head(), state(fold(store))
-    with pytest.raises(ConflictError) as caught:
-        branching.revert(store, [done.hex()], author=AUTHOR)
-    assert {each.kind for _, each in caught.value.conflicts} == {kind}  # type: ignore[attr-defined]
+    found = joining.revert(store, [done.hex()], author=AUTHOR)
+    assert (found.outcome, {each.kind for each in found.conflicts}) == ("stopped", {kind})
     assert store.refs.head() == head
-    branching.revert(store, [done.hex()], author=AUTHOR, favour="ours")
+    joining.revert(store, [done.hex()], author=AUTHOR, favour="ours")
     kept = [each for each in state(fold(store)) if kind != "contradicting-priorities"]
     assert kind == "contradicting-priorities" or kept == now
 
@@ -194,7 +193,7 @@ def test_theirs_takes_back_all_the_same() -> None:
     at = prepared(store)
     done = change(store, lambda draft: draft.edit(at[1], "once"))
     change(store, lambda draft: draft.edit(at[1], "twice"))
-    branching.revert(store, [done.hex()], author=AUTHOR, favour="theirs")
+    joining.revert(store, [done.hex()], author=AUTHOR, favour="theirs")
     assert fold(store).entry(at[1]).versions[fold(store).entry(at[1]).current].place == at[1]
 
 
@@ -202,8 +201,8 @@ def test_an_edited_answer_is_not_taken_out_unseen() -> None:
     store = opened()
     at = told(store, "question", "answer")
     change(store, lambda draft: draft.edit(at[1], "a better answer"))
-    with pytest.raises(ConflictError, match="edited-and-removed"):
-        branching.revert(store, ["HEAD~1"], author=AUTHOR)
+    found = joining.revert(store, ["HEAD~1"], author=AUTHOR)
+    assert [each.kind for each in found.conflicts] == ["edited-and-removed"]
 
 
 def test_c17_a_call_is_not_separated_from_its_result() -> None:
@@ -213,9 +212,9 @@ def test_c17_a_call_is_not_separated_from_its_result() -> None:
     writing.commit(store, calls, author=AUTHOR)
     writing.commit(store, [Message("tool", [ToolResult("call_1", "a.txt")])], author=AUTHOR)
     for revision in ("HEAD", "HEAD~1"):
-        with pytest.raises(ConflictError, match="separated-call"):
-            branching.revert(store, [revision], author=AUTHOR)
-    branching.revert(store, ["HEAD~2..HEAD"], author=AUTHOR, favour="theirs")
+        found = joining.revert(store, [revision], author=AUTHOR)
+        assert [each.kind for each in found.conflicts] == ["separated-call"]
+    joining.revert(store, ["HEAD~2..HEAD"], author=AUTHOR, favour="theirs")
     assert len(list(fold(store).visible())) == 1
 
 
@@ -225,7 +224,7 @@ def test_a_recorded_usage_is_a_fact() -> None:
     counts = {"input_tokens": 1, "output_tokens": 1}
     change(store, lambda draft: draft.record_usage(counts))
     with pytest.raises(StateError, match="changes no message"):
-        branching.revert(store, ["HEAD"], author=AUTHOR)
+        joining.revert(store, ["HEAD"], author=AUTHOR)
 
 
 @pytest.mark.parametrize("first", OPERATIONS)
@@ -296,7 +295,7 @@ def _step(store: Store, kind: str, number: int) -> None:
         "hard": lambda: branching.reset_hard(store, back, author=AUTHOR),
         "soft": lambda: branching.reset_soft(store, back, author=AUTHOR),
         "staged": lambda: branching.commit_staged(store, author=AUTHOR),
-        "revert": lambda: branching.revert(store, ["HEAD"], author=AUTHOR, favour="theirs"),
+        "revert": lambda: joining.revert(store, ["HEAD"], author=AUTHOR, favour="theirs"),
         "tag": lambda: branching.create_tag(store, "v", back, author=AUTHOR, force=True),
     }
     steps[kind]()
@@ -372,7 +371,7 @@ def test_a_copy_of_a_call_with_the_same_id_is_taken_back_alone() -> None:
     writing.commit(store, exchange, author=AUTHOR)
     expected = state(fold(store))
     writing.commit(store, exchange, author=AUTHOR)
-    branching.revert(store, ["HEAD"], author=AUTHOR)
+    joining.revert(store, ["HEAD"], author=AUTHOR)
     assert state(fold(store)) == expected
 
 
@@ -407,6 +406,86 @@ def test_a_branch_goes_back_behind_what_is_or_was_diverged(tmp_path: Path, *, jo
     kept = {oid for _, oid in store.refs.iterate("refs/trash/")}
     assert kept >= ({tip} if joined else {own, other})
     assert fsck(store) == []
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("how", ["merge", "rebase", "reset"])
+def test_undo_gives_back_the_tip_that_a_branch_took_up(
+    tmp_path: Path, how: str, *, sealed: bool
+) -> None:
+    store, (_, own, other) = diverged(tmp_path)
+    if how == "merge":
+        joining.merge(store, author=AUTHOR)
+    elif how == "rebase":
+        joining.rebase(store, str(other), author=AUTHOR)
+    else:
+        branching.reset_hard(store, str(other), author=AUTHOR)
+    (tip,) = store.refs.tips("refs/heads/side")
+    told(store, "more")
+    branching.undo(store, author=AUTHOR)
+    if sealed:
+        seal(store)
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (own, other)
+    branching.redo(store, author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (tip,)
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.tips("refs/heads/side") == (own, other)
+    assert [each.code for each in fsck(store)] == ["ref-diverged"]
+
+
+@pytest.mark.parametrize("durability", ["fast", "durable"])
+def test_undo_takes_back_what_was_done_last_whatever_the_clock_says(
+    tmp_path: Path, durability: str
+) -> None:
+    store = Store.init(str(tmp_path), clock=FixedClock(step=0), durability=durability)
+    for number in range(5):
+        told(store, f"m{number}")
+        branching.create_tag(store, f"v{number}", author=AUTHOR)
+    store.close()
+    # Somebody sets the clock back.
+    store = Store.open(str(tmp_path / ".trace"), clock=FixedClock(start=1, step=0))
+    told(store, "later")
+    branching.begin_branch(store, "idea", author=AUTHOR)
+    told(store, "on it")
+    said = [branching.undo(store, author=AUTHOR).message for _ in range(7)]
+    assert said == [
+        *("commit", "switch: moving from main to idea", "commit"),
+        *("tag: v4", "commit", "tag: v3", "commit"),
+    ]
+    assert [store.refs.read(f"refs/tags/v{n}") is None for n in (2, 3, 4)] == [False, True, True]
+
+
+WORDS = [
+    "moving from sqlite to main",
+    "switch: moving from idea to main",
+    "branch: renamed refs/heads/main to refs/heads/idea",
+    "branch: renamed a",
+    "undo: commit: a",
+    "joins 1234567: commit",
+    "merge diverged tips 1234567",
+]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_what_somebody_says_of_a_commit_is_not_taken_for_a_command(words: str) -> None:
+    store = opened()
+    told(store, "first")
+    branching.create_branch(store, "idea", author=AUTHOR)
+    branching.switch(store, "idea", author=AUTHOR)
+    branching.switch(store, "main", author=AUTHOR)
+    before = store.refs.head()
+    for text in ("second", "third"):
+        writing.commit(store, [Message("user", [Text(text)])], author=AUTHOR, message=words)
+    assert branching.undo(store, author=AUTHOR).message == f"commit: {words}"
+    head = store.refs.head()
+    assert head.ref == "refs/heads/main"
+    assert len(list(fold(store).visible())) == 2
+    branching.undo(store, author=AUTHOR)
+    assert store.refs.head() == before
+    branching.redo(store, author=AUTHOR)
+    assert store.refs.head() == head
+    assert branching.switch(store, "-", author=AUTHOR).after.ref == "refs/heads/idea"
 
 
 @pytest.mark.parametrize("joined", [False, True])

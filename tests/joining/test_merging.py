@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +13,13 @@ import pytest
 
 from tests.joining.support.lines import ADA, branch, on, said
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import FixedClock, Message, ObjectId, Repo, ToolCall, ToolResult
+from trace_store import FixedClock, Message, ObjectId, Repo, ToolCall, ToolResult, branching
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     DetachedHeadError,
     FormatError,
     InvalidInputError,
+    RefChangedError,
     RevisionNotFoundError,
     StateError,
 )
@@ -31,6 +33,7 @@ from trace_store.joining import (
     merge,
     open_conflicts,
     resolve,
+    stops,
 )
 from trace_store.objects.commit import Commit
 
@@ -210,12 +213,109 @@ def test_the_branch_may_go_on_while_a_merge_waits(repo: Repo) -> None:
     assert said(repo) == ["mine\nyours", "meanwhile"]
 
 
+def test_a_settlement_holds_for_what_it_was_given_about(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    brought(repo)
+    assert resolve(repo.store, "1", Settlement("theirs")) == ()
+    repo.append("user", "meanwhile")  # what has nothing to do with it leaves it settled
+    assert open_conflicts(repo.store) == ()
+    repo.edit(target, "mine, corrected meanwhile")
+    (conflict,) = open_conflicts(repo.store)
+    assert (conflict.kind, conflict.number) == ("both-edited", 1)
+    assert continue_merge(repo.store, author="ada").outcome == "stopped"
+    assert said(repo) == ["mine, corrected meanwhile", "meanwhile"]
+    resolve(repo.store, "1", Settlement("both"))
+    assert continue_merge(repo.store, author="ada").outcome == "merged"
+    assert said(repo)[0] == "mine, corrected meanwhile\nyours"
+
+
+def test_what_was_answered_since_is_not_hidden_by_an_older_settlement(repo: Repo) -> None:
+    repo.append("user", "q")
+    apart(repo, lambda: repo.append("assistant", "A1"), lambda: repo.append("assistant", "A2"))
+    brought(repo)
+    resolve(repo.store, "1", Settlement("theirs"))
+    repo.append("assistant", "the work of an hour")
+    assert [each.kind for each in open_conflicts(repo.store)] == ["two-answers"]
+
+
+def test_two_settle_at_once_and_one_goes_on_meanwhile(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = [(repo.append("user", text).oid, 0) for text in "ab"]
+    apart(
+        repo,
+        lambda: [repo.edit(each, "mine") for each in targets],
+        lambda: [repo.edit(each, "yours") for each in targets],
+    )
+    brought(repo)
+    write, between = stops.write_stop, [lambda: resolve(repo.store, "2", Settlement("theirs"))]
+
+    def late(*given: Any) -> None:
+        if between:
+            between.pop()()
+        write(*given)
+
+    monkeypatch.setattr(stops, "write_stop", late)
+    assert resolve(repo.store, "1", Settlement("ours")) == ()
+    between.append(lambda: continue_merge(repo.store, author="eve"))  # type: ignore[arg-type, return-value]
+    with pytest.raises(StateError, match="in progress"):
+        resolve(repo.store, "1", Settlement("theirs"))
+    assert not os.path.exists(repo.store.layout.stopped_file)
+    assert said(repo) == ["mine", "yours"]
+
+
+def test_all_settles_what_is_open(repo: Repo) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    brought(repo)
+    for _ in range(2):
+        assert resolve(repo.store, "all", Settlement("theirs")) == ()
+    with pytest.raises(InvalidInputError, match="anew by its number"):
+        resolve(repo.store, "all", Settlement("ours"))
+    resolve(repo.store, "1", Settlement("ours"))
+    continue_merge(repo.store, author="ada")
+    assert said(repo) == ["mine"]
+
+
+def test_a_merge_does_not_go_on_without_its_branch(repo: Repo) -> None:
+    """It would begin the branch anew, with what is theirs alone."""
+    target = (repo.append("user", "a").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    brought(repo)
+    with pytest.raises(StateError, match="in progress"):
+        repo.rename_branch("main", "trunk")
+    branching.rename_branch(repo.store, "main", "trunk", author="eve")  # as another program may
+    with pytest.raises(RefChangedError, match="no refs/heads/main any more"):
+        continue_merge(repo.store, author="ada")
+    branching.rename_branch(repo.store, "trunk", "main", author="eve")
+    resolve(repo.store, "all", Settlement("ours"))
+    assert continue_merge(repo.store, author="ada").outcome == "merged"
+
+
 def test_a_damaged_note_of_what_waits_is_named_and_can_be_given_up(repo: Repo) -> None:
     repo.append("user", "a")
     path = repo.store.layout.stopped_file
     os.makedirs(os.path.dirname(path), exist_ok=True)
     Path(path).write_text("{", encoding="utf-8")
     for use in (lambda: brought(repo), lambda: open_conflicts(repo.store)):
+        with pytest.raises(FormatError, match="not readable"):
+            use()
+    abort(repo.store)
+    assert brought(repo, "main").outcome == "up-to-date"
+
+
+@pytest.mark.parametrize(
+    "change", [{"inputs": {}}, {"kind": "rebase"}, {"kind": "nonsense"}, {"before": 3}]
+)
+def test_a_note_that_another_version_wrote_is_named(repo: Repo, change: dict[str, Any]) -> None:
+    target = (repo.append("user", "a").oid, 0)
+    apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
+    brought(repo)
+    path = Path(repo.store.layout.stopped_file)
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**fields, **change}), encoding="utf-8")
+    for use in (lambda: brought(repo), lambda: open_conflicts(repo.store), repo.resume):
         with pytest.raises(FormatError, match="not readable"):
             use()
     abort(repo.store)

@@ -424,6 +424,58 @@ def test_two_results_of_one_call_are_two_answers() -> None:
     (conflict,) = case.plan().conflicts
     assert conflict.kind == "two-answers"
     assert len(case.said(case.plan(two_answers="theirs"))) == 2
+    called, result = case.said(case.plan(two_answers="both"))
+    assert [part["type"] for part in called] == ["tool_call"]
+    assert len(result) == 1
+    assert [part["blob"] for part in result[0]["parts"]] == [put(b"here"), put(b"there")]
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ("ours", [b"here"]),
+        ("theirs", [b"there"]),
+        ("both", [b"here", b"there"]),
+        ("text", [b"found"]),
+        ("same", [b"here"]),
+    ],
+)
+def test_a_call_has_one_result_wherever_each_side_answers_it(
+    choice: str, said: list[bytes]
+) -> None:
+    root = Builder("base")
+    call, last = root.call("c1"), root.say("user", "wait")
+    ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    result = ours.result("c1", "here")
+    ours.commit(ops.move([result], after=call))  # among what both have, not at the end
+    theirs.result("c1", "here" if choice == "same" else "there")
+    plan = three_way([root.fold], ours.side, theirs.side)
+    assert [each.kind for each in plan.conflicts] == ["two-answers"] * (choice != "same")
+    settled = {each.key: Settlement(choice, "found") for each in plan.conflicts}
+    plan = three_way([root.fold], ours.side, theirs.side, settlements=settled, put=put)
+    assert not plan.conflicts
+    shown = list(merged(ours, theirs, plan).visible())
+    assert [entry.address for entry in shown if entry.address in (call, last)] == [call, last]
+    (answer,) = [part for e in shown for part in e.parts if part["type"] == "tool_result"]
+    assert [part["blob"] for part in answer["parts"]] == list(map(put, said))
+
+
+def test_both_of_two_answers_part_with_no_other_result() -> None:
+    root = Builder("base")
+    root.call("c1")
+    ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    for side, text in ((ours, "here"), (theirs, "there")):
+        side.result("c1", text)
+        side.call("c2")  # an id that each side uses for a call of its own
+        side.result("c2", text)
+    (conflict,) = three_way([root.fold], ours.side, theirs.side).conflicts
+    settled = {conflict.key: Settlement("both")}
+    plan = three_way([root.fold], ours.side, theirs.side, settlements=settled, put=put)
+    shown = [entry.parts for entry in merged(ours, theirs, plan).visible()]
+    told = [(part["type"], part["id"]) for parts in shown for part in parts]
+    own = [("tool_call", "c2"), ("tool_result", "c2")]
+    assert told == [("tool_call", "c1"), ("tool_result", "c1"), *own, *own]
+    assert len(shown[1][0]["parts"]) == 2
 
 
 def test_contradicting_tools() -> None:

@@ -36,6 +36,35 @@ def two_wordings(repo: Repo) -> tuple[bytes, int]:
     return asked
 
 
+def test_what_has_an_id_names_its_commit(repo: Repo) -> None:
+    first = repo.append("user", "a")
+    second = repo.append("user", "b")
+    branch = repo.branch("idea", first)
+    entry = next(repo.log(limit=1))
+    assert repo.resolve(first) == repo.resolve(branch) == first.oid
+    assert repo.resolve(entry) == repo.resolve(second.oid) == second.oid
+    assert [message.text for message in repo.compile(branch)] == ["a"]
+    assert [each.oid for each in repo.log(branch)] == [first.oid]
+    assert len(repo.diff(first, second).changes) == 1
+    repo.switch("idea")
+    assert repo.merge(entry).after == second.oid
+    repo.reset(first, hard=True)
+    assert repo.cherry_pick(second).outcome == "done"
+    for nothing in (None, 3, [first.oid]):
+        with pytest.raises(errors.InvalidInputError, match="a commit is named by text"):
+            repo.compile(nothing)  # type: ignore[call-overload]
+        with pytest.raises(errors.InvalidInputError, match="a commit is named by text"):
+            repo.switch(nothing)  # type: ignore[arg-type]
+
+
+def test_the_author_may_be_given(tmp_path: Path) -> None:
+    with Repo.open(tmp_path, author="agent:reviewer") as repo:
+        repo.append("user", "a")
+    with Repo.open(tmp_path, author="agent:writer", environment=ADA) as repo:
+        repo.append("user", "b")
+        assert [each.author for each in repo.log()] == ["agent:writer", "agent:reviewer"]
+
+
 def test_branches_are_made_listed_renamed_and_deleted(repo: Repo) -> None:
     first = repo.append("user", "a")
     repo.append("user", "b")

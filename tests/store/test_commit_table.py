@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +58,29 @@ def write(store: Store, shape: Edges, *, salt: str = "") -> list[ObjectId]:
     for number, parents in enumerate(shape):
         operations = [ops.append([])] * (number % 3)
         commit = Commit(
-            [made[p] for p in parents], "ada", 5 + number, operations, f"{salt}{number}"
+            [made[p] for p in parents], "ada", 5 + number * 7 % 5, operations, f"{salt}{number}"
         )
         data = commit.encode()
         made.append(hash_object(data))
         objects.append((made[-1], data))
     store.transact(lambda refs: Transaction(objects, []))
     return made
+
+
+def time_of(store: Store, oid: ObjectId) -> int:
+    return read_commit(oid, store.objects.read).time
+
+
+def _latest_first(
+    store: Store, order: list[ObjectId], parents: Callable[[ObjectId], list[ObjectId]]
+) -> None:
+    """Assert of each commit that none which might have come in its place is later."""
+    left = dict.fromkeys(order)
+    for oid in order:
+        below = {parent for each in left for parent in parents(each)}
+        assert oid not in below
+        assert time_of(store, oid) == max(time_of(store, o) for o in left if o not in below)
+        del left[oid]
 
 
 def same_answers(store: Store, oids: list[ObjectId], data: st.DataObject) -> None:
@@ -82,6 +99,18 @@ def same_answers(store: Store, oids: list[ObjectId], data: st.DataObject) -> Non
     assert list(commits.topological(starts, hidden)) == expected
     assert list(commits.topological(starts, hidden, limit=limit)) == expected[:limit]
     assert list(Commits(store.objects).topological(starts, hidden)) == expected
+    lines = list(dict.fromkeys(starts))
+    if len(lines) > 1:
+        by_time = list(
+            graph.topological(lines, parents, hidden=hidden, time_of=lambda o: time_of(store, o))
+        )
+        asked = [*map(str, lines), *(f"^{oid}" for oid in hidden)]
+        assert [each.oid for each in log(store, asked)] == by_time
+        assert [each.oid for each in log(store, asked, limit=limit)] == by_time[:limit]
+        assert [each.oid for each in log(store, asked, in_lines=True)] == list(
+            graph.topological(lines, parents, hidden=hidden)
+        )
+        _latest_first(store, by_time, parents)
     first = list(graph.topological(starts, lambda o: parents(o)[:1], hidden=()))
     assert list(commits.topological(starts, first_parent=True)) == first
     assert commits.is_ancestor(one, other) == graph.is_ancestor(one, other, parents)

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
         find_branch,
         list_branches,
         look_at_branch,
+        names_before_and_after,
         rename_branch,
     )
     from trace_store.branching.logs import has_log, newest_first
     from trace_store.branching.resetting import Reset, reset_hard, reset_soft
-    from trace_store.branching.reverting import Reverted, TakingBack, chosen, revert
+    from trace_store.branching.reverting import Reverted, TakingBack, chosen
     from trace_store.branching.staging import Recommitted, Staged, commit_staged, squash, staged
     from trace_store.branching.switching import Switched, begin_branch, begin_empty, detach, switch
     from trace_store.branching.tagging import TagEntry, create_tag, delete_tags, list_tags
-    from trace_store.branching.trash import keeping
+    from trace_store.branching.trash import keeping, steps_between
     from trace_store.branching.undoing import Undone, redo, undo
     from trace_store.branching.upstreams import (
         Tracking,
@@ -38,15 +39,15 @@ if TYPE_CHECKING:
 _HOMES = {
     "branches": (
         *("Branch", "create_branch", "delete_branches", "find_branch", "list_branches"),
-        *("look_at_branch", "rename_branch"),
+        *("look_at_branch", "names_before_and_after", "rename_branch"),
     ),
     "logs": ("has_log", "newest_first"),
     "resetting": ("Reset", "reset_hard", "reset_soft"),
-    "reverting": ("Reverted", "TakingBack", "chosen", "revert"),
+    "reverting": ("Reverted", "TakingBack", "chosen"),
     "staging": ("Recommitted", "Staged", "commit_staged", "squash", "staged"),
     "switching": ("Switched", "begin_branch", "begin_empty", "detach", "switch"),
     "tagging": ("TagEntry", "create_tag", "delete_tags", "list_tags"),
-    "trash": ("keeping",),
+    "trash": ("keeping", "steps_between"),
     "undoing": ("Undone", "redo", "undo"),
     "upstreams": (
         *("Tracking", "ahead_behind", "required_upstream", "set_upstream", "tracking"),
@@ -81,16 +82,17 @@ __all__ = [
     "list_branches",
     "list_tags",
     "look_at_branch",
+    "names_before_and_after",
     "newest_first",
     "redo",
     "rename_branch",
     "required_upstream",
     "reset_hard",
     "reset_soft",
-    "revert",
     "set_upstream",
     "squash",
     "staged",
+    "steps_between",
     "switch",
     "tracking",
     "undo",

@@ -17,7 +17,9 @@ from trace_store.branching.upstreams import (
     tracking,
 )
 from trace_store.contracts import RefEdit, Transaction
+from trace_store.ident import count_of, is_count
 from trace_store.ref_names import is_ref_name
+from trace_store.refs.log_messages import rename_message
 from trace_store.refs.names import BRANCHES, branch_ref
 from trace_store.revision import commits_of
 from trace_store.values import value
@@ -117,6 +119,8 @@ def find_branch(store: Store, name: str) -> str:
         return ref
     if name == "-":
         name = revisions.branch_left(store)
+    elif name.startswith("@{-") and name.endswith("}") and is_count(name[3:-1]):
+        name = revisions.branch_left(store, count_of(name[3:-1]), name)
     for full in (BRANCHES + name, "refs/" + name, name):
         if full.startswith(BRANCHES) and is_ref_name(full) and store.refs.read(full) is not None:
             return full
@@ -153,7 +157,7 @@ def create_branch(
         kept = None
         before = refs.read(ref)
         if before is not None and not force:
-            raise errors.AlreadyExistsError(f"there is a branch {short(ref)} already", ref=ref)
+            raise name_taken(ref)
         if before is not None and store.refs.head_target() == ref:
             raise errors.StateError(f"HEAD is on {short(ref)}, so that only a reset moves it")
         edits = [RefEdit(ref, oid, before)]
@@ -166,6 +170,23 @@ def create_branch(
     return ref, oid, kept
 
 
+def name_taken(ref: str) -> errors.AlreadyExistsError:
+    """Return the error that there is a branch of a name."""
+    return errors.AlreadyExistsError(
+        f"there is a branch {short(ref)} already",
+        hint="`branch -f`, `branch -M` and `switch -C` take its name, and keep what it stood for in the trash",
+        ref=ref,
+    )
+
+
+def names_before_and_after(store: Store, old: str, new: str) -> tuple[str, str]:
+    """Return the full names that a branch has and would have; raises as `rename_branch`, whatever there is by `new`."""
+    head = store.refs.head()
+    ref = head.ref if head.unborn and head.ref == BRANCHES + old else find_branch(store, old)
+    assert ref is not None
+    return ref, branch_ref(new)
+
+
 def rename_branch(
     store: Store, old: str, new: str, *, author: str, force: bool = False
 ) -> tuple[str, str]:
@@ -174,22 +195,20 @@ def rename_branch(
     Raises:
         RefNotFoundError: there is no such branch.
         AlreadyExistsError: there is one of the new name, and `force` is not given; else that goes to the trash.
+        StateError: HEAD is on the one of the new name.
         InvalidRefNameError: the new name breaks the rules for names.
     """
-    head = store.refs.head()
-    ref = head.ref if head.unborn and head.ref == BRANCHES + old else find_branch(store, old)
-    target = branch_ref(new)
-    assert ref is not None
+    ref, target = names_before_and_after(store, old, new)
     if ref == target:
         return ref, target
-    message = f"branch: renamed {ref} to {target}"
+    message = rename_message(ref, target)
 
     def make(refs: RefReader) -> Transaction | None:
         oid, there = refs.read(ref), refs.read(target)
         if there is not None and not force:
-            raise errors.AlreadyExistsError(
-                f"there is a branch {short(target)} already", ref=target
-            )
+            raise name_taken(target)
+        if there is not None and store.refs.head_target() == target:
+            raise errors.StateError(f"HEAD is on {short(target)}, so that only a reset moves it")
         edits = [RefEdit(target, oid, there)]
         if there is not None and there != oid:
             edits += [keeping(target, there), *keeping_others(refs, target)]

@@ -28,7 +28,6 @@ CONTRADICTING_PRIORITIES = "contradicting-priorities"
 BOTH_MOVED = "both-moved"
 BOTH_SET_TOOLS = "both-set-tools"
 SEPARATED_CALL = "separated-call"
-OURS, THEIRS = "ours", "theirs"
 
 
 @value

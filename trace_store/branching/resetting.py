@@ -12,6 +12,7 @@ from trace_store.branching.switching import keep_and_move
 from trace_store.branching.trash import is_kept_by, keeping, keeping_others, steps_between
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.refs.head import NAME
+from trace_store.refs.names import staged_ref
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
-STAGED = "refs/staged/"
 _COUNTED = 64
 """How many commits are looked at to tell how many are taken back."""
 _STAGED = 1000
@@ -65,11 +65,6 @@ def reset_soft(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
         As `resolve_commit`.
     """
     return _reset(store, revision, author, soft=True)
-
-
-def staged_ref(ref: str) -> str:
-    """Return the name of the ref that keeps what is staged for a branch, given its full name, or for `HEAD`."""
-    return STAGED + ref.removeprefix("refs/")
 
 
 def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import context, errors, graph
 from trace_store import revision as revisions
-from trace_store.branching.inverting import OURS, THEIRS, Conflict, invert
+from trace_store.branching.inverting import invert
 from trace_store.branching.nearby import nearby
 from trace_store.branching.switching import keep_and_move
 from trace_store.contracts import RefEdit, Transaction
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from trace_store.branching.inverting import Decide, Inverse
+    from trace_store.branching.inverting import Conflict, Decide, Inverse
     from trace_store.context.folding import Fold
     from trace_store.contracts import RefReader
     from trace_store.store import Store
@@ -40,7 +40,7 @@ class Reverted:
         reverts: the commit that it takes back.
         ref: the branch that has it; None when HEAD is detached.
         operations: the names of its operations.
-        conflicts: what was decided as `favour` said.
+        conflicts: what had to be decided.
     """
 
     oid: ObjectId
@@ -48,40 +48,6 @@ class Reverted:
     ref: str | None
     operations: tuple[str, ...]
     conflicts: tuple[Conflict, ...]
-
-
-def revert(
-    store: Store, wanted: Sequence[str], *, author: str, message: str = "", favour: str = ""
-) -> list[Reverted]:
-    """Take commits back, in the order given, those of a range newest first; all of them, or none.
-
-    Args:
-        store: where.
-        wanted: revisions and ranges.
-        author: who.
-        message: what a person says about it; what it takes back otherwise.
-        favour: "ours" keeps, where something later changed the same, what there is now; "theirs" takes back all the
-            same; "" refuses.
-
-    Raises:
-        ConflictError: something later changed the same; `.conflicts` holds (commit, Conflict) pairs.
-        StateError: a commit changed nothing that could be taken back.
-        UnbornBranchError: HEAD has no commit.
-        As `resolve_commit`.
-    """
-    if favour not in ("", OURS, THEIRS):
-        raise errors.InvalidInputError(f"conflicts favour {OURS} or {THEIRS}, not {favour[:40]!r}")
-    oids = chosen(store, wanted)
-    line = TakingBack(store, author, oids)
-    refused: list[tuple[ObjectId, Conflict]] = []
-    for oid in oids:
-        inverse = line.inverse(oid, lambda conflict: favour == THEIRS)
-        refused += [(oid, each) for each in inverse.conflicts]
-        line.put(oid, inverse, message)
-    if refused and not favour:
-        raise _refusal(refused)
-    line.write()
-    return line.found
 
 
 class TakingBack:
@@ -233,17 +199,3 @@ def _why(oid: ObjectId, commit: Commit) -> str:
     if commit.operations and all(each.name == ops.USAGE for each in commit.operations):
         return f"{oid.short()} records what a provider reported, which changes no message"
     return f"what {oid.short()} did does not show here any more"
-
-
-def _refusal(refused: list[tuple[ObjectId, Conflict]]) -> errors.ConflictError:
-    said = ", ".join(
-        each.kind
-        + (f" {ObjectId(each.address[0]).short()}.{each.address[1]}" if each.address else "")
-        for _, each in refused[:5]
-    )
-    more = f" and {len(refused) - 5} more" if len(refused) > 5 else ""
-    return errors.ConflictError(
-        f"something later changed the same: {said}{more}",
-        conflicts=tuple(refused),
-        hint="-X ours keeps what there is now, -X theirs takes back all the same",
-    )

@@ -7,15 +7,16 @@ creates have new addresses, and what the several said of each other's messages f
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.branching.resetting import staged_ref
 from trace_store.branching.switching import keep_and_move
 from trace_store.branching.trash import keeping
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation, read_commit
+from trace_store.objects.origins import REWRITES, later_name
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.head import NAME
+from trace_store.refs.names import staged_ref
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -76,7 +77,7 @@ def staged(store: Store) -> Staged | None:
                 break
             raise errors.StateError(
                 "what was staged does not continue where HEAD is now",
-                hint=f"`trace log {ref.removeprefix('refs/')}` shows it; `trace reset` goes back to where it began",
+                hint=f"`trace branch NAME {ref.removeprefix('refs/')}` makes a branch of it",
             )
         oid = parents[0]
     return Staged(ref, tip, tuple(reversed(found)))
@@ -132,11 +133,15 @@ def squash(
     done: list[Operation] = []
     links: dict[tuple[str, ObjectId | str], None] = {}
     for oid, commit in zip(oids, commits, strict=True):
-        created[oid] = count
+        created[oid] = first = count
         for operation in commit.operations:
             done.append(_rewritten(operation, oid, commit, created, parents))
             count += ops.message_count(operation)
-        links.update(dict.fromkeys(commit.links))
+        for relation, target in commit.links:
+            if relation == REWRITES and isinstance(target, str):
+                links[relation, later_name(target, first)] = None
+            else:
+                links[relation, target] = None
     said = message or "\n\n".join(each.message for each in commits if each.message)
     meta = commits[0].meta if len(commits) == 1 else None
     return Commit(parents, author, time, done, said, meta, list(links))

@@ -1,22 +1,23 @@
 """Going to another branch, or to a commit without one.
 
 Rule: HEAD is a file of this working copy, so it is compared and set under the journal's lock. Where a commit would be
-left that nothing else leads to, it is kept in the trash first. The reflog of HEAD says `moving from A to B`, which is
-how `-` and `@{-1}` know where it was.
+left that nothing else leads to, it is kept in the trash first. The reflog of HEAD says `switch: moving from A to B`,
+which is how `-` and `@{-1}` know where it was.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
 from trace_store import revision as revisions
-from trace_store.branching.branches import find_branch, short
+from trace_store.branching.branches import find_branch, name_taken, short
 from trace_store.branching.logs import newest_first
 from trace_store.branching.trash import keeping, keeping_others
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.oid import is_full_id
 from trace_store.refs.head import NAME, Head
+from trace_store.refs.log_messages import read_switch, switch_message
 from trace_store.refs.names import branch_ref
-from trace_store.values import value
+from trace_store.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.oid import ObjectId
     from trace_store.store import Store
-
-MOVING = "moving from "
 
 
 @value
@@ -37,13 +36,17 @@ class Switched:
         before: where it was.
         after: where it is.
         created: whether the branch was made.
+        reset: whether it was there, and was given another commit or the same again.
         kept: the ref in the trash that keeps a commit which nothing else leads to; None when there was none.
+        replaced: the ref in the trash that keeps what the branch stood for, where it was given another commit.
     """
 
     before: Head
     after: Head
     created: bool = False
+    reset: bool = False
     kept: str | None = None
+    replaced: str | None = None
 
 
 def switch(store: Store, name: str, *, author: str) -> Switched:
@@ -81,24 +84,31 @@ def begin_branch(
     head = store.refs.head()
     if start is None and head.unborn:
         if store.refs.read(ref) is not None:
-            raise errors.AlreadyExistsError(f"there is a branch {short(ref)} already", ref=ref)
+            raise name_taken(ref)
         return _go(store, ref, author=author, created=True)
     oid = revisions.resolve_commit(store, "HEAD" if start is None else start)
     message = _message(head, short(ref))
     if head.ref == ref:
         message = f"branch: reset to {start or 'HEAD'}"  # HEAD stays on it, so that it is no move from A to B
 
+    was_there = False
+    kept: str | None = None
+
     def build(refs: RefReader) -> Transaction:
+        nonlocal was_there, kept
         before = refs.read(ref)
+        was_there = before is not None
         if before is not None and not force:
-            raise errors.AlreadyExistsError(f"there is a branch {short(ref)} already", ref=ref)
+            raise name_taken(ref)
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
             edits += [keeping(ref, before), *keeping_others(refs, ref)]
+        kept = edits[1].name if edits[1:] else None
         return Transaction((), edits, message)
 
     store.transact(build, author=author)
-    return _go(store, ref, author=author, created=True)
+    done = _go(store, ref, author=author, created=not was_there)
+    return replace(done, reset=was_there, replaced=kept)
 
 
 def begin_empty(store: Store, name: str, *, author: str) -> Switched:
@@ -110,7 +120,7 @@ def begin_empty(store: Store, name: str, *, author: str) -> Switched:
     """
     ref = branch_ref(name)
     if store.refs.read(ref) is not None:
-        raise errors.AlreadyExistsError(f"there is a branch {short(ref)} already", ref=ref)
+        raise name_taken(ref)
     return _go(store, ref, author=author, created=True)
 
 
@@ -162,15 +172,16 @@ def _go(store: Store, target: str | ObjectId, *, author: str, created: bool = Fa
     to = short(target) if isinstance(target, str) else str(target)
     message = _message(before, to)
     if before.ref == target or (before.ref is None and before.oid == target):
-        return Switched(before, before, created)
+        return Switched(before, store.refs.head(), created)
     keep = _what_is_left(store, before)
     made = None if keep is None else lambda _: [keep]
     keep_and_move(store, before, target, message, author, made)
-    return Switched(before, store.refs.head(), created, None if keep is None else keep.name)
+    kept = None if keep is None else keep.name
+    return Switched(before, store.refs.head(), created, kept=kept)
 
 
 def _message(before: Head, to: str) -> str:
-    return f"switch: {MOVING}{short(before.ref) if before.ref else before.oid} to {to}"
+    return switch_message(short(before.ref) if before.ref else str(before.oid), to)
 
 
 def _what_is_left(store: Store, before: Head) -> RefEdit | None:
@@ -178,7 +189,7 @@ def _what_is_left(store: Store, before: Head) -> RefEdit | None:
     if before.ref is not None or before.oid is None:
         return None
     for entry in newest_first(store, NAME):
-        if MOVING in entry.message:
+        if read_switch(entry.message) is not None:
             if entry.new == before.oid:
                 return None
             break

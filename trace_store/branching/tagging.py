@@ -96,7 +96,11 @@ def create_tag(
     def build(refs: RefReader) -> Transaction:
         before = refs.read(ref)
         if before is not None and not force:
-            raise errors.AlreadyExistsError(f"there is a tag {short(ref)} already", ref=ref)
+            raise errors.AlreadyExistsError(
+                f"there is a tag {short(ref)} already",
+                hint="-f moves it; what it named is kept in the trash",
+                ref=ref,
+            )
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
             edits.append(keeping(ref, before))

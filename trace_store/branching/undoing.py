@@ -12,7 +12,7 @@ from itertools import chain
 
 from trace_store import errors
 from trace_store.branching.logs import all_logs
-from trace_store.branching.switching import MOVING, keep_and_move
+from trace_store.branching.switching import keep_and_move
 from trace_store.branching.trash import is_kept_by, keeping
 from trace_store.branching.upstreams import move_upstream, rename_upstreams
 from trace_store.contracts import RefEdit, Transaction
@@ -21,8 +21,16 @@ from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
+from trace_store.refs.log_messages import (
+    REDO,
+    UNDO,
+    read_join,
+    read_rename,
+    read_switch,
+    without_word,
+)
 from trace_store.refs.names import BRANCHES, TRASH
-from trace_store.refs.reflog import DIVERGED_TIPS, GIT, RENAMED, ReflogEntry
+from trace_store.refs.reflog import GIT, ReflogEntry
 from trace_store.revision import resolve_commit
 from trace_store.values import field, mutable, value
 
@@ -34,7 +42,6 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 _MOST_STEPS = 64
-UNDO, REDO = "undo: ", "redo: "
 IMPORT = "import"
 
 
@@ -64,7 +71,7 @@ class Group:
     Attributes:
         entries: (name, old, new) of each ref that it moved, newest first.
         head: the entry of HEAD's log that says that HEAD went to another branch, or moved without one; or None.
-        given_up: (name, tip) of each other tip that it took from a diverged branch.
+        given_up: (name, id or its beginning) of each other tip that it took from a diverged branch.
     """
 
     time: int
@@ -72,7 +79,7 @@ class Group:
     message: str
     entries: list[tuple[str, ObjectId | None, ObjectId | None]]
     head: ReflogEntry | None
-    given_up: list[tuple[str, ObjectId]] = field(default_factory=list)
+    given_up: list[tuple[str, str]] = field(default_factory=list)
 
 
 def undo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
@@ -162,17 +169,19 @@ def _transactions(store: Store) -> Iterator[Group]:
         last = key[1:]
         newest = max(heads.values(), key=lambda e: (e.time, (e.author, e.message) == last))
         key = (newest.time, newest.author, newest.message)
-        group = Group(*key, [], None)
+        joined, said = read_join(newest.message)
+        group = Group(newest.time, newest.author, said, [], None)
         for name in [n for n, e in heads.items() if (e.time, e.author, e.message) == key]:
             entry = heads[name]
             _advance(heads, name, logs[name])
             logs[name], tips = _pass_over_steps(heads, name, logs[name], entry)
-            group.given_up += [(name, tip) for tip in tips if name.startswith(BRANCHES)]
+            if name.startswith(BRANCHES):
+                group.given_up += [(name, each) for each in (*map(str, tips), *joined)]
             if name == NAME:
                 group.head = entry
             else:
                 group.entries.append((name, entry.old, entry.new))
-        if group.head is not None and MOVING not in group.message:
+        if group.head is not None and read_switch(group.message) is None:
             pair = (group.head.old, group.head.new)
             if any((old, new) == pair for _, old, new in group.entries):
                 group.head = None  # it tells of the branch that HEAD is on
@@ -225,7 +234,7 @@ def _attaches(later: Group, earlier: Group) -> bool:
     head = later.head
     if head is None or head.old is not None or later.entries or later.message != earlier.message:
         return False
-    return MOVING not in later.message and RENAMED not in later.message
+    return read_switch(later.message) is None and read_rename(later.message) is None
 
 
 def _belong_together(later: Group, earlier: Group) -> bool:
@@ -236,11 +245,12 @@ def _belong_together(later: Group, earlier: Group) -> bool:
     """
     if (later.author, later.message) != (earlier.author, earlier.message):
         return False
-    return MOVING in later.message or RENAMED in later.message or later.message == IMPORT
+    said = later.message
+    return bool(read_switch(said) or read_rename(said)) or said == IMPORT
 
 
 def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool) -> Undone:
-    said = group.message.removeprefix(UNDO) if word == REDO else group.message
+    said = without_word(group.message)[1] if word == REDO else group.message
     message = word + said
     moves = _inverse(group)
     before = store.refs.head()
@@ -256,7 +266,7 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
                 raise _moved_since(name, said, at)
         made = [edit for edit in made if not _empties_trash(edit, made)]
         made += _kept(store, made)
-        if target is not None and before.ref is None and before.oid and MOVING not in said:
+        if target is not None and before.ref is None and before.oid and not read_switch(said):
             keep = keeping(NAME, before.oid)  # a commit without a branch is taken back
             made += [] if any(edit.name == keep.name for edit in made) else [keep]
         return made
@@ -274,13 +284,13 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
         store.transact(lambda refs: Transaction((), edits(refs), message), author=author)
     else:
         keep_and_move(store, before, target, message, author, edits)
-    if RENAMED in said and store.local:
-        one, other = said.partition(RENAMED)[2].split(" to ")
-        rename_upstreams(store, *((one, other) if word == REDO else (other, one)))
+    renamed = read_rename(message)
+    if renamed is not None and store.local:
+        rename_upstreams(store, *renamed)
     elif store.local:
         _follow_upstreams(store, moves)
     if word == UNDO:
-        _part_tips(store, [*_joined(store, said, moves), *group.given_up])
+        _part_tips(store, group.given_up)
     after = store.refs.head()
     told = [*moves]
     if target is not None:
@@ -288,25 +298,15 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
     return Undone(said, group.author, group.time, tuple(told), after)
 
 
-def _joined(
-    store: Store, said: str, moves: list[tuple[str, ObjectId | None, ObjectId | None]]
-) -> list[tuple[str, ObjectId]]:
-    """Return (name, tip) of each tip that a command joined to a branch, given what it says of itself."""
-    before, _, tips = said.partition(DIVERGED_TIPS)
-    if before != "merge ":
-        return []  # what somebody says of a commit may have these words, too
-    wanted = [resolve_commit(store, each) for each in tips.split()]
-    return [(name, tip) for name, _, _ in moves if name.startswith(BRANCHES) for tip in wanted]
-
-
-def _part_tips(store: Store, wanted: list[tuple[str, ObjectId]]) -> None:
+def _part_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
     """Give branches other tips back that were joined or given up, beside the one that each went back to.
 
     A seal takes away the files of tips that a join has in its past; until they are here again the trash keeps the join.
     """
     if not isinstance(store.refs, RefDatabase):
         return
-    lost = [(name, tip) for name, tip in wanted if tip not in store.refs.tips(name)]
+    found = [(name, resolve_commit(store, tip)) for name, tip in wanted]
+    lost = [(name, tip) for name, tip in found if tip not in store.refs.tips(name)]
     if lost:
         seal(store, fully=True)  # the join's own file goes, which would hide them
         store.refs.overview.forget()
@@ -368,16 +368,15 @@ def _head_target(store: Store, group: Group, at: Head) -> str | ObjectId | None:
     entry = group.head
     if entry is None:
         return None
-    if MOVING in entry.message:
-        words = entry.message.partition(MOVING)[2].rpartition(" to ")
-        left, went = words[0], words[2]
-        if entry.message.startswith(UNDO):
-            left, went = went, left
+    switched = read_switch(entry.message)
+    if switched is not None:
+        left, went = switched
         if _named(at) != went:
             raise errors.StateError(f"HEAD has gone from {went[:100]} since")
         return ObjectId.parse(left) if is_full_id(left) else BRANCHES + left
-    if RENAMED in entry.message:
-        old, _, new = entry.message.partition(RENAMED)[2].partition(" to ")
+    renamed = read_rename(entry.message)
+    if renamed is not None:
+        old, new = renamed
         back = old if at.ref == new else new if at.ref == old else None
         return back if back is not None and is_ref_name(back) else None
     if at.ref is not None or at.oid != entry.new or entry.old is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors, graph
 from trace_store.commit_table import walking
-from trace_store.objects.commit import parents_of
+from trace_store.objects.commit import parents_of, read_commit
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
@@ -116,8 +116,9 @@ class Commits:
         hidden: Sequence[ObjectId] = (),
         *,
         first_parent: bool = False,
+        by_time: bool = False,
     ) -> Iterator[ObjectId]:
-        """Yield what `topological` does, from the objects.
+        """Yield what `topological` does, from the objects; with `by_time` lines are interleaved, the latest first.
 
         A line of history is walked as it is asked for; from the first merge on the rest is looked at as a whole.
         """
@@ -141,7 +142,9 @@ class Commits:
                 starts = above
             if not starts:
                 return
-        yield from graph.topological(starts, parents, hidden=hidden)
+        read = self._objects.read
+        time_of = (lambda oid: read_commit(oid, read).time) if by_time else None
+        yield from graph.topological(starts, parents, hidden=hidden, time_of=time_of)
 
     def is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
         """Tell whether a commit is another, or lies in its past; raises as `topological`."""

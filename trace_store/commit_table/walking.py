@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from trace_store.graph import Ready
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,6 +103,7 @@ class Spans:
         hidden: Sequence[int] = (),
         *,
         first_parent: bool = False,
+        by_time: bool = False,
     ) -> None:
         """Prepare a walk.
 
@@ -109,8 +112,10 @@ class Spans:
             starts: where to begin.
             hidden: what is left out, with its past.
             first_parent: whether first parents alone are followed.
+            by_time: whether lines of history are interleaved, the latest first.
         """
         self._rows = rows
+        self._time_of = (lambda number: rows.row(number)[5]) if by_time else None
         self._starts = list(dict.fromkeys(starts))
         self._first_parent = first_parent
         self._marks: dict[int, int] = {}
@@ -122,14 +127,14 @@ class Spans:
             self._reach(number, _OTHER)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        stack: list[int] = []
+        ready = Ready(self._time_of)
         for number in reversed(self._starts):
             self._explore(number)
             if self._is_shown(number) and not self._children.get(number):
-                stack.append(number)
-        while stack:
-            high = number = stack.pop()
-            if not stack:
+                ready.push(number)
+        while ready:
+            high = number = ready.pop()
+            if not ready:
                 number = self._straight(number)
             yield high, number
             self._explore(number - 1)
@@ -140,7 +145,7 @@ class Spans:
                 self._children[parent] -= 1
                 if not self._children[parent]:
                     del self._children[parent]
-                    stack.append(parent)
+                    ready.push(parent)
             self._marks.pop(number, None)
 
     def between(self, first: int, end: int | None) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ from trace_store import errors
 from trace_store.context.wording import created_messages, find_message
 from trace_store.history.naming import named
 from trace_store.objects import operations as ops
-from trace_store.objects.message import load_parts
+from trace_store.objects.message import KINDS, ROLES, load_parts
 from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
 from trace_store.values import value
 
@@ -76,16 +76,12 @@ def matching(
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: a commit is not here any more, or is damaged.
-        InvalidInputError: there is no such operation or priority.
+        InvalidInputError: there is no such operation, priority, kind or role.
     """
-    if wanted.operation and wanted.operation not in ops.OPERATIONS:
-        raise errors.InvalidInputError(
-            f"unknown operation {wanted.operation[:40]!r}: one of {', '.join(ops.OPERATIONS)}"
-        )
-    if wanted.priority and wanted.priority not in ops.PRIORITIES:
-        raise errors.InvalidInputError(
-            f"unknown priority {wanted.priority[:40]!r}: one of {', '.join(ops.PRIORITIES)}"
-        )
+    _check("operation", wanted.operation, ops.OPERATIONS)
+    _check("priority", wanted.priority, ops.PRIORITIES)
+    _check("kind", wanted.kind, KINDS)
+    _check("role", wanted.role, ROLES)
     match = _Match(contexts, wanted, tip)
     for entry in entries:
         if match.entry(entry):
@@ -105,6 +101,11 @@ def mentions(text: str, path: str) -> bool:
             return True
         at = text.find(path, at + 1)
     return False
+
+
+def _check(what: str, word: str, known: Iterable[str]) -> None:
+    if word and word not in known:
+        raise errors.InvalidInputError(f"unknown {what} {word[:40]!r}: one of {', '.join(known)}")
 
 
 class _Match:

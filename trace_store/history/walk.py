@@ -29,14 +29,19 @@ def log(
     *,
     limit: int | None = None,
     first_parent: bool = False,
+    in_lines: bool = False,
 ) -> Iterator[LogEntry]:
     """Yield the commits of revisions or ranges, newest first; a child comes before its parents.
+
+    From one revision on, lines of history stand one after the other: after a merge what came in comes first. From
+    several on, as far as these are not in each other's past, they are interleaved by time.
 
     Args:
         store: where from.
         revision: a revision, a range `A..B` or `A...B`, or several of them, also as `^A`, which leaves out A's past.
         limit: at most so many.
         first_parent: follow first parents alone, which is what the context is made of.
+        in_lines: let the lines of several revisions stand one after the other, too, as a graph shows them.
 
     Raises:
         RevisionNotFoundError: there is no such commit.
@@ -46,6 +51,7 @@ def log(
         return
     commits = commits_of(store)
     starts, hidden = _ends(store, commits, revision)
+    by_time = len(starts) > 1 and not in_lines
     given = 0
     near = STEPS if limit is None else max(limit, STEPS)
     if limit is not None and limit < STEPS and not commits.has_table():
@@ -64,7 +70,8 @@ def log(
         rows, numbers = found
         source = LogSource(store, rows, whole=limit is None)
         old = numbers[len(starts) :]
-        spans = Spans(rows, numbers[: len(starts)], old, first_parent=first_parent)
+        heads = numbers[: len(starts)]
+        spans = Spans(rows, heads, old, first_parent=first_parent, by_time=by_time)
         try:
             for high, low in spans.between(given, limit):
                 for first, data in rows.newest_first(high, low):
@@ -73,7 +80,7 @@ def log(
             return
         except errors.CorruptIndexError:
             commits.distrust()
-    walked = commits.walked(starts, hidden, first_parent=first_parent)
+    walked = commits.walked(starts, hidden, first_parent=first_parent, by_time=by_time)
     for oid in islice(walked, given, limit):
         yield entry_of(store, oid, read_commit(oid, store.objects.read))
 

@@ -18,18 +18,24 @@ if TYPE_CHECKING:
         merge,
     )
     from trace_store.joining.reverting import Revert, continue_revert, revert
-    from trace_store.joining.rewriting.picking import cherry_pick
-    from trace_store.joining.rewriting.rebasing import (
-        commits_since,
-        continue_rewriting,
-        rebase,
+    from trace_store.joining.rewriting.addressing import with_address
+    from trace_store.joining.rewriting.origins import (
+        come_again,
         rewritten_address,
         rewritten_name,
     )
-    from trace_store.joining.rewriting.replaying import with_address
+    from trace_store.joining.rewriting.picking import cherry_pick
+    from trace_store.joining.rewriting.rebasing import continue_rewriting, rebase, to_rebase
     from trace_store.joining.rewriting.steps import Rewrite
     from trace_store.joining.rewriting.todo import Step
-    from trace_store.joining.settling import abort, met_conflicts, open_conflicts, resolve, resume
+    from trace_store.joining.settling import (
+        abort,
+        called,
+        met_conflicts,
+        open_conflicts,
+        resolve,
+        resume,
+    )
     from trace_store.joining.stops import Stop, read_stop, refuse_while_stopped
 
 _HOMES = {
@@ -38,17 +44,12 @@ _HOMES = {
     "merging": ("Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"),
     "advising.semantic": ("Advisor", "Proposal"),
     "rewriting.picking": ("cherry_pick",),
-    "rewriting.rebasing": (
-        "commits_since",
-        "continue_rewriting",
-        "rebase",
-        "rewritten_address",
-        "rewritten_name",
-    ),
-    "rewriting.replaying": ("with_address",),
+    "rewriting.origins": ("come_again", "rewritten_address", "rewritten_name"),
+    "rewriting.rebasing": ("continue_rewriting", "rebase", "to_rebase"),
+    "rewriting.addressing": ("with_address",),
     "reverting": ("Revert", "continue_revert", "revert"),
     "rewriting.steps": ("Rewrite",),
-    "settling": ("abort", "met_conflicts", "open_conflicts", "resolve", "resume"),
+    "settling": ("abort", "called", "met_conflicts", "open_conflicts", "resolve", "resume"),
     "stops": ("Stop", "read_stop", "refuse_while_stopped"),
     "rewriting.todo": ("Step",),
 }
@@ -67,8 +68,9 @@ __all__ = [
     "Step",
     "Stop",
     "abort",
+    "called",
     "cherry_pick",
-    "commits_since",
+    "come_again",
     "continue_merge",
     "continue_revert",
     "continue_rewriting",
@@ -84,6 +86,7 @@ __all__ = [
     "revert",
     "rewritten_address",
     "rewritten_name",
+    "to_rebase",
     "with_address",
 ]
 

@@ -7,7 +7,8 @@ the plan is made anew.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.oid import ObjectId
+from trace_store.objects.codec import encode_ordered
+from trace_store.oid import ObjectId, digest
 from trace_store.values import field, replace, value
 
 TYPE_CHECKING = False
@@ -89,10 +90,12 @@ class Settlement:
     Attributes:
         choice: OURS, THEIRS, BOTH or TEXT.
         text: what the message says from now on, for TEXT.
+        about: the `stakes` that it was given about, and holds for; "" holds whatever is at stake.
     """
 
     choice: str
     text: str = ""
+    about: str = ""
 
 
 @value
@@ -125,6 +128,18 @@ class Conflict:
     def key(self) -> str:
         """Its name: the same for the same conflict whenever the plan is made."""
         return self.step + key_of(self.kind, self.addresses)
+
+    @property
+    def stakes(self) -> str:
+        """A digest of what the messages at stake say and how they are shown, the same as long as these are."""
+        sides = [
+            [
+                [bytes(e.address[0]), e.address[1], e.parts, e.hidden, e.ghost, e.priority]
+                for e in side
+            ]
+            for side in (self.ours, self.theirs)
+        ]
+        return digest(encode_ordered({"sides": sides})).hex()[:32]
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -191,6 +206,8 @@ class Desk:
         found = self._settlements.get(conflict.key)
         if found is None and self._favour in conflict.choices:
             found = Settlement(self._favour)
+        if found is not None and found.about not in ("", conflict.stakes):
+            found = None  # what it was about has been changed since
         if found is None or found.choice not in conflict.choices:
             self.open.append(conflict)
             return Settlement(OURS)

@@ -34,8 +34,10 @@ from trace_store.joining.three_way.squashing import squashed
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
+from trace_store.objects.origins import SQUASHES
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.reflog import DIVERGED_TIPS
+from trace_store.refs.log_messages import DIVERGED_TIPS
+from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,9 +121,17 @@ def continue_merge(
 
     Raises:
         StateError: no merge is in progress.
+        RefChangedError: the branch is gone since, or has another name.
         As `merge`.
     """
     stop = stops.required_stop(store, stops.MERGE)
+    if stop.before is not None and store.refs.read(stop.ref) is None:
+        raise errors.RefChangedError(
+            f"there is no {stop.ref} any more: {stop.said} cannot go on",
+            hint="`trace branch NAME ORIG_HEAD` or `trace undo` brings it back; --abort gives the merge up",
+            ref=stop.ref,
+            expected=stop.before,
+        )
     if message:
         stop.inputs["message"] = message
     if skip:
@@ -185,7 +195,7 @@ class _Merging:
         self._theirs = [ObjectId.parse(each) for each in stop.inputs["theirs"]]
         self._new: list[tuple[ObjectId, bytes]] = []
         self._folds: dict[ObjectId, Fold] = {}
-        self._included = 0
+        self._included = self._hidden = 0
         self._settled: list[Conflict] = []
 
     def run(self) -> Merge:
@@ -228,6 +238,7 @@ class _Merging:
             tip,
             tuple(self._theirs),
             self._included,
+            self._hidden,
             self._stop.numbered(conflicts),
             self._stop.by_hand(self._settled),
         )
@@ -245,15 +256,17 @@ class _Merging:
         whole = inputs["strategy"] not in (OURS, DECISIONS) and not inputs["squash"]
         if bases == [ours] and whole and inputs["fast_forward"] != NEVER:
             return (FAST_FORWARD, theirs), ()
+        branch = self._stop.ref.removeprefix(BRANCHES)
         if inputs["fast_forward"] == ONLY:
             raise errors.StateError(
-                f"{self._stop.ref} has commits that {inputs['name']} has not",
+                f"{branch} has commits that {inputs['name']} has not",
                 code=errors.ErrorCode.NOT_FAST_FORWARD,
                 ref=self._stop.ref,
             )
         if not bases and not inputs["unrelated"]:
+            name = "its other tip" if inputs["joins"] else inputs["name"]
             raise errors.InvalidInputError(
-                f"{self._stop.ref} and {inputs['name']} share no commit",
+                f"{branch} and {name} share no commit",
                 code=errors.ErrorCode.UNRELATED_HISTORIES,
             )
         if inputs["joins"] and self._key(theirs) < self._key(ours):
@@ -290,7 +303,7 @@ class _Merging:
             operations = squashed(operations, self._folds[ours], self._folds[theirs])
             if not operations:
                 return None, ()
-            links = [("squashes", str(theirs))]
+            links = [(SQUASHES, str(theirs))]
             return (SQUASHED, self._made([ours], operations, links, plan, advised)), ()
         return (MERGED, self._made([ours, theirs], operations, (), plan, advised)), ()
 
@@ -350,7 +363,10 @@ class _Merging:
             links,
         )
         others = [self._folds[each] for each in parents]
-        others[0].copy().apply(ops.HERE, commit, others)
+        merged = others[0].copy()
+        merged.apply(ops.HERE, commit, others)
+        came = set(plan.included)
+        self._hidden += sum(e.address in came for e in merged.entries if not e.visible)
         data = commit.encode()
         oid = hash_object(data)
         self._new.append((oid, data))

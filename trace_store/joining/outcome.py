@@ -43,6 +43,7 @@ class Merge:
         after: where it stands.
         theirs: the commits that were brought in.
         included: how many messages of theirs came in.
+        hidden: how many of these came in hidden, as theirs had them or as was settled.
         conflicts: those that nobody settled.
         settled: those that somebody did.
     """
@@ -53,6 +54,7 @@ class Merge:
     after: ObjectId | None
     theirs: tuple[ObjectId, ...]
     included: int = 0
+    hidden: int = 0
     conflicts: tuple[Conflict, ...] = ()
     settled: tuple[Conflict, ...] = ()
 

@@ -149,6 +149,21 @@ def loose_ends(entries: Sequence[Entry], touched: Iterable[Address]) -> list[Mea
     return found
 
 
+def newly_loose(
+    before: Sequence[Entry], after: Sequence[Entry], old: Mapping[Address, Address]
+) -> list[MeaningWarning]:
+    """Return warnings about messages whose other half a context does not show, and did.
+
+    Args:
+        before: the visible messages as they stood.
+        after: those that are visible now.
+        old: the addresses that messages of `after` had in `before`.
+    """
+    was = {(each.kind, each.address) for each in loose_ends(before, [e.address for e in before])}
+    now = loose_ends(after, [entry.address for entry in after if entry.address in old])
+    return [each for each in now if (each.kind, old[each.address]) not in was]
+
+
 def is_instruction(entry: Entry) -> bool:
     """Tell whether a message instructs the model."""
     message = entry.message

@@ -6,10 +6,12 @@ Rule: a settlement is checked against the conflicts that there are by now, and w
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.ident import count_of, is_count
 from trace_store.joining import merging, reverting, stops
 from trace_store.joining.conflicts import Settlement
 from trace_store.joining.rewriting import rebasing
 from trace_store.oid import ObjectId
+from trace_store.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from trace_store.joining.stops import Stop
     from trace_store.secrets import Guard
     from trace_store.store import Store
+
+
+MAXIMUM_ATTEMPTS = 100
 
 
 def open_conflicts(store: Store) -> tuple[Conflict, ...]:
@@ -61,7 +66,18 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
     Raises:
         StateError: nothing is in progress.
         InvalidInputError: there is no such conflict, there are several, or it cannot be settled so.
+        ConcurrencyError: others settle conflicts, or go on, again and again.
     """
+    for _ in range(MAXIMUM_ATTEMPTS):
+        try:
+            return _settle(store, which, settlement)
+        except errors.ConcurrencyError:
+            continue  # it is worked out anew, with what the other has settled
+    raise errors.ConcurrencyError("what waits changes again and again")
+
+
+def _settle(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:
+    before = stops.stop_bytes(store) if store.local else None
     stop = stops.required_stop(store)
     found = met_conflicts(store)
     chosen = _chosen(found, which, settlement)
@@ -71,9 +87,9 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
                 f"{conflict.kind} is settled by {', '.join(conflict.choices)}, "
                 f"not by {settlement.choice}"
             )
-        stop.settlements[conflict.key] = settlement
+        stop.settlements[conflict.key] = replace(settlement, about=conflict.stakes)
     stop.numbered(found)
-    stops.write_stop(store, stop)
+    stops.write_stop(store, stop, before)
     return open_conflicts(store)
 
 
@@ -148,20 +164,36 @@ def abort(store: Store, kind: str = "") -> Stop:
 def _chosen(found: Sequence[Conflict], which: str, settlement: Settlement) -> Sequence[Conflict]:
     open_ = [each for each in found if each.settlement is None]
     if which == "all":
+        if not open_ and any(
+            each.settlement.choice != settlement.choice for each in found if each.settlement
+        ):
+            raise errors.InvalidInputError(
+                "all is settled; what is settled is settled anew by its number"
+            )
         return [each for each in open_ if settlement.choice in each.choices]
     if not which:
         if len(open_) == 1:
             return open_
         raise errors.InvalidInputError(f"{len(open_)} conflicts are open: say which, or all")
-    if which.isascii() and which.isdigit():
-        chosen = [each for each in found if each.number == int(which)]
+    return called(found, which)
+
+
+def called(found: Sequence[Conflict], which: str) -> tuple[Conflict, ...]:
+    """Return the conflict among some that has a number, or is about a message whose address begins so.
+
+    Raises:
+        InvalidInputError: there is none, or several are about the message.
+    """
+    open_ = [each for each in found if each.settlement is None]
+    if is_count(which):
+        chosen = [each for each in found if each.number == count_of(which)]
         if chosen:
-            return chosen
-        raise errors.InvalidInputError(f"no conflict has the number {which}")
+            return tuple(chosen)
+        raise errors.InvalidInputError(f"no conflict has the number {which[:20]}")
     for among in (open_, found):
         chosen = [each for each in among if any(_is_called(a, which) for a in each.addresses)]
         if len(chosen) == 1:
-            return chosen
+            return tuple(chosen)
         if chosen:
             raise errors.InvalidInputError(f"{len(chosen)} conflicts are about {which[:80]}")
     raise errors.InvalidInputError(f"no conflict is about {which[:80]}")

@@ -16,7 +16,7 @@ from trace_store.values import field, mutable, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from trace_store.joining.conflicts import Conflict
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 MAXIMUM_BYTES = 64 * 1024 * 1024
 MERGE, CHERRY_PICK, REVERT, REBASE = "merge", "cherry-pick", "revert", "rebase"
 WORDS = {MERGE: "merge", CHERRY_PICK: "pick", REVERT: "revert", REBASE: "rebase"}
+
+_INPUTS = {
+    MERGE: (
+        *("fast_forward", "favour", "joins", "message", "name", "squash", "strategy", "theirs"),
+        "unrelated",
+    ),
+    CHERRY_PICK: ("name", "onto", "steps"),
+    REVERT: ("commits", "favour", "message"),
+    REBASE: ("drop_pinned", "elsewhere", "name", "onto", "reordered", "steps"),
+}
+"""What each kind asks for."""
 
 
 @mutable
@@ -103,6 +114,9 @@ def read_stop(store: Store) -> Stop | None:
     try:
         fields = json.loads(data)
         before = fields["before"]
+        missing = [key for key in _INPUTS[fields["kind"]] if key not in fields["inputs"]]
+        if missing:
+            raise ValueError(missing)
         return Stop(
             str(fields["kind"]),
             str(fields["ref"]),
@@ -119,10 +133,16 @@ def read_stop(store: Store) -> Stop | None:
         ) from error
 
 
-def write_stop(store: Store, stop: Stop) -> None:
+def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> None:
     """Write down what waits. A repository in memory keeps nothing of it: whoever asks again says how to settle it.
 
+    Args:
+        store: the repository.
+        stop: what waits.
+        instead_of: what the file holds, as far as the caller knows; None overwrites whatever it holds.
+
     Raises:
+        ConcurrencyError: it holds something else by now.
         StorageError: the disk refuses.
     """
     if not store.local:
@@ -137,18 +157,37 @@ def write_stop(store: Store, stop: Stop) -> None:
         "number": stop.number,
         "ref": stop.ref,
         "settlements": {
-            key: [said.choice, said.text] for key, said in sorted(stop.settlements.items())
+            key: [said.choice, said.text, said.about]
+            for key, said in sorted(stop.settlements.items())
         },
         "skipped": stop.skipped,
     }
     data = json.dumps(fields, indent=1, sort_keys=True).encode() + b"\n"
-    replace_file(store.disk, store.layout.stopped_file, data, scratch=store.layout.tmp_dir)
+    path, scratch = store.layout.stopped_file, store.layout.tmp_dir
+
+    def write(_: object) -> None:
+        if instead_of is not None and (read_file(store.disk, path) or b"") != instead_of:
+            raise errors.ConcurrencyError(f"somebody else wrote it meanwhile: {path}", path=path)
+        replace_file(store.disk, path, data, scratch=scratch)
+
+    store.transact(write)  # under the lock of the journal, so that nobody else writes it meanwhile
+
+
+def stop_bytes(store: Store) -> bytes:
+    """Return what the file holds, to be compared when it is written; nothing where there is none."""
+    return read_file(store.disk, store.layout.stopped_file) or b""
 
 
 def clear_stop(store: Store) -> None:
     """Forget what waits; nothing was written that would have to be taken back."""
-    if store.local:
+
+    def remove(_: object) -> None:
         store.disk.remove(store.layout.stopped_file)
+
+    if store.local:
+        store.transact(
+            remove
+        )  # under the lock, so that nobody who settles a conflict brings it back
 
 
 def required_stop(store: Store, kind: str = "") -> Stop:
@@ -170,10 +209,10 @@ def required_stop(store: Store, kind: str = "") -> Stop:
     return found
 
 
-def refuse_while_stopped(store: Store) -> None:
-    """Raise StateError when something waits already."""
+def refuse_while_stopped(store: Store, refs: Collection[str] = ()) -> None:
+    """Raise StateError when something waits already; with refs, when it is one of these that it waits to move."""
     found = read_stop(store)
-    if found is not None:
+    if found is not None and (not refs or found.ref in refs):
         raise errors.StateError(
             f"{found.said} is in progress",
             code=errors.ErrorCode.IN_PROGRESS,

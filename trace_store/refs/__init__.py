@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from trace_store.ref_names import is_ref_name
     from trace_store.refs.database import RefDatabase
     from trace_store.refs.head import Head
+    from trace_store.refs.log_messages import read_switch
     from trace_store.refs.memory import MemoryRefs
     from trace_store.refs.names import BRANCHES, CHECKPOINTS, RECOVERED, TAGS, TRASH, check_ref_name
     from trace_store.refs.overview import Overview, Standing
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
         append_log,
         entries_of,
         join_logs,
+        newest_first,
         read_log,
         through_renames,
     )
@@ -39,8 +41,10 @@ __all__ = [
     "entries_of",
     "is_ref_name",
     "join_logs",
+    "newest_first",
     "note_adopted",
     "read_log",
+    "read_switch",
     "read_upstreams",
     "through_renames",
     "upstream_in",
@@ -66,8 +70,10 @@ __getattr__ = door(
         "entries_of": "reflog",
         "is_ref_name": "names",
         "join_logs": "reflog",
+        "newest_first": "reflog",
         "note_adopted": "rewinding",
         "read_log": "reflog",
+        "read_switch": "log_messages",
         "read_upstreams": "upstreams",
         "through_renames": "reflog",
         "upstream_in": "upstreams",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors, refs
 from trace_store.files import read_file, replace_file, stamp, unchanged
-from trace_store.ident import SystemClock
+from trace_store.ident import RisingClock, SystemClock
 from trace_store.journal import Move
 from trace_store.oid import ObjectId
 from trace_store.refs.head import (
@@ -57,7 +57,7 @@ class RefDatabase:
         self._layout = layout
         self._journal = journal
         self._objects = objects
-        self._clock = clock
+        self.times = RisingClock(clock, self._last_logged)
         self._mutex = mutex
         self._default = check_ref_name(BRANCHES + default_branch)
         self.lineage = lineage_of(objects)
@@ -184,7 +184,7 @@ class RefDatabase:
             new = self.head().oid
             # What the journals say of HEAD came before, so it is written first; a seal will find it there.
             entries = refs.entries_of(self._journal.fold.frames).get(NAME, [])
-            moment = self._clock.now() if time is None else time
+            moment = self.times.now() if time is None else time
             entries.append(refs.ReflogEntry(old, new, moment, author, message))
             refs.append_log(self._disk, self._layout.logs_dir, self._layout.log_file(NAME), entries)
 
@@ -337,6 +337,15 @@ class RefDatabase:
             left = [each for each in files if each not in tips and each not in passed]
             self._passed_over[name] = left
         return tips
+
+    def _last_logged(self, look: bool) -> int:
+        frames = self._journal.fold.frames
+        if frames:
+            return frames[-1].time
+        last = (
+            next(refs.newest_first(self._disk, self._layout.log_file(NAME)), None) if look else None
+        )
+        return 0 if last is None else last.time
 
     def _all(self, prefix: str) -> list[tuple[str, tuple[ObjectId, ...]]]:
         found: list[tuple[str, tuple[ObjectId, ...]]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.ident import RisingClock
 from trace_store.journal import Frame, Move
 from trace_store.oid import ObjectId
 from trace_store.refs.head import NAME, Head
@@ -24,7 +25,7 @@ class MemoryRefs:
 
     def __init__(self, objects: ObjectReader, clock: Clock, *, default_branch: str) -> None:
         self._objects = objects
-        self._clock = clock
+        self.times = RisingClock(clock, lambda _: 0)
         self._head: str | ObjectId = check_ref_name(BRANCHES + default_branch)
         self._original: ObjectId | None = None
         self._values: dict[str, ObjectId] = {}
@@ -91,7 +92,7 @@ class MemoryRefs:
         """Attach HEAD to a branch, by its full name, or detach it at a commit; the reflog says that it was now."""
         old = self.head().oid
         self._head = check_ref_name(target) if isinstance(target, str) else ObjectId(target)
-        moment = self._clock.now() if time is None else time
+        moment = self.times.now() if time is None else time
         entry = ReflogEntry(old, self.head().oid, moment, author, message)
         self._logs.setdefault(NAME, []).append(entry)
 

@@ -13,6 +13,8 @@ FILES = "refs/transcripts/"
 TRASH = "refs/trash/"
 RECOVERED = TRASH + "recovered/"
 """What refs would have lost when a journal was removed under the processes that held it."""
+STAGED = "refs/staged/"
+"""Of what `reset --soft` took back, one ref a branch: `refs/staged/heads/<branch>`."""
 ORIGINAL = "ORIG_HEAD"
 """What a revision calls where HEAD stood before the last command that took it elsewhere."""
 _NO_BRANCHES = frozenset(("HEAD", "@", "-", ORIGINAL))
@@ -28,6 +30,11 @@ def check_ref_name(name: str) -> str:
         problem = problem_of(name)
         raise errors.InvalidRefNameError(f"not a ref name: {name[:200]!r} {problem}", name=name)
     return name
+
+
+def staged_ref(ref: str) -> str:
+    """Return the name of the ref that keeps what is staged for a branch, given its full name, or for `HEAD`."""
+    return STAGED + ref.removeprefix("refs/")
 
 
 def branch_ref(name: str) -> str:

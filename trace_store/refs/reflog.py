@@ -14,6 +14,7 @@ from trace_store import errors
 from trace_store.files import APPEND, CREATE, check_folders, read_file, replace_file, write_all
 from trace_store.oid import ObjectId
 from trace_store.refs.head import NAME
+from trace_store.refs.log_messages import read_rename, without_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 GIT, MOVED_BY_GIT = "git", "moved by git"
 """Author and message of an entry for what git, or another tool, did to a ref."""
-DIVERGED_TIPS = "diverged tips"
-"""What was merged, where it was the other tips of the branch itself; the beginnings of their ids follow."""
-RENAMED = "branch: renamed "
-"""With this begins what is said of a ref that took the place of another: `… refs/heads/a to refs/heads/b`."""
 _ABSENT = "-"
 _TORN = b"\0\n"
 """Ends a line that was not written to its end, so that it is never taken for a whole one."""
@@ -76,11 +73,10 @@ def through_renames(
             if until is not None and (entry.time > until.time or entry.message == until.message):
                 continue  # what became of the old name when it was given up, and later
             yield entry
-            if entry.old is None and entry.message.startswith(RENAMED):
-                was, _, became = entry.message.removeprefix(RENAMED).partition(" to ")
-                if became == name:
-                    name, before = was, entry
-                    break
+            renamed = read_rename(entry.message) if entry.old is None else None
+            if renamed is not None and renamed[1] == name and not without_word(entry.message)[0]:
+                name, before = renamed[0], entry
+                break
         if before is None:
             return
         until = before

@@ -13,7 +13,7 @@ from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from trace_store.contracts import ObjectReader, RefEdit
     from trace_store.journal import RefFold
@@ -72,6 +72,28 @@ def resolve(
     others = [tip for tip in _maximal(name, files, lineage) if tip not in fold.passed]
     tips = _maximal(name, [fold.value, *others], lineage)
     return _own_first(tips, fold.value, lineage)
+
+
+def taken_up(
+    value: ObjectId, tips: Sequence[ObjectId], made: Mapping[ObjectId, bytes], lineage: Lineage
+) -> list[ObjectId]:
+    """Return which of the tips of a diverged branch, its own apart, a value is or continues.
+
+    Args:
+        value: what the branch is moved to.
+        tips: the tips, its own first.
+        made: objects that are only being stored.
+        lineage: tells of the others.
+    """
+
+    def parents(oid: ObjectId) -> Sequence[ObjectId]:
+        if oid == tips[0]:
+            return ()  # whose past has none of the others
+        data = made.get(oid)
+        return lineage.parents(oid) if data is None else objects.parents_of(data)
+
+    past = set(graph.ancestors([value], parents))
+    return [tip for tip in tips[1:] if tip in past]
 
 
 def unexplained(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from trace_store import joining, secrets
+from trace_store import errors, joining, secrets
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.tokens import Tokenizer, as_tokenizer
 from trace_store.environment import Environment
@@ -23,11 +23,17 @@ from trace_store.store import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Self, TypeAlias
+    from typing import Protocol, Self, TypeAlias
 
     from trace_store.objects.content import Salt
 
-    Revision: TypeAlias = str | ObjectId
+    class Named(Protocol):
+        """What a commit is known by besides its id: the result of a commit, an entry of the log, a branch, a tag."""
+
+        @property
+        def oid(self) -> ObjectId: ...
+
+    Revision: TypeAlias = str | ObjectId | Named
     Address: TypeAlias = tuple[bytes, int]
 
 
@@ -112,17 +118,26 @@ class Handle:
         """Return what is said about a commit or a tag, without secrets; raises SecretFoundError as `append` does."""
         return self.guard.gathering().text(message) if message else message
 
-    def _check_nothing_waits(self) -> None:
+    def _check_nothing_waits(self, *refs: str) -> None:
         """Raise StateError while a merge, a pick, a revert or a rebase waits, since this moves what it waits for."""
         store = self.store
         if store.local and store.disk.exists(store.layout.stopped_file):
-            joining.refuse_while_stopped(store)
+            joining.refuse_while_stopped(store, refs)
 
 
 def name_of(what: Revision | Address) -> str:
-    """Return the text that names a commit, or a message by its address; text names itself."""
+    """Return the text that names a commit, or a message by its address; text names itself.
+
+    Raises:
+        InvalidInputError: it is nothing of the kind.
+    """
     if isinstance(what, str):
         return what
     if isinstance(what, tuple):
         return f"{ObjectId(what[0])}.{what[1]}"
-    return str(what)
+    oid = getattr(what, "oid", what)
+    if not isinstance(oid, ObjectId):
+        raise errors.InvalidInputError(
+            f"a commit is named by text, its id, or what has one as `oid`, not by {type(what).__name__}"
+        )
+    return str(oid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_store import branching
-from trace_store.errors import RefNotFoundError
+from trace_store.errors import DetachedHeadError, RefNotFoundError
 from trace_store.repo.handle import Handle, name_of
 
 TYPE_CHECKING = False
@@ -47,7 +47,9 @@ class Moving(Handle):
             RefNotFoundError: there is no branch `old`.
             AlreadyExistsError: there is a branch `new`, and `force` is not given; else that goes to the trash.
             InvalidRefNameError: the new name breaks the rules for names.
+            StateError: a merge, a pick, a revert or a rebase of it waits.
         """
+        self._check_nothing_waits(*branching.names_before_and_after(self.store, old, new))
         _, ref = branching.rename_branch(self.store, old, new, author=self.author, force=force)
         return branching.look_at_branch(self.store, ref)
 
@@ -92,7 +94,7 @@ class Moving(Handle):
         """
         self._check_nothing_waits()
         if not create:
-            return branching.switch(self.store, name, author=self.author)
+            return branching.switch(self.store, name_of(name), author=self.author)
         begin = None if start == "HEAD" else name_of(start)
         return branching.begin_branch(self.store, name, begin, author=self.author, force=force)
 
@@ -107,7 +109,7 @@ class Moving(Handle):
         try:
             if isinstance(revision, str):
                 return branching.switch(self.store, revision, author=self.author)
-        except RefNotFoundError:
+        except (RefNotFoundError, DetachedHeadError):
             pass  # no branch, so a commit
         return branching.detach(self.store, name_of(revision), author=self.author)
 

@@ -32,7 +32,7 @@ class Reading(Handle):
     @overload
     def compile(
         self,
-        revision: str | ObjectId = ...,
+        revision: Revision = ...,
         *,
         at: str = ...,
         reasoning: bool = ...,
@@ -41,7 +41,7 @@ class Reading(Handle):
     @overload
     def compile(
         self,
-        revision: str | ObjectId = ...,
+        revision: Revision = ...,
         *,
         at: str = ...,
         strategy: str = ...,
@@ -51,7 +51,7 @@ class Reading(Handle):
     ) -> CompiledContext | PlainContext: ...
     def compile(
         self,
-        revision: str | ObjectId = "HEAD",
+        revision: Revision = "HEAD",
         *,
         at: str = "",
         strategy: str = "full",
@@ -62,7 +62,7 @@ class Reading(Handle):
         """Return what a model is shown at a revision; see `trace_store.context.compiling.compile`."""
         return compiling.compile(
             self.contexts,
-            revision,
+            name_of(revision),
             at=at,
             strategy=strategy,
             reasoning=reasoning,
@@ -70,16 +70,16 @@ class Reading(Handle):
             compiler=compiler,
         )
 
-    def resolve(self, revision: str) -> ObjectId:
+    def resolve(self, revision: Revision) -> ObjectId:
         """Return the id that a revision names.
 
         Raises:
             RevisionNotFoundError, AmbiguousRevisionError: it names nothing, or several things.
         """
-        return revisions.resolve(self.store, revision)
+        return revisions.resolve(self.store, name_of(revision))
 
     def log(
-        self, revision: str = "HEAD", *, limit: int | None = None, **wanted: Any
+        self, revision: Revision = "HEAD", *, limit: int | None = None, **wanted: Any
     ) -> Iterator[LogEntry]:
         """Yield the commits of a revision or a range, newest first.
 
@@ -91,14 +91,15 @@ class Reading(Handle):
 
         Raises:
             RevisionNotFoundError: there is no such commit.
-            InvalidInputError: there is no such operation or priority.
+            InvalidInputError: there is no such operation, priority, kind or role.
         """
+        start = name_of(revision)
         if not wanted:
-            return walk.log(self.store, revision, limit=limit)
+            return walk.log(self.store, start, limit=limit)
         if wanted.get("follow"):
             wanted["follow"] = self._address(wanted["follow"])
-        tip = revisions.resolve_range(self.store, revision).include[-1]
-        found = walk.log(self.store, revision)
+        tip = revisions.resolve_range(self.store, start).include[-1]
+        found = walk.log(self.store, start)
         matching = history.matching(self.contexts, found, history.LogFilter(**wanted), tip)
         return islice(matching, limit)
 
@@ -117,7 +118,7 @@ class Reading(Handle):
         Raises:
             RevisionNotFoundError: there is no such commit.
         """
-        return comparing.diff(self.contexts, before, after, model=model)
+        return comparing.diff(self.contexts, name_of(before), name_of(after), model=model)
 
     def blame(self, revision: Revision = "HEAD") -> Iterator[Blame]:
         """Yield for each message of a context what brought it, and what was done to it since.
@@ -125,7 +126,7 @@ class Reading(Handle):
         Raises:
             RevisionNotFoundError: there is no such commit.
         """
-        return comparing.blame(self.contexts, revision)
+        return comparing.blame(self.contexts, name_of(revision))
 
     def whohas(self, what: str | Address | ObjectId) -> list[Found]:
         """Return the wordings that say a text, of one message, or made of one blob, with the refs that have them.

@@ -38,6 +38,7 @@ class Repo(Writing, Reading, Moving, Joining):
         cls,
         path: str | os.PathLike[str] = ".",
         *,
+        author: str = "",
         environment: Environment | None = None,
         clock: Clock | None = None,
         durability: str = "durable",
@@ -54,7 +55,7 @@ class Repo(Writing, Reading, Moving, Joining):
         store = Store.init(os.fspath(path), clock=clock, durability=durability)
         return cls(
             store,
-            author=environment.author,
+            author=author or environment.author,
             tokenizer=tokenizer,
             environment=environment,
             secrets=secrets,
@@ -65,6 +66,7 @@ class Repo(Writing, Reading, Moving, Joining):
         cls,
         path: str | os.PathLike[str] = ".",
         *,
+        author: str = "",
         directory: str | os.PathLike[str] | None = None,
         create: bool = True,
         durability: str = "durable",
@@ -77,6 +79,7 @@ class Repo(Writing, Reading, Moving, Joining):
 
         Args:
             path: the folder.
+            author: who the commits are by; empty is whom the surroundings name.
             directory: a `.trace` directory; it beats the variable TRACE_DIR, which beats looking around.
             create: whether to make one in `path` when none is found.
             durability: "durable" (survives power loss), "batch" (one sync for many) or "fast" (survives a
@@ -101,6 +104,7 @@ class Repo(Writing, Reading, Moving, Joining):
                 raise
             return cls.init(
                 path,
+                author=author,
                 environment=environment,
                 clock=clock,
                 durability=durability,
@@ -110,7 +114,7 @@ class Repo(Writing, Reading, Moving, Joining):
         store = Store.open(found, durability=durability, clock=clock)
         return cls(
             store,
-            author=environment.author,
+            author=author or environment.author,
             tokenizer=tokenizer,
             environment=environment,
             secrets=secrets,

@@ -351,11 +351,11 @@ class Store:
     def _writing(self) -> stores.Transactions | stores.MemoryTransactions:
         """Return what makes transactions: many that open a repository make none."""
         if self._transactions is None:
-            objects, refs_, clock = self.objects, self.refs, self.clock
+            objects, refs_ = self.objects, self.refs
             if isinstance(objects, ObjectDatabase) and isinstance(refs_, refs.RefDatabase):
-                self._transactions = stores.Transactions(self.journal, refs_, objects, clock)
+                self._transactions = stores.Transactions(self.journal, refs_, objects)
             elif isinstance(objects, odb.MemoryObjects) and isinstance(refs_, refs.MemoryRefs):
-                self._transactions = stores.MemoryTransactions(refs_, objects, clock)
+                self._transactions = stores.MemoryTransactions(refs_, objects)
             else:
                 raise TypeError("objects on disk and refs in memory, or the other way about")
         return self._transactions

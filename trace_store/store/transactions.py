@@ -12,6 +12,9 @@ from trace_store import store as stores
 from trace_store.contracts import BATCH, DURABLE, RefEdit, Transaction
 from trace_store.journal import Frame, Move
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
+from trace_store.refs.log_messages import join_message
+from trace_store.refs.names import BRANCHES
+from trace_store.refs.resolving import taken_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +22,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from trace_store.contracts import RefReader
-    from trace_store.ident import Clock
     from trace_store.journal import Journal
     from trace_store.odb import MemoryObjects, ObjectDatabase
     from trace_store.oid import ObjectId
@@ -40,15 +42,12 @@ WORTH_LOOKING_UP_BYTES = 4096
 class Transactions:
     """The transactions of a repository on disk. Whoever calls holds the store's mutex."""
 
-    __slots__ = ("_clock", "_generation", "_journal", "_objects", "_refs", "_unsynced", "_wrote")
+    __slots__ = ("_generation", "_journal", "_objects", "_refs", "_unsynced", "_wrote")
 
-    def __init__(
-        self, journal: Journal, refs: RefDatabase, objects: ObjectDatabase, clock: Clock
-    ) -> None:
+    def __init__(self, journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> None:
         self._journal = journal
         self._refs = refs
         self._objects = objects
-        self._clock = clock
         self._unsynced = 0
         self._wrote = False
         self._generation = -1
@@ -79,7 +78,8 @@ class Transactions:
                 if not objects and not moves:
                     return transaction
                 head = self._refs.head_target() if moves else None
-                frame = self._append(objects, moves, author, transaction.message, head, durability)
+                message = self._said(transaction)
+                frame = self._append(objects, moves, author, message, head, durability)
                 if frame is None:
                     return transaction
                 built = transaction, frame
@@ -167,6 +167,17 @@ class Transactions:
         """Whether anything was written."""
         return self._wrote
 
+    def _said(self, transaction: Transaction) -> str:
+        """Return what the reflogs say of a transaction: also which other tips of a diverged branch it takes up."""
+        found: list[str] = []
+        for edit in transaction.edits:
+            tips = self._refs.tips(edit.name) if edit.name.startswith(BRANCHES) else ()
+            if len(tips) > 1 and edit.new is not None:
+                made = dict(transaction.objects)
+                taken = taken_up(edit.new, tips, made, self._refs.lineage)
+                found += [tip.short() for tip in taken]
+        return join_message(found, transaction.message)
+
     def _append(
         self,
         objects: Mapping[ObjectId, bytes],
@@ -180,7 +191,7 @@ class Transactions:
         sync = durability == DURABLE
         journal = self._journal
         on = head if isinstance(head, str) else ""
-        frame = Frame.of_transaction(moves, author, self._clock.now(), message, on)
+        frame = Frame.of_transaction(moves, author, self._refs.times.now(), message, on)
         file = journal.append(frame, objects, sync)
         try:
             if not journal.conclude(file, frame, sync):
@@ -242,12 +253,11 @@ class Transactions:
 class MemoryTransactions:
     """The transactions of a repository in memory."""
 
-    __slots__ = ("_clock", "_objects", "_refs")
+    __slots__ = ("_objects", "_refs")
 
-    def __init__(self, refs: MemoryRefs, objects: MemoryObjects, clock: Clock) -> None:
+    def __init__(self, refs: MemoryRefs, objects: MemoryObjects) -> None:
         self._refs = refs
         self._objects = objects
-        self._clock = clock
 
     def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
         """Take over what `build` makes of the refs as they are; see `Store.transact`."""
@@ -260,7 +270,7 @@ class MemoryTransactions:
             frame = Frame.of_transaction(
                 moves,
                 author,
-                self._clock.now(),
+                self._refs.times.now(),
                 transaction.message,
                 head if isinstance(head, str) else "",
             )

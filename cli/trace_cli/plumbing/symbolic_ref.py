@@ -12,6 +12,7 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store import errors
+from trace_store.refs.log_messages import switch_message
 
 HEADS = "refs/heads/"
 
@@ -32,7 +33,7 @@ def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> i
             left = store.refs.head()
             was = left.ref.removeprefix(HEADS) if left.ref else str(left.oid)
             # `@{-1}` looks for these words, as git's does.
-            store.refs.set_head(ref, message=f"moving from {was} to {ref.removeprefix(HEADS)}")
+            store.refs.set_head(ref, message=switch_message(was, ref.removeprefix(HEADS)))
             return 0
         head = store.refs.head()
         if head.ref is None:

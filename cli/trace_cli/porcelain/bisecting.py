@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 
-from trace_cli.arguments import ANY, SOME, Argument, Option, takes
+from trace_cli.arguments import ANY, COMMAND, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line
@@ -75,6 +75,14 @@ def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_js
         step = bisecting.next_step(store, search, count)
         bisecting.save(store, search)
         _say(invocation, store, search, step, as_json=as_json)
+        if invocation.terminal and not step.is_done and not as_json:
+            shown = (
+                f"`trace compile {bad.short()}`, cut" if messages else "`trace compile ID` shows it"
+            )
+            invocation.note(
+                f"note: HEAD stays; {shown}, then tell with `trace bisect good` or `bad`. "
+                "`trace bisect run COMMAND` gives each to a command on its standard input"
+            )
 
 
 def _marking(word: str, text: str) -> Callable[..., None]:
@@ -125,7 +133,7 @@ def log(invocation: Invocation, *, as_json: bool) -> None:
 
 
 @takes(
-    Argument("COMMAND", "command", "The command with its arguments, behind --", SOME),
+    Argument("COMMAND", "command", "The command with its arguments", COMMAND),
     Option(
         "--repeat", "repeat", "Run it so often at each point", "N", number=True, least=1, default=1
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
+from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, moment, table
@@ -29,7 +30,8 @@ SUMMARY_WIDTH = 72
     Argument("NAME START", "names", "The branch, and where it begins", ANY, completes="BRANCH"),
     Option("-l --list", "listing", "List the branches whose names are like the patterns given"),
     Option("-v --verbose", "verbose", "Show what the latest commit of each says"),
-    Option("-m -M --move", "move", "Rename: NAME, or HEAD's branch, to the other name"),
+    Option("-m --move", "move", "Rename: NAME, or HEAD's branch, to the other name"),
+    Option("-M", "overwrite", "Rename, also to the name of another branch: -m -f"),
     Option("-d -D --delete", "delete", "Delete branches into the trash"),
     Option("-u --set-upstream-to", "upstream", "Compare NAME with this branch", "UPSTREAM"),
     Option("--unset-upstream", "unset", "Compare NAME with none any more"),
@@ -47,6 +49,7 @@ def branch(
     listing: bool,
     verbose: bool,
     move: bool,
+    overwrite: bool,
     delete: bool,
     upstream: str | None,
     unset: bool,
@@ -66,6 +69,7 @@ def branch(
         trace branch -d plan           delete it
         trace branch -u main idea      compare idea with main
     """
+    move, force = move or overwrite, force or overwrite
     chosen = [move, delete, upstream is not None, unset, current, listing]
     if sum(chosen) > 1:
         raise usage_error("several things to do with branches; choose one")
@@ -123,6 +127,7 @@ def _rename(
     if not 1 <= len(names) <= 2:
         raise usage_error("no new name is given", "for example: trace branch -m idea plan")
     old = names[0] if len(names) == 2 else _current(store)
+    check_nothing_waits(store, *branching.names_before_and_after(store, old, names[-1]))
     author = invocation.environment.author
     before, after = branching.rename_branch(store, old, names[-1], author=author, force=force)
     finish(invocation, store, quiet=quiet)

@@ -11,6 +11,8 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.conflicts import text_of
 from trace_cli.render.records import short_address
 from trace_store import errors
+from trace_store.files import replace_file
+from trace_store.ident import count_of, is_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +53,18 @@ def edited(invocation: Invocation, text: str, name: str = "text.md") -> str:
             return file.read()
 
 
+def keep_typed(store: Store, text: str, name: str) -> str:
+    """Write down what somebody typed and could not be used, beside what else this working copy keeps; return the path.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    path = os.path.join(store.layout.local_dir, name)
+    data = text.encode("utf-8", "surrogatepass")
+    replace_file(store.disk, path, data, scratch=store.layout.tmp_dir)
+    return os.path.relpath(path)
+
+
 def settle_in_editor(
     invocation: Invocation, store: Store, found: Sequence[Conflict], which: str
 ) -> str:
@@ -59,8 +73,8 @@ def settle_in_editor(
     Raises:
         InvalidInputError: there is no such conflict, no editor, or the markers are still there.
     """
-    if which.isdigit():
-        named = [each for each in found if each.number == int(which)]
+    if is_count(which):
+        named = [each for each in found if each.number == count_of(which)]
     else:
         named = [each for each in found if each.settlement is None and not which]
     if len(named) != 1:

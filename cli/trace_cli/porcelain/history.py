@@ -118,6 +118,8 @@ def log(
 
     Of several filters all have to hold, and what is asked of a message has to hold of one message.
 
+    From several revisions on, and with --all, commits are in the order of their times; with --graph line after line.
+
         trace log --tool Bash --since yesterday
         trace log --path src/app.py --role assistant main
         trace log --follow HEAD~3.0
@@ -151,7 +153,11 @@ def log(
         drawn = render.Drawing(first_parent) if graph else None
         starts = _starts(store, revisions, everything=everything)
         entries = history.log(
-            store, starts, limit=None if asked else limit, first_parent=first_parent
+            store,
+            starts,
+            limit=None if asked else limit,
+            first_parent=first_parent,
+            in_lines=graph,
         )
         if asked and starts:
             walked = entries if drawn is None else drawn.noted(entries)

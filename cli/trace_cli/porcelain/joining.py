@@ -12,10 +12,10 @@ from trace_cli.porcelain.reading import argument_text, text_from
 from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, STOPPED, Run
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
-from trace_cli.render.tables import counted
+from trace_cli.render.tables import counted, number
 from trace_store import joining
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
-from trace_store.joining.outcome import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY
+from trace_store.joining.outcome import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY, SQUASHED
 from trace_store.joining.plan import APPEND, STRATEGIES
 from trace_store.joining.stops import MERGE, read_stop
 
@@ -98,9 +98,23 @@ def merge(
         as_json=as_json,
         quiet=quiet,
     )
-    run.check("REVISION", revision, needed=False)
-    if no_ff and ff_only:
-        raise usage_error("--no-ff and --ff-only contradict each other")
+    beginning = {
+        "--strategy": strategy != APPEND,
+        "--favour": favour,
+        "--no-ff": no_ff,
+        "--ff-only": ff_only,
+        "--squash": squash,
+        "--allow-unrelated-histories": unrelated,
+    }
+    run.check("REVISION", revision, needed=False, alone=[o for o, is_ in beginning.items() if is_])
+    if no_ff and (ff_only or squash):
+        raise usage_error(
+            f"--no-ff and {'--squash' if squash else '--ff-only'} contradict each other"
+        )
+    if favour and strategy in (OURS, THEIRS):
+        raise usage_error(
+            f"--strategy {strategy} settles everything, so that --favour says nothing"
+        )
 
     def begin(store: Store, guard: Guard) -> Merge:
         options = joining.MergeOptions(
@@ -117,11 +131,25 @@ def merge(
             store, revision or "", options, author=author, guard=guard, advise=advise
         )
 
-    def tell(_: Store, found: Merge) -> None:
+    def tell(store: Store, found: Merge) -> None:
         if found.outcome != STOPPED and not quiet:
             invocation.line(_line(found))
+            _tell_what_comes_again(invocation, store, found)
 
     run.carry_out(begin, lambda store, found: [_record(store, found)], tell, message)
+
+
+def _tell_what_comes_again(invocation: Invocation, store: Store, found: Merge) -> None:
+    """Say that messages are in the context twice now, since ours has made their commits anew, or copied them."""
+    if found.outcome not in (MERGED, SQUASHED) or found.before is None or not found.included:
+        return
+    again = [oid for tip in found.theirs for oid in joining.come_again(store, found.before, tip)]
+    if again:
+        names = ", ".join(oid.short() for oid in again[:3]) + (", …" if again[3:] else "")
+        invocation.note(
+            f"note: {counted(len(again), 'commit')} of what came in is there already, made anew, copied or "
+            f"squashed: {names}; `trace undo` takes it back, `trace rebase` leaves out what is there"
+        )
 
 
 def _line(found: Merge) -> str:
@@ -136,7 +164,8 @@ def _line(found: Merge) -> str:
         return f"{found.after} {branch} went forward from {start}"
     what = "merged" if found.outcome == MERGED else "squashed"
     settled = f", {counted(len(found.settled), 'conflict')} settled" if found.settled else ""
-    return f"{found.after} {what}: {counted(found.included, 'message')} came in{settled}"
+    hidden = f", {number(found.hidden)} of them hidden" if found.hidden else ""
+    return f"{found.after} {what}: {counted(found.included, 'message')} came in{hidden}{settled}"
 
 
 def _record(store: Store, found: Merge) -> dict[str, Any]:
@@ -147,6 +176,7 @@ def _record(store: Store, found: Merge) -> dict[str, Any]:
         "commit": str(found.after) if found.after else None,
         "merged": [str(oid) for oid in found.theirs],
         "included": found.included,
+        "hidden": found.hidden,
         "conflicts": conflict_records(store, found.conflicts),
         "settled": settled_records(found.settled),
     }
@@ -195,6 +225,8 @@ def resolve(
         raise usage_error("give one way to settle it")
     with opened_store(invocation, quiet=quiet) as store:
         met = joining.met_conflicts(store)
+        if which not in ("", "all") and not said:
+            met = joining.called(met, which)
         if said:
             if edit:
                 typed = settle_in_editor(invocation, store, met, which)
@@ -212,7 +244,7 @@ def resolve(
         elif not quiet:
             for line in conflict_lines(invocation, store, open_ if said else met):
                 invocation.line(line)
-            if not open_:
+            if not open_ and (said or not which):
                 found = read_stop(store)
                 kind = found.kind if found else MERGE
                 invocation.line(f"all is settled: `trace {kind} --continue` goes on")

@@ -180,6 +180,10 @@ def recorded(
         if stopped:
             porcelain.tell_stopped(invocation, store, [result.ref])
         tell_secrets(invocation, result.secrets, guard)
+        if branch and not result.parents and store.refs.head().oid is not None:
+            invocation.note(
+                f"note: {safe(branch)} is a new branch, with nothing before this commit"
+            )
         if as_json:
             waits = porcelain.waiting_record(porcelain.what_waits(store)) if stopped else None
             write_record(invocation, {**_record(result), "waiting": waits})

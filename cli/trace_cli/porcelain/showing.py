@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_cli import porcelain
-from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.history import names_by_commit
 from trace_cli.porcelain.opening import JSON, opened_store
@@ -45,10 +45,9 @@ NEAR = 4096
 @takes(
     Argument(
         "WHAT",
-        "what",
-        "A revision, the address of a message, or an object id",
-        OPTIONAL,
-        default="HEAD",
+        "whats",
+        "Revisions, addresses of messages, object ids; without any, HEAD",
+        ANY,
         completes="REVISION",
     ),
     Option("--versions", "versions", "Show every wording a message had"),
@@ -57,9 +56,15 @@ NEAR = 4096
     JSON,
 )
 def show(
-    invocation: Invocation, *, what: str, versions: bool, raw: bool, within: str, as_json: bool
+    invocation: Invocation,
+    *,
+    whats: list[str],
+    versions: bool,
+    raw: bool,
+    within: str,
+    as_json: bool,
 ) -> None:
-    """Show a commit, a message or a blob.
+    """Show commits, messages or blobs.
 
     A message is shown with the state it has in the context of HEAD, or of the revision that --in names; a commit with
     the messages it created, as it created them.
@@ -73,20 +78,23 @@ def show(
             "raw text is not for a terminal", "send the output to a file or a program"
         )
     with opened_store(invocation) as store:
-        found = _address(invocation, store, what, within)
-        if found is not None:
-            _show_message(
-                invocation, store, *found, within, versions=versions, raw=raw, as_json=as_json
-            )
-            return
-        if versions:
-            raise usage_error("--versions goes with the address of a message, such as HEAD.0")
-        oid = resolve(store, what)
-        data = store.objects.read(oid)
-        if kind_of(data) == COMMIT and not raw:
-            _show_commit(invocation, store, oid, Commit.decode(data), as_json=as_json)
-        else:
-            _show_object(invocation, store, oid, data, raw=raw, as_json=as_json)
+        for number, what in enumerate(whats or ["HEAD"]):
+            if number and not (raw or as_json):
+                invocation.line()
+            found = _address(invocation, store, what, within)
+            if found is not None:
+                _show_message(
+                    invocation, store, *found, within, versions=versions, raw=raw, as_json=as_json
+                )
+                continue
+            if versions:
+                raise usage_error("--versions goes with the address of a message, such as HEAD.0")
+            oid = resolve(store, what)
+            data = store.objects.read(oid)
+            if kind_of(data) == COMMIT and not raw:
+                _show_commit(invocation, store, oid, Commit.decode(data), as_json=as_json)
+            else:
+                _show_object(invocation, store, oid, data, raw=raw, as_json=as_json)
 
 
 def _address(

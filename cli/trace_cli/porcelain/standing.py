@@ -8,10 +8,12 @@ from trace_cli.porcelain.opening import JSON, opened_store, something_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, number, paint, share, size, weight
-from trace_store import context, history
+from trace_store import branching, context, history
 from trace_store.history.status import status as standing
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
+from trace_store.refs.head import NAME
+from trace_store.refs.names import staged_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.branching import Tracking
     from trace_store.history.status import Status
+    from trace_store.oid import ObjectId
     from trace_store.store import Store
+
+NEAR = 1000
+"""Among so many commits it is looked up whether what is staged continues the branch."""
 
 
 @takes(Option("--model", "model", "Count tokens as for this model", "MODEL", default=""), JSON)
@@ -30,12 +36,21 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
         found = standing(context.ContextCompiler(store), model=model)
         compared = _compared(store, found)
         stop = porcelain.what_waits(store) if something_waits(store) else None
+        staged = store.refs.read(staged_ref(found.ref or NAME))
+        bisecting = store.local and store.disk.exists(store.layout.bisect_file)
         if as_json:
             waits = None if stop is None else porcelain.waiting_record(stop)
-            write_record(invocation, {**_status_record(found, compared), "waiting": waits})
+            begun = {"staged": None if staged is None else str(staged), "bisecting": bisecting}
+            write_record(invocation, {**_status_record(found, compared), **begun, "waiting": waits})
             return
         for line in _status_lines(invocation, store, found, compared):
             invocation.line(line)
+        if staged is not None:
+            invocation.line(f"staged: {_staged_line(store, staged, found)}")
+        if bisecting:
+            invocation.line(
+                "bisecting: a search goes on; `trace bisect log` tells how far it is, `trace bisect reset` ends it"
+            )
         if stop is not None:
             kind, what = safe(stop.kind), porcelain.waiting_line(stop)
             invocation.line(paint(invocation, f"waiting: {what}", "red"))
@@ -49,6 +64,15 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
             invocation.line(f"1 branch; `trace switch {safe(name)}` goes to it")
         elif count > (found.oid is not None):
             invocation.line(f"{number(count)} branches; `trace branch` lists them")
+
+
+def _staged_line(store: Store, staged: ObjectId, found: Status) -> str:
+    """Return what is staged, and what to do with it: it may not continue the branch any more."""
+    what = f"what was taken back, up to {staged.short()}"
+    if found.oid is None or branching.steps_between(store, staged, found.oid, NEAR) is not None:
+        return f"{what}; `trace commit --staged` commits it again as one"
+    place = safe(staged_ref(found.ref or NAME).removeprefix("refs/"))
+    return f"{what}, which does not continue this; `trace branch NAME {place}` makes a branch of it"
 
 
 def _compared(store: Store, found: Status) -> Tracking | None:

@@ -9,9 +9,11 @@ from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, paint
-from trace_store import branching, errors
+from trace_store import branching, errors, history
 from trace_store.ident import format_time
+from trace_store.objects.commit import read_commit
 from trace_store.oid import is_full_id
+from trace_store.refs.log_messages import UNDO, read_join, without_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ def reset(
         if done.kept is not None:
             what = "what was after" if not done.count else counted(done.count, "commit")
             where = "kept" if hard else "staged"
+            where = where if done.count else f"is {where}"
             invocation.line(f"{what} {where} as {safe(done.kept.removeprefix('refs/'))}")
 
 
@@ -126,7 +129,7 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
                 continue
             at = "-" * 12 if entry.new is None else entry.new.short()
             when = moment(format_time(entry.time))
-            said = _told(entry.message) or "moved"
+            said = _said(store, entry.message, entry.old, entry.new) or "moved"
             told = f"{safe(name)}@{{{number}}}"
             invocation.line(f"{paint(invocation, at, 'yellow')}  {when}  {told}: {said}")
 
@@ -161,9 +164,11 @@ def _step(
             return
         when = moment(format_time(done.time))
         word = f"would be {word}" if dry_run else word
-        invocation.line(f"{word}: {_told(done.message) or 'a move'} ({when} UTC)")
+        ends = next((move[1:] for move in done.moves if move[0] == done.head.ref), (None, None))
+        said = _said(store, done.message, ends[1], ends[0]) or "a move"
+        invocation.line(f"{word}: {said} ({when} UTC)")
         for name, before, now in done.moves:
-            if not name.startswith("refs/trash/"):
+            if not name.startswith("refs/trash/") and before != now:
                 invocation.line(f"    {safe(name)}: {_place(before)} -> {_place(now)}")
         if done.head.ref is not None and not dry_run:
             at = "no commit yet" if done.head.oid is None else done.head.oid.short()
@@ -183,6 +188,19 @@ def _record(done: Undone) -> dict[str, Any]:
         "ref": done.head.ref,
         "commit": _hex(done.head.oid),
     }
+
+
+def _said(store: Store, message: str, old: ObjectId | None, new: ObjectId | None) -> str:
+    """Return what a reflog says, and of a commit about which nobody said anything what it did."""
+    word, said = without_word(read_join(message)[1])
+    told, oid = _told(message), old if word == UNDO else new
+    if said != "commit" or oid is None:
+        return told
+    try:
+        commit = read_commit(oid, store.objects.read)
+        return f"{told}: {one_line(history.summary(store, commit), 72)}"
+    except errors.TraceError:
+        return told  # it is gone, or damaged: that is for others to tell
 
 
 def _told(message: str) -> str:

@@ -65,10 +65,19 @@ class Run:
         self._json = as_json
         self._quiet = quiet
 
-    def check(self, what: str, given: object, *, needed: bool = True) -> None:
-        """Raise a usage error unless one thing is asked for: what is given, or one way to go on."""
+    def check(
+        self, what: str, given: object, *, needed: bool = True, alone: Sequence[str] = ()
+    ) -> None:
+        """Raise a usage error unless one thing is asked for: what is given, or one way to go on.
+
+        `alone` are the options given that say how to begin, and that nothing which goes on asks again.
+        """
         if given == "":
             raise usage_error(f"{what} is empty")
+        if self._way and alone:
+            raise usage_error(
+                f"{alone[0]} is not for what goes on or is given up: it was asked for at its beginning"
+            )
         if len(self._way) + bool(given) > 1 or (needed and not (self._way or given)):
             raise usage_error(f"give one of {what}, --continue, --abort and --skip")
 

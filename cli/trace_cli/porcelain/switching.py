@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
+from trace_cli.porcelain.opening import JSON, QUIET, finish, is_revision, opened_store
 from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -101,8 +101,9 @@ def checkout(
     Branches stay where they are. A commit made there belongs to no branch; `trace switch -c NAME` keeps it under a
     name.
     """
-    if revision is None:
+    if revision is None and not detached:
         raise usage_error("no branch and no commit is named", "`trace log` lists commits")
+    revision = "HEAD" if revision is None else revision
     if start is not None and not create:
         raise usage_error("only a new branch begins somewhere", "-b makes one")
     with opened_store(invocation, quiet=quiet) as store:
@@ -115,7 +116,7 @@ def checkout(
         else:
             try:
                 done = branching.switch(store, revision, author=author)
-            except errors.RefNotFoundError:
+            except (errors.RefNotFoundError, errors.DetachedHeadError):
                 done = branching.detach(store, revision, author=author)
         finish(invocation, store, quiet=quiet)
         _tell_switch(invocation, store, done, as_json=as_json, quiet=quiet)
@@ -127,7 +128,7 @@ def _switched(store: Store, name: str, author: str) -> Switched:
     except errors.RefNotFoundError as error:
         raise errors.RefNotFoundError(
             error.message,
-            hint=f"-c makes a branch; --detach looks at a commit: {error.data.get('ref')}",
+            hint="--detach looks at a commit" if is_revision(store, name) else "-c makes a branch",
         ) from error
 
 
@@ -141,19 +142,23 @@ def _tell_switch(
             "commit": None if after.oid is None else str(after.oid),
             "detached": after.ref is None,
             "created": done.created,
+            "reset": done.reset,
             "before": _head_record(done.before),
             "kept": done.kept,
+            "replaced": done.replaced,
         }
         write_record(invocation, record)
     if as_json or quiet:
         return
     if after.ref is not None:
         name = paint(invocation, safe(after.ref.removeprefix("refs/heads/")), "green")
-        if (done.before.ref, done.before.oid) == (after.ref, after.oid) and not done.created:
+        stayed = (done.before.ref, done.before.oid) == (after.ref, after.oid)
+        if stayed and not done.created and not done.reset:
             invocation.line(f"already on branch {name}")
         else:
             new = "new branch" if done.created else "branch"
-            at = ", which has no commit yet" if after.oid is None else f" at {after.oid.short()}"
+            how = ", reset to" if done.reset else " at"
+            at = ", which has no commit yet" if after.oid is None else f"{how} {after.oid.short()}"
             invocation.line(f"on {new} {name}{at}")
     elif after.oid is not None:
         said = one_line(history.summary(store, read_commit(after.oid, store.objects.read)), 72)
@@ -162,6 +167,9 @@ def _tell_switch(
             "note: you are looking at a commit without a branch; all branches stay where they are. "
             "`trace switch -` goes back, `trace switch -c NAME` begins a branch here"
         )
+    if done.replaced is not None:
+        kept = safe(done.replaced.removeprefix("refs/"))
+        invocation.line(f"what it stood for is kept as {kept}")
     if done.kept is not None:
         invocation.line(f"what no branch has is kept as {safe(done.kept.removeprefix('refs/'))}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
@@ -140,6 +141,8 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
         trace whohas 46ef7c56ce66.0
         trace whohas "deploy on Friday"
     """
+    if not what:
+        raise usage_error("WHAT is empty")
     with opened_store(invocation) as store:
         contexts = ContextCompiler(store)
         commit, found = _found(invocation, store, contexts, what, as_text=as_text)

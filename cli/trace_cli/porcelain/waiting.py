@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 
-def check_nothing_waits(store: Store) -> None:
-    """Raise StateError when something stopped half-way and waits for somebody to settle it."""
+def check_nothing_waits(store: Store, *refs: str) -> None:
+    """Raise StateError when something, or something that moves one of some refs, waits for somebody to settle it."""
     if something_waits(store):
-        joining.refuse_while_stopped(store)
+        joining.refuse_while_stopped(store, refs)

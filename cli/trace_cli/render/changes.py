@@ -157,7 +157,8 @@ def stat_lines(invocation: Invocation, found: ContextDiff) -> Iterator[str]:
     lost = sum(max(c.tokens_before - c.tokens_after, 0) for c in found.changes)
     what = f" ({', '.join(said)})" if said else ""
     differ = "message differs" if len(found.changes) == 1 else "messages differ"
-    yield f"{len(found.changes):,} {differ}{what}; {gained:,} tokens gained, {lost:,} lost"
+    tokens = "token" if gained == 1 else "tokens"
+    yield f"{len(found.changes):,} {differ}{what}; {gained:,} {tokens} gained, {lost:,} lost"
 
 
 def change_lines(invocation: Invocation, change: MessageChange, around: int) -> Iterator[str]:

@@ -84,7 +84,8 @@ def commit_lines(
     if commit.operations:
         said = ", ".join(_operation(each.name, each.fields) for each in commit.operations)
         lines.append(f"    [{said}]")
-    lines.append(f"    {one_line(entry.summary(), SUMMARY_WIDTH)}")
+    if not commit.message:
+        lines.append(f"    {one_line(entry.summary(), SUMMARY_WIDTH)}")
     lines.append("")
     return lines
 

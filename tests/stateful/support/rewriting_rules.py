@@ -125,8 +125,12 @@ class Rewriting(Lines):
     def _now(self, found: Rewrite) -> Callable[[Address], Address]:
         """Return what says where a message of the branch is now."""
         changed = {old for old, new in found.made if old != new}
+        there = {old: (new, first) for old, new, first in found.there}
 
         def address(old: Address) -> Address:
+            if old[0] in there:
+                new, first = there[ObjectId(old[0])]
+                return (new, first + old[1])
             return self.ground.renamed[old][-1] if old[0] in changed else old
 
         return address
@@ -164,7 +168,7 @@ class Rewriting(Lines):
         if not settled and not drop_pinned:
             there, on = base.by_address, start.by_address
             by_onto = {a for a in on if a in there and on[a].state != there[a].state}
-            by_onto = {a for a in by_onto if there[a].is_pinned}
+            by_onto = {a for a in by_onto if there[a].priority == ops.PINNED}  # be it hidden there
             laws.kept_pins(old, new, by_onto | ground.named(set(deeds) - set(made)), now)
         for each, other in found.made:
             if deeds[each] in (PICK, EDIT) and other != each:
@@ -179,7 +183,10 @@ class Rewriting(Lines):
         if not deeds:
             assert new == start
             return
-        self._hold_others(base, start, old, new, now, sorted(deeds))
+        # What a commit changed that is there already may have been changed back there since.
+        left = ground.named(oid for oid, _, _ in found.there)
+        kept = Picture(tuple(e for e in old.entries if e.address not in left), old.tools)
+        self._hold_others(base, start, kept, new, now, sorted(deeds))
         if start == base:
             assert new.shown == old.shown, "the same commits on the same start, and another context"
 
@@ -277,6 +284,8 @@ class Rewriting(Lines):
             }
             named |= {each.address for each in before.entries if answered & {*each.results}}
         there = after.by_address
+        if any(each.kind in laws.OF_MANY for each in found.settled):
+            return  # which changes messages that neither the commit nor the conflict names
         for each in before.entries:
             if each.address not in named and each.address[0] not in picked:
                 assert there[each.address].state == each.state, "the pick changed a message"

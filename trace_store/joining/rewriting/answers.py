@@ -6,17 +6,17 @@ Rule: a context has one result for a call. Which one is a decision, so it is bro
 from __future__ import annotations
 
 from trace_store.context.folding import Entry
-from trace_store.context.pairs import RESULT, callers
+from trace_store.context.pairs import callers
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
 from trace_store.joining.groups import calls_of, results_of
+from trace_store.joining.three_way.exchanges import is_result_of, without_results
 from trace_store.joining.three_way.properties import both_parts, reworded_parts
 from trace_store.objects import operations as ops
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Collection, Sequence
 
     from trace_store.joining.three_way.properties import Put
     from trace_store.objects.commit import Commit, Operation
@@ -83,7 +83,7 @@ def settle_answers(rivals: Sequence[Rival], desk: Desk, put: Put) -> list[Operat
         if settled.choice == THEIRS:
             made += [_without(each, each.address, ids) for each in mine]
             continue
-        said = [part for each in yours for part in each.parts if _is_result_of(part, ids)]
+        said = [part for each in yours for part in each.parts if is_result_of(part, ids)]
         for each in mine if settled.choice in (BOTH, TEXT) else ():
             own = ids & set(results_of(each))
             parts = both_parts(each.parts, [part for part in said if part["id"] in own])
@@ -96,9 +96,5 @@ def settle_answers(rivals: Sequence[Rival], desk: Desk, put: Put) -> list[Operat
 
 def _without(entry: Entry, address: tuple[bytes, int], ids: Collection[str]) -> Operation:
     """Return what takes results out of a message, which goes when it says nothing else."""
-    left = [part for part in entry.parts if not _is_result_of(part, ids)]
+    left = without_results(entry.parts, ids)
     return ops.edit(address, left) if left else ops.remove([address])
-
-
-def _is_result_of(part: Mapping[str, Any], ids: Collection[str]) -> bool:
-    return part.get("type") == RESULT and part.get("id") in ids

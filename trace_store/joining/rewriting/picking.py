@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store import revision as revisions
+from trace_store.ident import is_count
 from trace_store.joining import stops
 from trace_store.joining.conflicts import check_favour
 from trace_store.joining.merging import branch_of_head
@@ -78,7 +79,7 @@ def _steps(store: Store, text: str) -> list[Step]:
         oids = list(commits_of(store).topological(found.include, found.exclude))
         return [Step(PICK, oid) for oid in reversed(oids)]
     _, dot, digits = text.rpartition(".")
-    if dot and digits.isascii() and digits.isdigit():
+    if dot and is_count(digits) and revisions.ref_of(store, text) is None:  # `v1.0` may be a tag
         oid, number = revisions.resolve_address(store, text)
         return [Step(PICK, oid, "", number)]
     return [Step(PICK, revisions.resolve_commit(store, text))]

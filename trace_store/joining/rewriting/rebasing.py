@@ -11,24 +11,21 @@ from trace_store import revision as revisions
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
 from trace_store.joining.merging import branch_of_head
-from trace_store.joining.rewriting.replaying import REWRITES
-from trace_store.joining.rewriting.steps import Rewriting
-from trace_store.joining.rewriting.todo import DROP, PICK, Step
-from trace_store.objects.commit import Commit, parents_of
-from trace_store.oid import ObjectId, is_prefix
+from trace_store.joining.rewriting.origins import already_there, are_picked
+from trace_store.joining.rewriting.steps import UP_TO_DATE, Rewrite, Rewriting
+from trace_store.joining.rewriting.todo import DROP, PICK, Step, checked
+from trace_store.objects.commit import parents_of
+from trace_store.oid import ObjectId
 from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from trace_store.joining.advising.judging import Judge
     from trace_store.joining.merging import Resolver
-    from trace_store.joining.rewriting.steps import Rewrite
     from trace_store.secrets import Guard
     from trace_store.store import Store
-
-_MARK = REWRITES.encode()
 
 
 def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> list[ObjectId]:
@@ -49,6 +46,22 @@ def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> lis
     return found
 
 
+def to_rebase(
+    store: Store, base: ObjectId | None, tip: ObjectId, start: ObjectId | None
+) -> tuple[list[ObjectId], dict[ObjectId, tuple[ObjectId, int]]]:
+    """Return the commits to make anew, oldest first, and those that are there already, as `already_there` does.
+
+    Args:
+        store: the repository.
+        base: what is not made anew: everything in its past; None makes all of the line anew.
+        tip: where the line ends.
+        start: what the commits go on; None is nothing.
+    """
+    every = commits_since(store, base, tip)
+    there = {} if start is None else already_there(store, every, tip, start)
+    return [oid for oid in every if oid not in there], there
+
+
 def rebase(
     store: Store,
     upstream: str | None = "",
@@ -63,6 +76,8 @@ def rebase(
     judge: Judge | None = None,
 ) -> Rewrite:
     """Make the commits of HEAD's branch since another anew, on top of that.
+
+    Commits that are there already, made anew or copied, are left out; what names their messages names those there.
 
     Args:
         store: the repository.
@@ -93,8 +108,9 @@ def rebase(
         upstream = branching.required_upstream(store)
     base = None if upstream is None else revisions.resolve_commit(store, upstream)
     start = revisions.resolve_commit(store, onto) if onto else base
-    every = [Step(PICK, oid) for oid in commits_since(store, base, tip)]
-    steps = list(every if plan is None else plan(every))
+    commits, there = to_rebase(store, base, tip, start)
+    every = [Step(PICK, oid) for oid in commits]
+    steps = list(every if plan is None else checked(plan(every), commits))
     ranks = {step.oid: rank for rank, step in enumerate(every)}
     order = [ranks.get(step.oid, -1) for step in steps if step.deed != DROP]
     inputs = {
@@ -105,6 +121,7 @@ def rebase(
         "elsewhere": bool(onto),
         "reordered": order != sorted(order),
         "favour": favour,
+        "there": [[str(oid), str(new), first] for oid, (new, first) in there.items()],
     }
     stop = stops.Stop(stops.REBASE, ref, tip, inputs, {}, [])
     return Rewriting(store, stop, author, guard, resolver, judge).run()
@@ -133,6 +150,10 @@ def continue_rewriting(
     """
     stop = stops.required_stop(store, kind)
     _take_along(store, stop)
+    if _is_written(store, stop):
+        stops.clear_stop(store)
+        tip = store.refs.read(stop.ref)
+        return Rewrite(UP_TO_DATE, stop.ref, tip, tip)
     if drop_pinned:
         stop.inputs["drop_pinned"] = True
     if skip:
@@ -144,6 +165,19 @@ def continue_rewriting(
             if conflict.kind == REWORDING and stop.number == at:
                 stop.settlements[conflict.key] = Settlement(OURS)
     return Rewriting(store, stop, author, guard, resolver, judge).run()
+
+
+def _is_written(store: Store, stop: stops.Stop) -> bool:
+    """Tell whether a pick was written, and only the note of it is left, since somebody was cut off, or quicker."""
+    tip = store.refs.read(stop.ref)
+    if stop.kind != stops.CHERRY_PICK or tip == stop.before:
+        return False
+    names = [
+        oid if number is None else f"{oid}.{number}"
+        for at, (_, oid, _, number) in enumerate(stop.inputs["steps"])
+        if at not in stop.skipped
+    ]
+    return are_picked(store, names, tip, stop.before)
 
 
 def look_at_rewriting(store: Store) -> Rewrite:
@@ -170,62 +204,3 @@ def _take_along(store: Store, stop: stops.Stop) -> None:
         )
     stop.inputs["steps"] += [Step(PICK, oid).as_json() for oid in new]
     stop.before = tip
-
-
-def rewritten_address(
-    store: Store,
-    address: tuple[bytes, int],
-    revision: str | ObjectId = "HEAD",
-    *,
-    limit: int | None = None,
-) -> tuple[ObjectId, int] | None:
-    """Return where a message is that had another address before a rebase; None where no rebase says so.
-
-    Args:
-        store: the repository.
-        address: the one that it had.
-        revision: in whose line of first parents the commits are that were made anew, newest first.
-        limit: look at so many commits of it, at most.
-
-    Raises:
-        RevisionNotFoundError: there is no such commit.
-    """
-    wanted = str(ObjectId(address[0]))
-    for oid, old, first in _rewrites(store, revision, limit):
-        if old == wanted:
-            return oid, first + address[1]
-    return None
-
-
-def rewritten_name(
-    store: Store, text: str, revision: str | ObjectId = "HEAD"
-) -> tuple[tuple[ObjectId, int], tuple[ObjectId, int]] | None:
-    """Return the address that a text such as `ab12cd.0` named before a rebase, and the one that the message has now.
-
-    None where no rebase says so. The commit that it named need not be here any more. Raises as `rewritten_address`.
-    """
-    prefix, dot, digits = text.rpartition(".")
-    if not (dot and is_prefix(prefix) and digits.isascii() and digits.isdigit()):
-        return None
-    for oid, old, first in _rewrites(store, revision, None):
-        if old.startswith(prefix.lower()):
-            number = int(digits)
-            return (ObjectId.parse(old), number), (oid, first + number)
-    return None
-
-
-def _rewrites(
-    store: Store, revision: str | ObjectId, limit: int | None
-) -> Iterator[tuple[ObjectId, str, int]]:
-    """Yield (commit, id of one that it was made from, where the messages of that begin), the newest commit first."""
-    oid: ObjectId | None = revisions.resolve_commit(store, revision)
-    while oid is not None and limit != 0:
-        data = store.objects.read(oid)
-        if _MARK in data:  # few have been made anew, and the others need not be decoded
-            for relation, target in Commit.decode(data).links:
-                name, _, first = str(target).partition("+")
-                if relation == REWRITES and (first.isdigit() or not first):
-                    yield oid, name, int(first or 0)
-        above = parents_of(data)
-        oid = above[0] if above else None
-        limit = None if limit is None else limit - 1

@@ -14,7 +14,8 @@ from trace_store.joining import conflicts as kinds
 from trace_store.joining import safety, stops
 from trace_store.joining.conflicts import TEXT, Desk
 from trace_store.joining.groups import with_groups
-from trace_store.joining.rewriting.replaying import PICKED, REWRITES, Replay, rewritten
+from trace_store.joining.rewriting.addressing import rewritten
+from trace_store.joining.rewriting.replaying import Replay
 from trace_store.joining.rewriting.todo import DROP, EDIT, FIXUP, JOINED, Step
 from trace_store.joining.three_way.properties import reworded_parts
 from trace_store.joining.three_way.sides import Reading
@@ -22,6 +23,7 @@ from trace_store.joining.three_way.squashing import copy_of, marks_of, with_pare
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering, read_content, text_of
+from trace_store.objects.origins import PICKED, REWRITES, later_name
 from trace_store.oid import ObjectId
 from trace_store.revision import created_by
 from trace_store.values import replace, value
@@ -54,6 +56,8 @@ class Rewrite:
         after: where it stands.
         made: (commit, the one made of it) in the order of the steps.
         dropped: commits that were left out.
+        there: of those that are in what the others go on already, (commit, the one that was made of it, the number at
+            which its messages begin in that).
         conflicts: what has to be settled before it goes on.
         step: the one that it stopped at; None when it did not.
         warnings: what may not mean what it meant before.
@@ -66,6 +70,7 @@ class Rewrite:
     after: ObjectId | None
     made: tuple[tuple[ObjectId, ObjectId], ...] = ()
     dropped: tuple[ObjectId, ...] = ()
+    there: tuple[tuple[ObjectId, ObjectId, int], ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     step: Step | None = None
     warnings: tuple[MeaningWarning, ...] = ()
@@ -96,6 +101,7 @@ class Rewriting:
             Step(deed, ObjectId.parse(oid), said, number)
             for deed, oid, said, number in stop.inputs["steps"]
         ]
+        self._there: Sequence[tuple[str, str, int]] = stop.inputs.get("there", ())
         self._made: list[tuple[ObjectId, ObjectId]] = []
         self._dropped: list[ObjectId] = []
         self._settled: list[Conflict] = []
@@ -126,6 +132,8 @@ class Rewriting:
         onto = stop.inputs["onto"]
         start = before if onto is None else ObjectId.parse(onto) if onto else None
         replay = Replay(self._reading, start, self._gathering.put)
+        there = [(ObjectId.parse(o), ObjectId.parse(n), first) for o, n, first in self._there]
+        replay.addresses.update((bytes(old), (new, first)) for old, new, first in there)
         for number, step in enumerate(self._steps):
             if number in stop.skipped or step.deed == DROP:
                 self._drop(step, replay)
@@ -139,6 +147,7 @@ class Rewriting:
         made, dropped = tuple(self._made), tuple(self._dropped)
         warnings = tuple(self._warnings(before, replay)) if outcome == DONE else ()
         found = Rewrite(outcome, stop.ref, before, replay.tip, made, dropped, warnings=warnings)
+        found = replace(found, there=tuple(there))
         return self._with_conflicts(found), replay
 
     def _with_conflicts(self, found: Rewrite, open_: Sequence[Conflict] = ()) -> Rewrite:
@@ -320,12 +329,16 @@ class Rewriting:
     def _warnings(self, before: ObjectId | None, replay: Replay) -> list[MeaningWarning]:
         """Return warnings about what is shown now; contexts are folded only where that can matter."""
         if self._rebases:
-            if before is None or not self._stop.inputs["reordered"]:
+            inputs = self._stop.inputs
+            if before is None or not (inputs["reordered"] or inputs["elsewhere"] or self._dropped):
                 return []
             old = [entry for entry in self._reading.fold(before).entries if entry.visible]
             back = {replay.address(entry.address): entry.address for entry in old}
             order = [back[e.address] for e in replay.state().entries if e.address in back]
-            return safety.check_order(old, order, self._text)
+            return [
+                *safety.check_order(old, order, self._text),
+                *safety.newly_loose(old, list(replay.state().visible()), back),
+            ]
         new = {oid for _, oid in self._made}
         if not any(_is_half(commit) for _, commit in replay.made):
             return []  # as most are, for which no context is folded
@@ -373,13 +386,6 @@ def _origins(
     """Return the links of a commit that another is squashed into; one that was kept so far names itself, too."""
     names = [(REWRITES, later_name(ObjectId(oid).hex(), first)) for oid, first in originals]
     return [*commit.links, *(link for link in names if link not in commit.links)]
-
-
-def later_name(name: str, first: int) -> str:
-    """Return the name of a commit whose messages begin at a number, given one that begins earlier by so many."""
-    oid, _, had = name.partition("+")
-    at = first + (int(had) if had.isdigit() else 0)
-    return f"{oid}+{at}" if at else oid
 
 
 def _is_half(commit: Commit) -> bool:

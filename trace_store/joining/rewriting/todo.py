@@ -79,17 +79,38 @@ def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
         deed = SHORT.get(words[0], words[0])
         if deed not in DEEDS or len(words) < 2:
             raise errors.InvalidInputError(
-                f"line {number} of the to-do list is not understood: {line[:80]!r}", line=number
+                f"line {number} of the to-do list is not understood: {line[:80]!r}",
+                hint=f"a line is one of {', '.join(DEEDS)}, and the beginning of a commit's id",
+                line=number,
             )
         oid = _named(words[1], known, number)
         if any(step.oid == oid for step in steps):
             raise errors.InvalidInputError(f"line {number} names {oid.short()} again", line=number)
         said = words[2].strip() if deed == REWORD and len(words) > 2 else ""
         steps.append(Step(deed, oid, said))
+    return checked(steps, known)
+
+
+def checked(steps: Sequence[Step], known: Sequence[ObjectId]) -> list[Step]:
+    """Return steps, and that commits without one are dropped.
+
+    Raises:
+        InvalidInputError: a step does what there is no word for, or with a commit that is none of the range, or names
+            one again; or the first is to be squashed into nothing.
+    """
+    range_: set[ObjectId] = {*known}
+    listed: set[ObjectId] = set()
+    for step in steps:
+        if step.deed not in DEEDS:
+            raise errors.InvalidInputError(f"{step.deed[:40]!r} is none of {', '.join(DEEDS)}")
+        if step.oid not in range_:
+            raise errors.InvalidInputError(f"{step.oid.short()} is no commit of the range")
+        if step.oid in listed:
+            raise errors.InvalidInputError(f"{step.oid.short()} is named again")
+        listed.add(step.oid)
     first = next((step for step in steps if step.deed != DROP), None)
     if first is not None and first.deed in JOINED:
         raise errors.InvalidInputError("there is no commit before the first to squash it into")
-    listed = {step.oid for step in steps}
     return [*steps, *(Step(DROP, oid) for oid in known if oid not in listed)]
 
 

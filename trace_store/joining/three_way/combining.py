@@ -12,7 +12,7 @@ from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
 from trace_store.joining.groups import calls_of, misplaced, results_of, whole, with_groups
 from trace_store.joining.plan import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, Side, no_put
 from trace_store.joining.three_way import placing, tails
-from trace_store.joining.three_way.exchanges import settle_left_out, settle_parted
+from trace_store.joining.three_way.exchanges import join_answers, settle_exchanges, settle_left_out
 from trace_store.joining.three_way.line import Line
 from trace_store.joining.three_way.properties import (
     Change,
@@ -100,9 +100,7 @@ class _Merge:
         self._time_of = time_of
         self._put = put
         self._mine: Mapping[Address, Entry] = {e.address: e for e in ours.fold.entries}
-        self._based: list[dict[Address, Entry]] = [
-            {e.address: e for e in base.entries} for base in bases
-        ]
+        self._based = [{e.address: e for e in base.entries} for base in bases]
         self._yours: Mapping[Address, Entry] = {e.address: e for e in theirs.fold.entries}
         self._shared = self._mine.keys() & self._yours.keys()
         self._changes: dict[Address, Change] = {}
@@ -121,7 +119,7 @@ class _Merge:
         self._bring_runs(new - in_tail)
         self._bring_tail(tail, interleave=interleave)
         self._tools()
-        self._settle_parted()
+        self._settle_exchanges()
         self._change()
         self._keep_together()
 
@@ -156,7 +154,7 @@ class _Merge:
         seen = [entry for entry in self._theirs.entries if entry.visible]
         chosen = [e for e in with_groups(seen, wanted) if e.address not in self._shared]
         self._bring_tail(chosen, interleave=False, rivals=False)
-        self._settle_parted()
+        self._settle_exchanges()
         self._change()
         self._keep_together()
 
@@ -276,6 +274,8 @@ class _Merge:
         settled = self._desk.bring(kinds.TWO_ANSWERS, [last.address], last, mine, yours)
         for entry in {THEIRS: mine, BOTH: []}.get(settled.choice, yours):
             self._hide(entry.address)
+        if settled.choice == BOTH:
+            join_answers(mine, yours, self._changes)
         if settled.choice == TEXT:
             for entry in tails.given_up(mine):
                 self._hide(entry.address)
@@ -379,11 +379,11 @@ class _Merge:
         there = set(self.line.order)
         self.line.operations += operations_of([c for c in self._changes.items() if c[0] in there])
 
-    def _settle_parted(self) -> None:
+    def _settle_exchanges(self) -> None:
         if not self._desk.open:  # what is decided there may well part nothing
             made = {**{a: self._yours[a] for a in self.line.included}, **self._mine}
             ours, theirs = self._ours.entries, self._theirs.entries
-            settle_parted(ours, theirs, made, self._changes, self._desk)
+            settle_exchanges(ours, theirs, made, self._changes, self._desk, self._put)
 
     def _keep_together(self) -> None:
         """Place results at their calls, where a merge has parted them; not what was apart before."""

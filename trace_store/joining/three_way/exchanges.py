@@ -1,24 +1,58 @@
-"""Tool calls and their results that a merge would part: one shown, the other hidden or left out.
+"""Tool calls and their results that a merge would part, one shown and the other hidden, and calls with two results.
 
-Rule: no context shows half of what either side has whole. Which side holds is a decision, so it is brought to the desk.
+Rule: no context shows half of what either side has whole, and a call has one result. Which side holds is a decision, so
+it is brought to the desk.
 """
 
 from __future__ import annotations
 
 from trace_store.context.folding import REMOVED
-from trace_store.context.pairs import callers
-from trace_store.joining.conflicts import PARTED_CALL, THEIRS, Desk
-from trace_store.joining.three_way.properties import Change, shown_of
+from trace_store.context.pairs import RESULT, callers
+from trace_store.joining.conflicts import BOTH, PARTED_CALL, TEXT, THEIRS, TWO_ANSWERS, Desk
+from trace_store.joining.groups import calls_of, results_of
+from trace_store.joining.three_way.properties import (
+    Change,
+    both_parts,
+    reworded_parts,
+    shown_of,
+)
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping, Sequence
+    from collections.abc import Collection, Mapping, MutableMapping, Sequence
+    from typing import Any
 
     from trace_store.context.folding import Entry
+    from trace_store.joining.three_way.properties import Put
 
     Address = tuple[bytes, int]
     Changes = MutableMapping[Address, Change]
+
+
+def settle_exchanges(
+    ours: Sequence[Entry],
+    theirs: Sequence[Entry],
+    made: Mapping[Address, Entry],
+    changes: Changes,
+    desk: Desk,
+    put: Put,
+) -> None:
+    """Bring calls that get two results to the desk, and exchanges that changes would part; change them as was settled.
+
+    Args:
+        ours: the messages of our side.
+        theirs: those of the other.
+        made: the messages that there will be, before they are changed.
+        changes: what is to be changed in them; it is added to.
+        desk: where contradictions are brought.
+        put: stores the content of texts that settle them.
+    """
+    sides = _Side(ours), _Side(theirs)
+    merged = _Merged(made, changes)
+    _settle_doubled(sides, merged, desk, put)
+    if not desk.open:
+        _settle_parted(sides, merged, desk)
 
 
 def settle_parted(
@@ -37,20 +71,50 @@ def settle_parted(
         changes: what is to be changed in them; it is added to.
         desk: where contradictions are brought.
     """
-    exchanges = _exchanges(ours, theirs)
-    mine = {entry.address: entry for entry in ours}
-    yours = {entry.address: entry for entry in theirs}
-    merged = _Merged(made, changes)
-    for first, results in exchanges.items():
-        together = [first, *sorted(results)]
+    _settle_parted((_Side(ours), _Side(theirs)), _Merged(made, changes), desk)
+
+
+def _settle_doubled(sides: tuple[_Side, _Side], merged: _Merged, desk: Desk, put: Put) -> None:
+    """Settle which result a call has that each side answers with a message of its own."""
+    ours, theirs = sides
+    for call, results in ours.answered.items():
+        own = [each for each in results if each[1] not in theirs.shown and merged.shows(each[1])]
+        rivals = theirs.answered.get(call, ()) if own else ()
+        other = [each for each in rivals if each[1] not in ours.shown and merged.shows(each[1])]
+        ids = {name for name, _ in own} & {name for name, _ in other}
+        if not ids or not merged.shows(call):
+            continue
+        mine = [ours.entries[a] for a in dict.fromkeys(a for name, a in own if name in ids)]
+        yours = [theirs.entries[a] for a in dict.fromkeys(a for name, a in other if name in ids)]
+        if _results(mine, ids) == _results(yours, ids):
+            merged.take_out(yours, ids)
+            continue
+        settled = desk.bring(TWO_ANSWERS, [call], ours.entries[call], mine, yours)
+        if settled.choice == BOTH:
+            merged.add(mine, yours, ids)
+        elif settled.choice == TEXT:
+            said = reworded_parts(mine[-1].parts, settled.text, put)
+            merged.change(mine[-1].address).parts = said
+        merged.take_out(mine if settled.choice == THEIRS else yours, ids)
+
+
+def _settle_parted(sides: tuple[_Side, _Side], merged: _Merged, desk: Desk) -> None:
+    """Settle which side holds where one's changes would show half of an exchange."""
+    ours, theirs = sides
+    for call in {**ours.answered, **theirs.answered}:
+        results = [*ours.answered.get(call, ()), *theirs.answered.get(call, ())]
+        together = [call, *sorted({address for _, address in results})]
         if len(set(map(merged.shows, together))) == 1:
             continue
-        if any(len({_is_shown(side.get(a)) for a in together}) > 1 for side in (mine, yours)):
+        if any(len({a in side.shown for a in together}) > 1 for side in sides):
             continue  # a merge repairs nothing
-        sides = [[side[a] for a in together if a in side] for side in (mine, yours)]
-        settled = desk.bring(PARTED_CALL, [first], None, *sides)
+        stakes = [[side.entries[a] for a in together if a in side.entries] for side in sides]
+        settled = desk.bring(PARTED_CALL, [call], None, *stakes)
+        wanted = theirs if settled.choice == THEIRS else ours
+        # A rebase elsewhere may have half of it only, which cannot be shown whole.
+        whole = all(map(merged.holds, filter(wanted.shown.__contains__, together)))
         for address in together:
-            merged.make_as(address, (yours if settled.choice == THEIRS else mine).get(address))
+            merged.make_as(address, wanted.entries.get(address) if whole else None)
 
 
 def settle_left_out(
@@ -64,34 +128,77 @@ def settle_left_out(
         new: the messages of theirs that come in; whole exchanges are added or taken out, as was settled.
         desk: where contradictions are brought.
     """
-    yours = {entry.address: entry for entry in theirs}
-    left = any(each not in ours and each not in new for each in yours)
+    left = any(each.address not in ours and each.address not in new for each in theirs)
     if not left or desk.open:  # what is decided there may well part nothing
         return
-    for first, results in _exchanges(theirs).items():
-        together = [first, *sorted(results)]
+    yours = _Side(theirs)
+    for call, results in yours.answered.items():
+        together = [call, *sorted({address for _, address in results})]
         coming = new.intersection(together)
         if not coming or len(coming) == len(together) or any(each in ours for each in together):
             continue
-        settled = desk.bring(PARTED_CALL, [first], None, [], [yours[a] for a in together])
+        settled = desk.bring(PARTED_CALL, [call], None, [], [yours.entries[a] for a in together])
         if settled.choice == THEIRS:
             new.update(together)
         else:
             new.difference_update(together)
 
 
-def _exchanges(*sides: Sequence[Entry]) -> dict[Address, set[Address]]:
-    """Return the results of each call that a side shows whole, by the address of the call."""
-    found: dict[Address, set[Address]] = {}
-    for side in sides:
-        seen = [entry for entry in side if _is_shown(entry)]
-        for (result, _), call in callers(seen).items():
-            found.setdefault(seen[call].address, set()).add(seen[result].address)
+def join_answers(ours: Sequence[Entry], theirs: Sequence[Entry], changes: Changes) -> None:
+    """Let our results of calls from before two answers say what theirs say, too, and theirs go.
+
+    Args:
+        ours: our answer; what answers a call of its own is not looked at.
+        theirs: theirs.
+        changes: what is to be changed in the messages; it is added to.
+    """
+    merged = _Merged({}, changes)
+    ids = _answered_before(ours) & _answered_before(theirs)
+    merged.add(ours, theirs, ids)
+    merged.take_out(theirs, ids)
+
+
+def is_result_of(part: Mapping[str, Any], ids: Collection[str]) -> bool:
+    """Tell whether a stored part is the result of one of some calls."""
+    return part.get("type") == RESULT and part.get("id") in ids
+
+
+def without_results(parts: Sequence[Any], ids: Collection[str]) -> list[Any]:
+    """Return stored parts without the results of some calls."""
+    return [part for part in parts if not is_result_of(part, ids)]
+
+
+def _answered_before(answer: Sequence[Entry]) -> set[str]:
+    """Return the ids of the calls from before an answer that it gives results for."""
+    called: set[str] = set()
+    found: set[str] = set()
+    for entry in answer:
+        found |= set(results_of(entry)) - called
+        called.update(calls_of(entry))
     return found
 
 
-def _is_shown(entry: Entry | None) -> bool:
-    return entry is not None and entry.visible and not entry.is_ghost
+def _results(answer: Sequence[Entry], ids: Collection[str]) -> list[Any]:
+    return [part for each in answer for part in each.parts if is_result_of(part, ids)]
+
+
+class _Side:
+    """The messages of a side.
+
+    Attributes:
+        entries: all of them, by address.
+        shown: the addresses of those that are shown.
+        answered: by the address of a message with calls: the ids that have results among those, and which these are.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = {entry.address: entry for entry in entries}
+        seen = [entry for entry in entries if entry.visible and not entry.is_ghost]
+        self.shown = {entry.address for entry in seen}
+        self.answered: dict[Address, list[tuple[str, Address]]] = {}
+        for (result, name), call in callers(seen).items():
+            found = self.answered.setdefault(seen[call].address, [])
+            found.append((name, seen[result].address))
 
 
 class _Merged:
@@ -100,6 +207,10 @@ class _Merged:
     def __init__(self, entries: Mapping[Address, Entry], changes: Changes) -> None:
         self._entries = entries
         self._changes = changes
+
+    def holds(self, address: Address) -> bool:
+        """Tell whether a message will be there, be it hidden."""
+        return address in self._entries
 
     def shows(self, address: Address) -> bool:
         """Tell whether a message will be shown."""
@@ -110,12 +221,34 @@ class _Merged:
         hidden, _ = shown_of(entry) if change.shown is None else change.shown
         return not hidden and (change.priority or entry.priority) != ops.SKIP
 
+    def change(self, address: Address) -> Change:
+        """Return what is to be changed in a message, to be added to."""
+        return self._changes.setdefault(address, Change())
+
+    def add(self, ours: Sequence[Entry], theirs: Sequence[Entry], ids: Collection[str]) -> None:
+        """Let our results of some calls say what theirs say, too."""
+        said = _results(theirs, ids)
+        for entry in ours:
+            own = set(results_of(entry)).intersection(ids)
+            if own:
+                more = [part for part in said if part["id"] in own]
+                self.change(entry.address).parts = both_parts(entry.parts, more)
+
+    def take_out(self, entries: Sequence[Entry], ids: Collection[str]) -> None:
+        """Let messages lose their results of some calls, and be hidden when they say nothing else."""
+        for entry in entries:
+            left = without_results(entry.parts, ids)
+            if not left:
+                self.change(entry.address).shown = (REMOVED, False)
+            elif len(left) < len(entry.parts):
+                self.change(entry.address).parts = left
+
     def make_as(self, address: Address, wanted: Entry | None) -> None:
         """Let a message be shown as it is on a side, with its wording, or be hidden when that side has none."""
         entry = self._entries.get(address)
         if entry is None:
             return
-        change = self._changes.setdefault(address, Change())
+        change = self.change(address)
         shown = (REMOVED, False) if wanted is None else shown_of(wanted)
         change.shown = shown if shown != shown_of(entry) else None
         if wanted is not None and entry.hidden and not wanted.hidden and change.parts is None:

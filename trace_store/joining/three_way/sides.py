@@ -71,7 +71,7 @@ class Reading:
             if found is not None:
                 return [found[0]], found[1], found[2]
         folds = [self.fold(base) for base in bases]
-        return folds, self._side(ours, bases), self._side(theirs, bases)
+        return folds, self.side(ours, bases), self.side(theirs, bases)
 
     def is_whole(self, ours: ObjectId, theirs: ObjectId) -> bool:
         """Tell whether two sides had to be looked at as whole contexts."""
@@ -152,8 +152,8 @@ class Reading:
         parents = self.commit(tip).parents
         return {tip}.union(*(self._since(parent, bases) for parent in parents))
 
-    def _side(self, tip: ObjectId, bases: Sequence[ObjectId]) -> Side:
-        """Return one side of a merge."""
+    def side(self, tip: ObjectId, bases: Sequence[ObjectId]) -> Side:
+        """Return one side of a merge: its context, and what its commits since the bases did to places."""
         new = self._since(tip, bases)
         placed: set[Address] = set()
         replacements: list[Replacement] = []

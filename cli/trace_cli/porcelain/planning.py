@@ -1,0 +1,74 @@
+"""The to-do list of a rebase: printed, read from a file, or changed in an editor."""
+
+from __future__ import annotations
+
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.editing import edited, keep_typed
+from trace_cli.porcelain.reading import text_from
+from trace_cli.render.escape import safe
+from trace_store import errors, history, joining
+from trace_store.joining.rewriting import todo
+from trace_store.objects.commit import read_commit
+from trace_store.revision import resolve_commit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from trace_cli.runtime import Invocation
+    from trace_store.joining.rewriting.todo import Step
+    from trace_store.oid import ObjectId
+    from trace_store.store import Store
+
+
+def printed(store: Store, upstream: str | None, onto: str) -> Iterable[str]:
+    """Return the lines of the list for what a rebase would make anew."""
+    tip = resolve_commit(store, "HEAD")
+    base = None if upstream is None else resolve_commit(store, upstream)
+    start = resolve_commit(store, onto) if onto else base
+    commits, _ = joining.to_rebase(store, base, tip, start)
+    steps = [todo.Step(todo.PICK, oid) for oid in commits]
+    return map(safe, todo.written(steps, lambda oid: say(store, oid)).splitlines())
+
+
+def planned(
+    invocation: Invocation, store: Store, steps: Sequence[Step], file: str | None
+) -> Sequence[Step]:
+    """Return the steps of a list in a file, or, without one, of the list that somebody changes in an editor.
+
+    Raises:
+        InvalidInputError: a line is not understood. What was typed is kept then, and the hint says where.
+    """
+    known = [step.oid for step in steps]
+    if file is not None:
+        return todo.read(text_from(invocation, file), known)
+    text = edited(invocation, todo.written(steps, lambda oid: say(store, oid)), "todo")
+    if not todo.lines(text):
+        raise usage_error(
+            "the to-do list is empty, and nothing was done", "`drop ID` leaves a commit out"
+        )
+    try:
+        found = todo.read(text, known)
+    except errors.InvalidInputError as error:
+        kept = keep_typed(store, text, "todo")
+        hint = f"the list is kept; once it is mended, --todo {kept} reads it in the place of -i"
+        words = ", ".join(todo.DEEDS)
+        raise errors.InvalidInputError(f"{error.message}; there are {words}", hint=hint) from error
+    return [_reworded(invocation, store, each) for each in found]
+
+
+def say(store: Store, oid: ObjectId) -> str:
+    """Return what a commit says or does, on a line."""
+    said = history.summary(store, read_commit(oid, store.objects.read), 60)
+    return "".join(c if c.isprintable() else " " for c in said)
+
+
+def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
+    """Return a step of an edited list; whoever asks for another message without giving one is asked in an editor."""
+    if step.deed != todo.REWORD or step.message not in ("", say(store, step.oid)):
+        return step
+    said = read_commit(step.oid, store.objects.read).message
+    message = edited(invocation, f"{said}\n", "message.txt").strip()
+    if not message:
+        raise usage_error("the message is empty, and nothing was done")
+    return todo.Step(todo.REWORD, step.oid, message)

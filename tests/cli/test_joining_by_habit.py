@@ -1,0 +1,136 @@
+"""What somebody who knows git types at merges and rebases, and what is not passed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Trace
+from trace_store.environment import Environment
+
+
+@pytest.fixture
+def waiting(repository: Trace) -> Trace:
+    """A merge of `side` into `main` that waits at two conflicts."""
+    for words in (
+        *(
+            ["commit", "--user", "a", "-q"],
+            ["commit", "--user", "b", "-q"],
+            ["branch", "side", "-q"],
+        ),
+        *(["edit", "HEAD.0", "b, mine", "-q"], ["edit", "HEAD~2.0", "a, mine", "-q"]),
+        *(["switch", "side", "-q"], ["edit", "HEAD.0", "b, yours", "-q"]),
+        *(["edit", "HEAD~2.0", "a, yours", "-q"], ["commit", "--user", "c", "-q"]),
+        *(["switch", "main", "-q"],),
+    ):
+        assert repository(*words).code == 0, words
+    assert repository("merge", "side").code == 3
+    return repository
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--squash", "--no-ff", "--ff-only", "-sours", "-Xours", "--allow-unrelated-histories"],
+)
+def test_how_to_begin_is_not_asked_again(waiting: Trace, option: str) -> None:
+    for way in ("--continue", "--abort", "--skip"):
+        outcome = waiting("merge", way, option)
+        assert (outcome.code, "at its beginning" in outcome.err) == (2, True)
+    assert waiting("rebase", "--continue", "--onto", "main").code == 2
+    assert waiting("cherry-pick", "--abort", "-X", "ours").code == 2
+    assert "is in progress" in waiting("status").text
+
+
+def test_contradictions_are_refused(waiting: Trace) -> None:
+    waiting("merge", "--abort")
+    for words in (
+        *(
+            ["merge", "side", "--squash", "--no-ff"],
+            ["merge", "side", "-s", "theirs", "-X", "ours"],
+        ),
+        *(["rebase", "side", "-i", "--print-todo"], ["rebase", "side", "-i", "--todo", "list"]),
+        *(["whohas", ""],),
+    ):
+        assert waiting(*words).code == 2, words
+
+
+def test_a_conflict_that_is_asked_about_is_shown_alone(waiting: Trace) -> None:
+    assert len([row for row in waiting("resolve").lines if "both-edited" in row]) == 2
+    shown = waiting("resolve", "2").lines
+    assert [row.split()[0] for row in shown if "both-edited" in row] == ["2"]
+    for which in ("9", "abc"):
+        outcome = waiting("resolve", which)
+        assert (outcome.code, "no conflict" in outcome.err) == (2, True)
+    assert waiting("resolve", "all", "--theirs").code == 0
+    outcome = waiting("resolve", "all", "--ours")
+    assert (outcome.code, "anew by its number" in outcome.err) == (2, True)
+    assert waiting("resolve", "1", "--ours").code == 0
+    assert waiting("merge", "--continue").code == 0
+
+
+def test_a_list_with_a_mistake_is_kept(waiting: Trace) -> None:
+    waiting("merge", "--abort")
+    surroundings = Environment(author="Ada", discovery=False, editor="sed -i -e s/^pick/pikc/")
+    waiting("switch", "-q", "side")
+    outcome = waiting("rebase", "-i", "main", environment=surroundings)
+    assert outcome.code == 2
+    assert "there are pick, reword" in outcome.err
+    kept = outcome.err.partition("--todo ")[2].split()[0]
+    assert "pikc" in Path(kept).read_text(encoding="utf-8")
+    mended = Path(kept).read_text(encoding="utf-8").replace("pikc", "pick")
+    Path(kept).write_text(mended, encoding="utf-8")
+    assert waiting("rebase", "main", "--todo", kept).code == 3
+
+
+def test_a_call_that_loses_its_result_is_told(repository: Trace, tmp_path: Path) -> None:
+    messages = (
+        '{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", '
+        '"function": {"name": "look", "arguments": "{}"}}]}',
+        '{"role": "tool", "tool_call_id": "c1", "content": "seen"}',
+    )
+    repository("commit", "--user", "go", "-q")
+    repository("tag", "start")
+    for text in messages:
+        outcome = repository("commit", "--jsonl", "-q", stdin=text.encode())
+        assert outcome.code == 0, outcome.err
+    listed = repository("rebase", "start", "--print-todo").text
+    todo = tmp_path / "todo"
+    todo.write_text(listed.splitlines()[0] + "\n", encoding="utf-8")
+    outcome = repository("rebase", "start", "--todo", str(todo))
+    assert outcome.code == 0
+    assert "warning:" in outcome.err
+
+
+def test_a_branch_that_begins_with_nothing_is_told(repository: Trace) -> None:
+    first = repository("commit", "--user", "a", "--branch", "idea")
+    assert "note:" not in first.err  # nothing else is there
+    repository("switch", "-q", "idea")
+    assert (
+        "is a new branch, with nothing before"
+        in repository("commit", "--user", "b", "--branch", "ideas").err
+    )
+
+
+def test_what_comes_in_again_is_told(repository: Trace) -> None:
+    for words in (
+        *(
+            ["commit", "--user", "q", "-q"],
+            ["branch", "side", "-q"],
+            ["commit", "--user", "m", "-q"],
+        ),
+        *(
+            ["switch", "side", "-q"],
+            ["commit", "--user", "s1", "-q"],
+            ["commit", "--user", "s2", "-q"],
+        ),
+        *(["switch", "main", "-q"], ["cherry-pick", "side~1", "-q"]),
+    ):
+        assert repository(*words).code == 0, words
+    outcome = repository("merge", "side")
+    assert "note: 1 commit of what came in is there already" in outcome.err
+    assert repository("undo", "-q").code == 0
+    assert "note:" not in repository("merge", "side~1", "-s", "ours").err
+    assert repository("undo", "-q").code == 0
+    assert repository("merge", "--squash", "side").code == 0
+    assert "note: 2 commits of what came in" in repository("merge", "side").err

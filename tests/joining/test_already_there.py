@@ -1,0 +1,163 @@
+"""Commits that are there already, made anew or copied, come in once; and the plan of a rebase is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.joining.support.lines import ADA, said
+from trace_store import FixedClock, Message, Repo
+from trace_store.errors import ConflictError, InvalidInputError
+from trace_store.joining import Step, stops
+from trace_store.joining.rewriting.todo import PICK, SQUASH
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    """`main` with m, `side` with s1 and s2 beside it, both on q."""
+    repo = Repo.init(tmp_path, environment=ADA, clock=FixedClock(step=1000))
+    repo.append("user", "q")
+    repo.branch("side")
+    repo.append("user", "m")
+    repo.switch("side")
+    repo.append("user", "s1")
+    repo.append("user", "s2")
+    return repo
+
+
+def test_a_branch_on_a_branch_follows_its_rebase(repo: Repo) -> None:
+    second = repo.compile().messages[-1].address
+    repo.annotate(second, priority="pinned")
+    repo.switch("topic", create=True)
+    repo.append("user", "t")
+    repo.edit(second, "s2, reworded")
+    repo.switch("side")
+    assert repo.rebase("main").there == ()
+    repo.switch("topic")
+    found = repo.rebase("side")
+    assert (len(found.made), len(found.there)) == (2, 3)
+    assert said(repo) == ["q", "m", "s1", "s2, reworded", "t"]
+    assert repo.compile().messages[3].priority == "pinned"
+    assert repo.rewritten(second) == repo.compile().messages[3].address
+
+
+def test_back_on_what_it_was_before_a_rebase(repo: Repo) -> None:
+    repo.branch("before")
+    repo.rebase("main")
+    repo.append("user", "s3")
+    found = repo.rebase("before")
+    assert (len(found.made), len(found.there)) == (2, 2)
+    assert said(repo) == ["q", "s1", "s2", "m", "s3"]
+
+
+def test_a_pick_that_was_written_is_not_written_again(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = repo.compile().messages[0].address
+    repo.edit(first, "q, reworded")
+    repo.switch("main")
+    repo.edit(first, "q, otherwise")
+    repo.cherry_pick("side")
+    repo.settle("all", "theirs")
+    with monkeypatch.context() as killed:
+        killed.setattr(stops, "clear_stop", lambda _: None)  # the process ends before it
+        assert repo.resume().outcome == "done"
+    tip = repo.resolve("HEAD")
+    assert repo.resume().outcome == "up-to-date"
+    assert (repo.resolve("HEAD"), repo.waiting()) == (tip, None)
+
+
+@pytest.mark.parametrize("name", ["v1.0", "v1.9"])
+def test_a_tag_that_ends_in_a_number_is_a_commit(repo: Repo, name: str) -> None:
+    repo.tag(name, "side~1")
+    repo.branch("v1", "side")
+    repo.switch("main")
+    repo.cherry_pick(name)
+    assert said(repo) == ["q", "m", "s1"]
+
+
+@pytest.mark.parametrize("copied", ["side~1", "side", "side~2..side"])
+def test_what_was_picked_is_not_made_anew(repo: Repo, copied: str) -> None:
+    repo.switch("main")
+    repo.cherry_pick(copied)
+    repo.switch("side")
+    found = repo.rebase("main")
+    assert len(found.there) == (2 if ".." in copied else 1)
+    assert sorted(said(repo)) == ["m", "q", "s1", "s2"]
+    assert repo.rebase("main").outcome == "up-to-date"
+
+
+def test_copies_are_not_made_anew_on_what_they_were_made_from(repo: Repo) -> None:
+    repo.switch("main")
+    repo.cherry_pick("side~2..side")
+    repo.append("user", "later")
+    found = repo.rebase("side")
+    assert (len(found.made), len(found.there)) == (2, 2)
+    assert said(repo) == ["q", "s1", "s2", "m", "later"]
+
+
+def test_what_a_squash_was_made_of_is_there_and_a_part_of_one_is_not_the_whole(repo: Repo) -> None:
+    repo.switch("topic", create=True)
+    repo.append("user", "t")
+    repo.switch("side")
+
+    def squashed(steps: Sequence[Step]) -> Sequence[Step]:
+        return [steps[0], Step(SQUASH, steps[1].oid)]
+
+    repo.rebase("main", plan=squashed)
+    repo.switch("topic")
+    repo.branch("parts")
+    assert len(repo.rebase("side").there) == 2
+    assert said(repo) == ["q", "m", "s1", "s2", "t"]
+    repo.switch("side")
+    repo.reset("main", hard=True)
+    repo.cherry_pick("parts~2")  # s1 alone
+    repo.switch("topic")
+    assert repo.rebase("side").there == ()
+
+
+def test_a_copy_of_one_message_is_not_its_commit(repo: Repo) -> None:
+    several = repo.commit([Message("user", "x"), Message("user", "y")])
+    repo.switch("main")
+    repo.cherry_pick(several.addresses[0])
+    repo.switch("side")
+    assert repo.rebase("main").there == ()
+    assert said(repo) == ["q", "m", "x", "s1", "s2", "x", "y"]
+
+
+def test_a_plan_leaves_nothing_out_unseen(repo: Repo) -> None:
+    repo.annotate("HEAD.0", priority="pinned")
+    before = said(repo)
+    with pytest.raises(ConflictError, match="a pinned message would be dropped"):
+        repo.rebase("main", plan=lambda steps: [])
+    assert said(repo) == before
+    assert len(repo.rebase("main", plan=lambda steps: [], drop_pinned=True).dropped) == 3
+    assert said(repo) == ["q", "m"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "problem"),
+    [
+        (lambda s: [s[0], s[0], s[1]], "named again"),
+        (lambda s: [Step("nonsense", s[0].oid)], "none of pick"),
+        (lambda s: [Step(SQUASH, s[0].oid), s[1]], "no commit before the first"),
+    ],
+)
+def test_an_unsound_plan_is_refused(repo: Repo, plan: object, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        repo.rebase("main", plan=plan)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="no commit of the range"):
+        repo.rebase("main", plan=lambda _: [Step(PICK, repo.resolve("main"))])
+    assert said(repo) == ["q", "s1", "s2"]
+
+
+def test_old_addresses_are_understood_after_what_was_rebased_is_committed_as_one(
+    repo: Repo,
+) -> None:
+    old = [message.address for message in repo.compile().messages[1:]]
+    repo.rebase("main")
+    repo.reset("main")
+    tip = repo.commit_staged().oid
+    assert [repo.rewritten(each) for each in old] == [(tip, 0), (tip, 1)]

@@ -1,0 +1,305 @@
+"""What a commit changes, held against what the context that it goes on has by then.
+
+Rule: nothing is overwritten unseen: where the other line has changed the same, a conflict is brought to the desk, of
+the kind that a merge would bring.
+"""
+
+from __future__ import annotations
+
+from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold, Version
+from trace_store.joining import conflicts as kinds
+from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
+from trace_store.joining.groups import whole
+from trace_store.joining.rewriting.addressing import rewritten
+from trace_store.joining.three_way.properties import both_parts, reworded_parts
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Operation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Protocol
+
+    from trace_store.joining.plan import Side
+    from trace_store.joining.three_way.properties import Put
+    from trace_store.oid import ObjectId
+
+    Address = tuple[bytes, int]
+
+    class NewLine(Protocol):
+        """What is asked of the line that a commit is made anew on."""
+
+        dropped: set[Address]
+
+        def onto(self, oid: ObjectId) -> Side:
+            """Return what the line began on, and what was done there since that of a commit parted from it."""
+
+        def address(self, old: Address) -> Address:
+            """Return where a message is now."""
+
+        def placed(self, address: Address, oid: ObjectId) -> Address:
+            """Return an address of an old commit's operation as it is in the new one."""
+
+
+class Checking:
+    """The operations of one commit, each against what the new context has by then."""
+
+    def __init__(
+        self, replay: NewLine, oid: ObjectId, before: Fold, state: Fold, desk: Desk, put: Put
+    ) -> None:
+        self._replay = replay
+        self._oid = oid
+        self._before = {entry.address: entry for entry in before.entries}
+        self._tools = before.tools, state.tools
+        self._now = {entry.address: entry for entry in state.entries}
+        self._desk = desk
+        self._put = put
+        self._brought: set[Address] = set()  # what a merge included before it says more of it
+        self._created = 0
+
+    def checked(self, operation: Operation) -> list[Operation]:
+        """Return the operation as it is made anew; none when nothing is left of it. To be asked one after the other."""
+        if operation.name == ops.TOOLS:
+            return self._offered(operation)
+        if operation.name == ops.RESTORE and operation.fields.get("version") is not None:
+            return self._renumbered(operation)
+        if operation.name == ops.ANNOTATE and "keep" in operation.fields:
+            return [each for one in self._with_patterns(operation) for each in self._checked(one)]
+        if operation.name == ops.REPLACE and operation.fields["messages"]:
+            return self._summarised(operation)
+        return self._checked(operation)
+
+    def _offered(self, operation: Operation) -> list[Operation]:
+        """Return what sets tools, where the other line has not set others."""
+        before, now = self._tools
+        theirs = tuple(operation.fields["schemas"])
+        self._tools = theirs, theirs
+        if now in (before, theirs):
+            return [operation]
+        settled = self._desk.bring(kinds.CONTRADICTING_TOOLS, [])
+        if settled.choice == BOTH:
+            both: list[Any] = [*now, *(each for each in theirs if each not in now)]
+            return [ops.tools(both)]
+        return [operation] if settled.choice == THEIRS else []
+
+    def _with_patterns(self, operation: Operation) -> list[Operation]:
+        """Return what annotates messages so that patterns which the other line set are kept as well."""
+        added: dict[Address, list[Any]] = {}
+        for commit, number in operation.fields["targets"]:
+            old = bytes(commit), number
+            base, now = self._before.get(old), self._now.get(self._replay.address(old))
+            if base is not None and now is not None and now.keep != base.keep:
+                new = [each for each in operation.fields["keep"] if each not in now.keep]
+                added[old] = [*now.keep, *new]
+        given = [(bytes(commit), number) for commit, number in operation.fields["targets"]]
+        rest = [list(each) for each in given if each not in added]
+        fields = operation.fields
+        made = [Operation(ops.ANNOTATE, {**fields, "targets": rest})] if rest else []
+        for old, keep in added.items():
+            made.append(Operation(ops.ANNOTATE, {**fields, "targets": [list(old)], "keep": keep}))
+        return made
+
+    def _summarised(self, operation: Operation) -> list[Operation]:
+        """Return what puts a summary in the place of messages, where the other line has not put one of its own."""
+        first, count = self._created, len(operation.fields["messages"])
+        targets = [(bytes(commit), number) for commit, number in operation.fields["targets"]]
+        placed = {self._replay.address(each) for each in targets}
+        rivals = [
+            (others, [self._now[a] for a in made if a in self._now and self._now[a].visible])
+            for others, made in self._replay.onto(self._oid).replacements
+            if others & placed
+        ]
+        mine = [entry for _, entries in rivals for entry in entries]
+        if not mine:
+            return self._checked(operation)
+        own = [(ops.HERE, first + number) for number in range(count)]
+        messages = operation.fields["messages"]
+        yours = [Entry((self._oid, first + n), message) for n, message in enumerate(messages)]
+        about = self._replay.address(targets[0])
+        settled = self._desk.bring(kinds.BOTH_COMPRESSED, [about], None, mine, yours)
+        if settled.choice == OURS:
+            self._created += count
+            after = ops.move(own, after=self._place_of(targets))
+            kept = Operation(operation.name, {**operation.fields, "targets": []})
+            kept = rewritten(kept, lambda a: self._replay.placed(a, self._oid))
+            return [kept, after, ops.remove(own)]
+        made = self._checked(operation)
+        if settled.choice == THEIRS:
+            made.append(ops.remove([entry.address for entry in mine]))
+            back = {a for others, _ in rivals for a in others} - placed
+            now = self._now.values()
+            hidden = [each for each in now if each.address in back and each.hidden == REPLACED]
+            shown = [entry.address for entry in whole(hidden)]
+            made += [ops.restore(shown)] if shown else []
+        return made
+
+    def _renumbered(self, operation: Operation) -> list[Operation]:
+        """Return what goes back to wordings of a message that the new line may count otherwise, or not have."""
+        version: int = operation.fields["version"]
+        made: list[Operation] = []
+        for commit, number in operation.fields["targets"]:
+            old = bytes(commit), number
+            base, now = self._before.get(old), self._now.get(self._replay.address(old))
+            if base is None or now is None:
+                made += self._checked(ops.restore([old], version=version))
+                continue
+            if version >= len(base.versions):  # a wording of this very commit
+                later = version - len(base.versions) + len(now.versions)
+                made += self._checked(ops.restore([old], version=later))
+                continue
+            wording = base.versions[version].parts
+            edit = ops.edit(old, wording)
+            if base.parts != wording and not self._may(edit, old, made):
+                continue
+            if base.parts == wording or now.parts == wording:
+                made += self._checked(ops.restore([old]))  # it may be hidden
+            elif [each.parts for each in now.versions[version : version + 1]] == [wording]:
+                made += self._checked(ops.restore([old], version=version))
+            else:
+                made.append(rewritten(edit, lambda a: self._replay.placed(a, self._oid)))
+                made += self._checked(ops.restore([old]))
+        return made
+
+    def _checked(self, operation: Operation) -> list[Operation]:
+        made: list[Operation] = []
+        first, placed = self._created, list[Operation]()
+        self._created += ops.message_count(operation)
+        fields = dict(operation.fields)
+        kept: dict[str, Any] = {}
+        if operation.name == ops.EDIT:
+            target = (bytes(fields["target"][0]), fields["target"][1])
+            if not self._may(operation, target, made):
+                return made
+        elif "targets" in fields and operation.name != ops.INCLUDE:
+            targets = [(bytes(commit), number) for commit, number in fields["targets"]]
+            if operation.name == ops.MOVE:
+                targets = self._not_placed_otherwise(targets, fields.get("after"))
+                if not targets:
+                    return made
+            kept["targets"] = [list(each) for each in targets if self._may(operation, each, made)]
+            if targets and not kept["targets"]:
+                if not fields.get("messages"):
+                    return made
+                # It stands for nothing that would tell where.
+                own = [(ops.HERE, number) for number in range(first, self._created)]
+                placed.append(ops.move(own, after=self._place_of(targets)))
+        elif operation.name == ops.INCLUDE:
+            targets = [(bytes(commit), number) for commit, number in fields["targets"]]
+            brought = [each for each in targets if not self._is_made_anew(each)]
+            if not brought:
+                return made
+            kept["targets"] = [list(each) for each in brought]
+            self._brought.update(brought)
+        after = fields.get("after")
+        if after is not None and not self._is_there((bytes(after[0]), after[1])):
+            if operation.name != ops.INCLUDE:
+                self._missing((bytes(after[0]), after[1]))
+                return made
+            del fields["after"]
+        new = Operation(operation.name, {**fields, **kept})
+        return [*made, rewritten(new, lambda a: self._replay.placed(a, self._oid)), *placed]
+
+    def _not_placed_otherwise(self, targets: Sequence[Address], after: Any) -> list[Address]:
+        """Return the messages that a move may place: those that the other line has not placed, or as is settled."""
+        placed = self._replay.onto(self._oid).placed
+        if not placed:
+            return list(targets)
+        behind = (
+            None if after is None else self._replay.placed((bytes(after[0]), after[1]), self._oid)
+        )
+        moving = [self._replay.address(each) for each in targets]
+        going = {*moving} - {*placed}
+        order = [each for each in self._now if each not in going]
+        places = {each: at for at, each in enumerate(order)}
+        chosen: list[Address] = []
+        for old, new in zip(targets, moving, strict=True):
+            base, now = self._before.get(old), self._now.get(new)
+            if base is not None and now is not None and new in placed:
+                at = places[new]
+                if (order[at - 1] if at else None) != behind:
+                    settled = self._desk.bring(kinds.BOTH_MOVED, [new], base, [now], [base])
+                    if settled.choice == OURS:
+                        continue
+            chosen.append(old)
+        return chosen
+
+    def _place_of(self, targets: Sequence[Address]) -> Address | None:
+        """Return the last of some messages that is on the new line, or what stood before them; None: nothing did."""
+        order = list(self._before)
+        there = [each for each in targets if each in self._before]
+        at = max(map(order.index, there), default=len(order) - 1)
+        found = (self._replay.address(each) for each in reversed(order[: at + 1]))
+        return next((each for each in found if each in self._now), None)
+
+    def _is_there(self, old: Address) -> bool:
+        own = not old[0] or old[0] == self._oid or old in self._brought
+        return own or self._replay.address(old) in self._now
+
+    def _is_made_anew(self, old: Address) -> bool:
+        """Tell whether a message has another address here, under which it is on the line already."""
+        new = self._replay.address(old)
+        return new != old and new in self._now
+
+    def _missing(self, old: Address) -> None:
+        """Bring up that a message is not there, unless its commit was left out on purpose."""
+        if old not in self._replay.dropped:
+            base = self._before.get(old)
+            self._desk.bring(kinds.MISSING_TARGET, [old], base, (), [base] if base else ())
+
+    def _may(self, operation: Operation, old: Address, made: list[Operation]) -> bool:
+        """Tell whether an operation may change a message; what settles a contradiction otherwise is added."""
+        if not self._is_there(old):
+            self._missing(old)
+            return False
+        base, now = self._before.get(old), self._now.get(self._replay.address(old))
+        if base is None or now is None:
+            return True
+        kind = _contradiction(operation, base, now)
+        if not kind:
+            return True
+        theirs = _after(base.copy(), operation)
+        settled = self._desk.bring(kind, [now.address], base, [now], [theirs])
+        if settled.choice in (BOTH, TEXT):
+            parts = both_parts(now.parts, theirs.parts)
+            if settled.choice == TEXT:
+                parts = reworded_parts(now.parts, settled.text, self._put)
+            made.append(ops.edit(now.address, parts))
+            if now.hidden:
+                made.append(ops.restore([now.address]))
+        elif settled.choice == THEIRS and now.hidden and not base.hidden:
+            made.append(ops.restore([now.address]))  # theirs shows it
+        return settled.choice == THEIRS
+
+
+def _contradiction(operation: Operation, base: Entry, now: Entry) -> str:
+    """Return the kind of conflict between what an operation does and what the context has by then, or ""."""
+    if operation.name == ops.EDIT:
+        if now.hidden and not base.hidden:
+            return (
+                kinds.COMPRESSED_AND_EDITED if now.hidden == REPLACED else kinds.EDITED_AND_REMOVED
+            )
+        changed = now.parts != base.parts and now.parts != operation.fields["parts"]
+        return kinds.BOTH_EDITED if changed else ""
+    if operation.name in (ops.REMOVE, ops.REPLACE) and not now.hidden:
+        if now.parts != base.parts:
+            replaces = operation.name == ops.REPLACE
+            return kinds.COMPRESSED_AND_EDITED if replaces else kinds.EDITED_AND_REMOVED
+        pinned = now.priority == ops.PINNED != base.priority
+        return kinds.PINNED_AND_REMOVED if pinned else ""
+    priority = operation.fields.get("priority")
+    if operation.name == ops.ANNOTATE and now.hidden and not base.hidden:
+        return kinds.PINNED_AND_REMOVED if priority == ops.PINNED != base.priority else ""
+    if operation.name == ops.ANNOTATE and priority not in (None, now.priority):
+        return kinds.CONTRADICTING_PRIORITIES if now.priority != base.priority else ""
+    return ""
+
+
+def _after(entry: Entry, operation: Operation) -> Entry:
+    """Return a message after an operation, to be shown as what theirs wants."""
+    if operation.name == ops.EDIT:
+        entry.versions[entry.current] = Version(operation.fields["parts"], entry.place)
+    elif operation.name == ops.ANNOTATE:
+        entry.priority = operation.fields["priority"]
+    else:
+        entry.hidden = REPLACED if operation.name == ops.REPLACE else REMOVED
+    return entry
