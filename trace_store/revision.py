@@ -18,7 +18,6 @@ over ids of sessions.
 from __future__ import annotations
 
 from trace_store import commit_table, errors, ident, objects, refs
-from trace_store.ident import format_time
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
 from trace_store.oid import HEX_CHARACTERS, ObjectId, is_full_id, is_prefix
 from trace_store.refs.names import ORIGINAL
@@ -292,60 +291,16 @@ def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
 def _moved(store: Store, base: str, inner: str, text: str) -> ObjectId:
     """Return `base@{inner}`: n moves ago, at a time, or `@{-n}` the n-th branch left."""
     if inner.startswith("-") and ident.is_count(inner[1:]) and not base:
-        return resolve(store, branch_left(store, ident.count_of(inner[1:]), text))
+        return resolve(store, refs.branch_left(store.refs, ident.count_of(inner[1:]), text))
     if inner.lower() in ("u", "upstream"):
         branch = branch_of(store, base)
         if branch is None and base not in ("", "HEAD", "@"):
             raise errors.RevisionNotFoundError(f"no branch {base[:80]!r}", revision=text)
         return resolve(store, refs.upstream_in(upstreams(store), branch))
     name = "HEAD" if base in ("HEAD", "@") else branch_of(store, base)
-    if name is None:
-        if not base:
-            name = "HEAD"
-        else:
-            raise errors.RevisionNotFoundError(f"no ref {base!r} to look back on", revision=text)
-    entries = list(refs.through_renames(name, store.refs.reflog))
-    if ident.is_count(inner):
-        values = [entry.new for entry in entries]
-        if entries:
-            values.append(entries[-1].old)
-        elif name != "HEAD":
-            values = [store.refs.read(name)]
-        number = ident.count_of(inner)
-        found = values[number] if number < len(values) else None
-        if found is None and number < len(values):
-            raise errors.RevisionNotFoundError(f"{name} did not exist at {text}", revision=text)
-        if found is None:
-            raise errors.RevisionNotFoundError(
-                f"the log of {name} has only {len(entries)} entr{'y' if len(entries) == 1 else 'ies'}",
-                hint=f"`trace reflog {name.removeprefix('refs/heads/')}` lists them",
-                revision=text,
-            )
-        return ObjectId(found)
-    moment = parse_moment(inner, store)
-    if moment is None:
-        raise errors.InvalidInputError(f"not a number or a time: {inner[:80]!r}", text=text)
-    for entry in entries:
-        if entry.time <= moment and entry.new is not None:
-            return ObjectId(entry.new)
-    since = f"goes back to {format_time(entries[-1].time)}" if entries else "is empty"
-    raise errors.RevisionNotFoundError(f"the log of {name} {since}", revision=text)
-
-
-def branch_left(store: Store, number: int = 1, text: str = "-") -> str:
-    """Return the short name of the branch, or the id of the commit, that HEAD left so many moves ago.
-
-    Raises:
-        RevisionNotFoundError: it did not move so often; the message names `text`.
-    """
-    left = 0
-    for entry in store.refs.reflog("HEAD"):
-        switched = refs.read_switch(entry.message)
-        if switched is not None:
-            left += 1
-            if left == number:
-                return switched[0]
-    raise errors.RevisionNotFoundError("no branch was left before", revision=text)
+    if name is None and base:
+        raise errors.RevisionNotFoundError(f"no ref {base!r} to look back on", revision=text)
+    return refs.stood_at(store.refs, name or "HEAD", inner, store.clock.now(), text)
 
 
 def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:

@@ -6,7 +6,7 @@ transaction.
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, refs
 from trace_store import revision as revisions
 from trace_store.branching.trash import keeping, keeping_others
 from trace_store.branching.upstreams import (
@@ -118,9 +118,9 @@ def find_branch(store: Store, name: str) -> str:
             raise errors.DetachedHeadError("HEAD is detached: it is on no branch")
         return ref
     if name == "-":
-        name = revisions.branch_left(store)
+        name = refs.branch_left(store.refs)
     elif name.startswith("@{-") and name.endswith("}") and is_count(name[3:-1]):
-        name = revisions.branch_left(store, count_of(name[3:-1]), name)
+        name = refs.branch_left(store.refs, count_of(name[3:-1]), name)
     for full in (BRANCHES + name, "refs/" + name, name):
         if full.startswith(BRANCHES) and is_ref_name(full) and store.refs.read(full) is not None:
             return full

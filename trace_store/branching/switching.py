@@ -7,7 +7,7 @@ which is how `-` and `@{-1}` know where it was.
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, refs
 from trace_store import revision as revisions
 from trace_store.branching.branches import find_branch, name_taken, short
 from trace_store.branching.logs import newest_first
@@ -58,7 +58,7 @@ def switch(store: Store, name: str, *, author: str) -> Switched:
         AmbiguousRevisionError: several sessions have ids that begin so.
     """
     if name == "-":
-        name = revisions.branch_left(store)
+        name = refs.branch_left(store.refs)
         if is_full_id(name):  # it was detached
             return detach(store, name, author=author)
     return _go(store, find_branch(store, name), author=author)

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from trace_store.ref_names import is_ref_name
     from trace_store.refs.database import RefDatabase
     from trace_store.refs.head import Head
-    from trace_store.refs.log_messages import read_switch
+    from trace_store.refs.looking_back import branch_left, stood_at
     from trace_store.refs.memory import MemoryRefs
     from trace_store.refs.names import BRANCHES, CHECKPOINTS, RECOVERED, TAGS, TRASH, check_ref_name
     from trace_store.refs.overview import Overview, Standing
@@ -37,6 +37,7 @@ __all__ = [
     "Standing",
     "Witness",
     "append_log",
+    "branch_left",
     "check_ref_name",
     "entries_of",
     "is_ref_name",
@@ -44,8 +45,8 @@ __all__ = [
     "newest_first",
     "note_adopted",
     "read_log",
-    "read_switch",
     "read_upstreams",
+    "stood_at",
     "through_renames",
     "upstream_in",
 ]
@@ -66,6 +67,7 @@ __getattr__ = door(
         "TRASH": "names",
         "Witness": "rewinding",
         "append_log": "reflog",
+        "branch_left": "looking_back",
         "check_ref_name": "names",
         "entries_of": "reflog",
         "is_ref_name": "names",
@@ -73,8 +75,8 @@ __getattr__ = door(
         "newest_first": "reflog",
         "note_adopted": "rewinding",
         "read_log": "reflog",
-        "read_switch": "log_messages",
         "read_upstreams": "upstreams",
+        "stood_at": "looking_back",
         "through_renames": "reflog",
         "upstream_in": "upstreams",
     },
