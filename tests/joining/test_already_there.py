@@ -69,6 +69,19 @@ def test_a_pick_that_was_written_is_not_written_again(
     assert (repo.resolve("HEAD"), repo.waiting()) == (tip, None)
 
 
+@pytest.mark.parametrize("onto", ["side", "side~1", "main"])
+def test_commits_do_not_go_on_themselves(repo: Repo, onto: str) -> None:
+    repo.annotate(repo.compile().messages[-1].address, priority="pinned")
+    repo.switch("main")
+    repo.merge("side~1")
+    repo.switch("side")
+    before = said(repo)
+    found = repo.rebase("main~1^1", onto=onto, plan=lambda every: list(reversed(every)))
+    assert said(repo) == (before if onto != "main" else ["q", "m", "s1", "s2"])
+    assert [old == new for old, new, _ in found.there].count(True) == len(found.there)
+    assert repo.compile().messages[-1].priority == "pinned"
+
+
 @pytest.mark.parametrize("name", ["v1.0", "v1.9"])
 def test_a_tag_that_ends_in_a_number_is_a_commit(repo: Repo, name: str) -> None:
     repo.tag(name, "side~1")

@@ -49,7 +49,7 @@ def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> lis
 def to_rebase(
     store: Store, base: ObjectId | None, tip: ObjectId, start: ObjectId | None
 ) -> tuple[list[ObjectId], dict[ObjectId, tuple[ObjectId, int]]]:
-    """Return the commits to make anew, oldest first, and those that are there already, as `already_there` does.
+    """Return the commits to make anew, oldest first, and those that are there, themselves or as `already_there` says.
 
     Args:
         store: the repository.
@@ -58,7 +58,12 @@ def to_rebase(
         start: what the commits go on; None is nothing.
     """
     every = commits_since(store, base, tip)
-    there = {} if start is None else already_there(store, every, tip, start)
+    if start is None:
+        return every, {}
+    there = already_there(store, every, tip, start)
+    if start != base:  # it may be on their own line, or have merged some of them
+        missing = set(commits_of(store).topological([tip], [start]))
+        there.update((oid, (oid, 0)) for oid in every if oid not in missing)
     return [oid for oid in every if oid not in there], there
 
 
@@ -77,7 +82,8 @@ def rebase(
 ) -> Rewrite:
     """Make the commits of HEAD's branch since another anew, on top of that.
 
-    Commits that are there already, made anew or copied, are left out; what names their messages names those there.
+    Commits that are there already, themselves, made anew or copied, are left out; what names their messages names those
+    there.
 
     Args:
         store: the repository.
