@@ -347,6 +347,28 @@ def test_a_pinned_message_is_dropped_only_when_told(repo: Repo) -> None:
     assert said(repo) == ["start", "c"]
 
 
+def test_another_order_hides_no_pinned_message_unseen(repo: Repo) -> None:
+    made = (repo.append("user", "pinned").oid, 0)
+    repo.annotate(made, priority="pinned")
+    repo.remove(made)
+    repo.restore(made)
+    before = files(repo)
+    with pytest.raises(ConflictError, match="a pinned message would be dropped"):
+        rebased(repo, "HEAD~2", "pick 1", "pick 0")
+    assert files(repo) == before
+    rebased(repo, "HEAD~2", "pick 1", "pick 0", drop_pinned=True)
+    assert said(repo) == []
+
+
+def test_another_order_takes_no_pin_away_unsaid(repo: Repo) -> None:
+    made = (repo.append("user", "pinned").oid, 0)
+    for priority in ("pinned", "normal", "pinned"):
+        repo.annotate(made, priority=priority)
+    found = rebased(repo, "HEAD~2", "pick 1", "pick 0")
+    assert [(each.kind, each.address) for each in found.warnings] == [("pin-lost", made)]
+    assert repo.compile().messages[0].priority == "normal"
+
+
 def test_an_edit_cannot_come_before_its_target(repo: Repo) -> None:
     repo.append("user", "start")
     made = (repo.append("user", "a").oid, 0)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.context.test_deriving import changes
 from tests.joining.support.histories import LINES, Lines, histories, turns
-from tests.joining.support.lines import branch
-from trace_store import Repo
+from tests.joining.support.lines import branch, on, said
+from trace_store import FixedClock, Repo
 from trace_store.joining.plan import Plan
 from trace_store.joining.three_way import sparse
 from trace_store.joining.three_way.combining import three_way
@@ -134,3 +134,27 @@ def test_one_line_comes_into_another_again_and_again(
         event("whole" if near is None else "parts" if whole.operations else "nothing")
         if near is not None:
             assert told(near) == told(whole)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "end"), [("append", ["m2", "s2"]), ("interleave", ["s2", "m2"])]
+)
+def test_what_came_in_at_the_front_is_not_taken_for_the_end(strategy: str, end: list[str]) -> None:
+    """Our line took theirs in, whose first message was said last: behind it stands nothing of the end."""
+    with Repo.memory(clock=FixedClock(step=1000)) as repo:
+        repo.append("user", "long ago")
+        branch(repo, "side", "main")
+        on(repo, "side")
+        front = repo.append("user", "to the front").addresses[0]
+        repo.move(front, after=None)
+        on(repo, "main")
+        repo.append("user", "m1")
+        repo.merge("side")
+        on(repo, "side")
+        repo.append("user", "s2")
+        on(repo, "main")
+        repo.append("user", "m2")
+        near, whole = planned(repo, "main", "side", strategy=strategy)
+        assert near is None or told(near) == told(whole)
+        repo.merge("side", strategy=strategy)
+        assert said(repo) == ["to the front", "long ago", "m1", *end]

@@ -61,7 +61,7 @@ def nearby(
         try:
             for oid, commit in line:
                 before = now.copy() if oid in wanted else None
-                apply_at_end(now, [(oid, commit)], recent)
+                apply_at_end(now, [(oid, commit)], recent, whole=whole)
                 if before is not None:
                     around[oid] = before, now.copy()
         except UnknownError:

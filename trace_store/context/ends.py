@@ -47,7 +47,7 @@ def end_of(tip: bytes, recent: Recent, is_enough: Callable[[Fold], bool]) -> Fol
         steps *= 4
         end = Fold()
         try:
-            apply_at_end(end, line, recent)
+            apply_at_end(end, line, recent, whole=whole)
         except UnknownError:
             continue  # further back it may be known what stands there
         if is_enough(end):
@@ -77,7 +77,12 @@ def line_before(tip: bytes, steps: int, read: Callable[[bytes], Commit]) -> tupl
 
 
 def apply_at_end(
-    state: Fold, steps: Iterable[Step], recent: Recent, old: Collection[Address] = ()
+    state: Fold,
+    steps: Iterable[Step],
+    recent: Recent,
+    old: Collection[Address] = (),
+    *,
+    whole: bool,
 ) -> None:
     """Apply commits to a fold that holds the end of a context, and perhaps some messages from before it.
 
@@ -86,6 +91,7 @@ def apply_at_end(
         steps: the commits, oldest first.
         recent: looks up what they include.
         old: the messages from before, of which earlier wordings are not known.
+        whole: whether the fold begins where the context begins; else what goes there is out of sight.
 
     Raises:
         UnknownError: only the whole context can tell.
@@ -96,11 +102,11 @@ def apply_at_end(
         if any(operation.name == ops.INCLUDE for operation in commit.operations):
             found = recent.included(commit, lambda address: address in state)
             brought = [Fold.of(found.values())] * len(commit.parents)
-        state.apply(oid, commit, brought, _in_order(brought, old))
+        state.apply(oid, commit, brought, _in_order(brought, old, whole=whole))
 
 
 def _in_order(
-    brought: Sequence[Fold | None], old: Collection[Address]
+    brought: Sequence[Fold | None], old: Collection[Address], *, whole: bool
 ) -> Callable[[Fold, Operation, bytes], Operation | None]:
     """Return what leaves of operations what they do to the end of a context, and to some messages before it."""
 
@@ -110,14 +116,15 @@ def _in_order(
         known = [each for each in named if each in state]
         after = fields.get("after")
         behind = None if after is None else (bytes(after[0]) or oid, after[1])
+        in_sight = whole if behind is None else behind in state
         if name == ops.INCLUDE:
-            if behind is not None and behind not in state:
+            if not in_sight:
                 return None  # it stands further back
             other = brought[fields["parent"]]
             kept = [each for each in named if other is not None and each in other]
             return Operation(name, {**fields, "targets": kept})
-        if name == ops.MOVE and (known or (behind and behind in state)):
-            if len(known) < len(named) or not (behind is None or behind in state):
+        if name == ops.MOVE and (known or in_sight):
+            if len(known) < len(named) or not in_sight:
                 raise UnknownError
             return operation
         if name == ops.REPLACE and known and len(known) < len(named):

@@ -9,6 +9,7 @@ from trace_store.comparing.aligning import longest_rise
 from trace_store.context.pairs import callers
 from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.plan import DECISION
+from trace_store.objects.operations import PINNED
 from trace_store.oid import ObjectId
 from trace_store.values import value
 
@@ -27,6 +28,7 @@ DECISION_LATER = "decision-later"
 CALL_WITHOUT_RESULT = "call-without-result"
 RESULT_WITHOUT_CALL = "result-without-call"
 EDIT_BEFORE_TARGET = "edit-before-target"
+PIN_LOST = "pin-lost"
 JUDGED = "judged"
 
 MEANINGS: Mapping[str, str] = {
@@ -37,6 +39,7 @@ MEANINGS: Mapping[str, str] = {
     CALL_WITHOUT_RESULT: "the call has no result here",
     RESULT_WITHOUT_CALL: "the result has no call here",
     EDIT_BEFORE_TARGET: "it is changed by a commit that would come before it",
+    PIN_LOST: "it is not pinned any more",
     JUDGED: "a model says that it may not mean what it meant",
 }
 _SHORTEST = 8
@@ -162,6 +165,18 @@ def newly_loose(
     was = {(each.kind, each.address) for each in loose_ends(before, [e.address for e in before])}
     now = loose_ends(after, [entry.address for entry in after if entry.address in old])
     return [each for each in now if (each.kind, old[each.address]) not in was]
+
+
+def lost_pins(
+    before: Sequence[Entry], after: Sequence[Entry], old: Mapping[Address, Address]
+) -> list[MeaningWarning]:
+    """Return warnings about messages that were pinned and are shown without that; as `newly_loose` otherwise."""
+    pinned = {entry.address for entry in before if entry.priority == PINNED}
+    return [
+        MeaningWarning(PIN_LOST, entry.address)
+        for entry in after
+        if entry.priority != PINNED and old.get(entry.address) in pinned
+    ]
 
 
 def is_instruction(entry: Entry) -> bool:

@@ -169,7 +169,10 @@ class Rewriting(Lines):
             there, on = base.by_address, start.by_address
             by_onto = {a for a in on if a in there and on[a].state != there[a].state}
             by_onto = {a for a in by_onto if there[a].priority == ops.PINNED}  # be it hidden there
-            laws.kept_pins(old, new, by_onto | ground.named(set(deeds) - set(made)), now)
+            by_order = {each.address for each in found.warnings if each.kind == "pin-lost"}
+            unpinned = {a for a in old.by_address if now(a) in by_order}
+            left_out = ground.named(set(deeds) - set(made))
+            laws.kept_pins(old, new, by_onto | unpinned | left_out, now)
         for each, other in found.made:
             if deeds[each] in (PICK, EDIT) and other != each:
                 was, is_ = ground.commit(each), ground.commit(other)

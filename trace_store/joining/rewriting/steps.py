@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.branching.trash import keeping
-from trace_store.context.folding import Entry
+from trace_store.context.folding import Entry, Fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import conflicts as kinds
 from trace_store.joining import safety, stops
 from trace_store.joining.conflicts import TEXT, Desk
 from trace_store.joining.groups import with_groups
 from trace_store.joining.rewriting.addressing import rewritten
+from trace_store.joining.rewriting.pins import refuse_to_drop_pins
 from trace_store.joining.rewriting.replaying import Replay
 from trace_store.joining.rewriting.todo import DROP, EDIT, FIXUP, JOINED, Step
 from trace_store.joining.three_way.properties import reworded_parts
@@ -307,37 +308,30 @@ class Rewriting:
         return True
 
     def _refuse_to_drop_pinned(self, before: ObjectId | None, replay: Replay) -> None:
-        """Raise when a pinned message of the branch would no longer be in its context."""
-        if before is None or not (self._dropped or self._stop.inputs["elsewhere"]):
-            return
-        there = {entry.address for entry in replay.state().entries}
-        lost = [
-            entry.address
-            for entry in self._reading.fold(before).entries
-            if entry.priority == ops.PINNED
-            and entry.visible
-            and (entry.address in replay.dropped or replay.address(entry.address) not in there)
-        ]
-        if lost:
-            names = ", ".join(f"{ObjectId(c).short()}.{n}" for c, n in lost[:3])
-            raise errors.ConflictError(
-                f"a pinned message would be dropped: {names}",
-                code=errors.ErrorCode.DROPS_PINNED,
-                addresses=tuple(lost),
-            )
+        if before is not None and self._may_lose():
+            decided = {address for each in self._settled for address in each.addresses}
+            onto = self._stop.inputs["onto"]
+            start = self._reading.fold(ObjectId.parse(onto)) if onto else Fold()
+            refuse_to_drop_pins(self._reading.fold(before), start, replay, decided)
+
+    def _may_lose(self) -> bool:
+        """Tell whether a rebase does more than go on from where a branch stands by now."""
+        inputs = self._stop.inputs
+        return bool(self._dropped or inputs["reordered"] or inputs["elsewhere"])
 
     def _warnings(self, before: ObjectId | None, replay: Replay) -> list[MeaningWarning]:
         """Return warnings about what is shown now; contexts are folded only where that can matter."""
         if self._rebases:
-            inputs = self._stop.inputs
-            if before is None or not (inputs["reordered"] or inputs["elsewhere"] or self._dropped):
+            if before is None or not self._may_lose():
                 return []
             old = [entry for entry in self._reading.fold(before).entries if entry.visible]
+            now = list(replay.state().visible())
             back = {replay.address(entry.address): entry.address for entry in old}
             order = [back[e.address] for e in replay.state().entries if e.address in back]
             return [
                 *safety.check_order(old, order, self._text),
-                *safety.newly_loose(old, list(replay.state().visible()), back),
+                *safety.newly_loose(old, now, back),
+                *(safety.lost_pins(old, now, back) if self._stop.inputs["reordered"] else ()),
             ]
         new = {oid for _, oid in self._made}
         if not any(_is_half(commit) for _, commit in replay.made):

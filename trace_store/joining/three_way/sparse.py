@@ -79,16 +79,18 @@ class Sparse:
         steps = STEPS
         while True:
             before, whole = line_before(base, steps, self._read)
-            was, old = self._base(base, ours, before, mine if joint is None else None, yours)
+            was, old = self._base(
+                *(base, ours, before, mine if joint is None else None, yours), whole=whole
+            )
             other = was.copy()
-            apply_at_end(other, yours, self._recent, old)
+            apply_at_end(other, yours, self._recent, old, whole=True)
             if any(each not in other for each in _named(yours)):
                 raise UnknownError
             one = was.copy()
             if joint is not None:
                 one, old = self._joined(ours, joint, mine, _named(yours) & was.addresses())
             else:
-                apply_at_end(one, mine, self._recent, old)
+                apply_at_end(one, mine, self._recent, old, whole=whole)
             known = joint is None or all(each in was for each in _named([joint]) & one.addresses())
             everything = whole and joint is None
             if known and (everything or _is_enough(was, one, other, old)):
@@ -123,6 +125,8 @@ class Sparse:
         before: Sequence[Step],
         mine: Sequence[Step] | None,
         yours: Sequence[Step],
+        *,
+        whole: bool,
     ) -> tuple[Fold, set[Address]]:
         """Return the base, and those of its messages that stand anywhere before the end.
 
@@ -131,7 +135,7 @@ class Sparse:
         if any(each.name == ops.TOOLS for _, made in yours for each in made.operations):
             raise UnknownError
         near = Fold()
-        apply_at_end(near, before, self._recent)
+        apply_at_end(near, before, self._recent, whole=whole)
         old = _named(yours) - near.addresses() - _made_by(yours)
         by_us = old if mine is None else _named(mine)
         entries = [self._old(each, base if each in by_us else ours) for each in old]
@@ -142,7 +146,7 @@ class Sparse:
     ) -> tuple[Fold, set[Address]]:
         """Return ours from the merge on that brought the base in, with some messages from before it."""
         one = Fold()
-        apply_at_end(one, [joint, *mine], self._recent)
+        apply_at_end(one, [joint, *mine], self._recent, whole=False)
         old = {each for each in named if each not in one}
         return _with_old(one, [self._old(each, ours) for each in old]), old
 
