@@ -701,6 +701,39 @@ def test_a_call_that_both_lines_answer_has_one_result(
     assert_valid_requests(repo.compile().messages)
 
 
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+@pytest.mark.parametrize("merges", [False, True])
+def test_a_commit_that_does_more_than_answer_brings_no_second_result(
+    repo: Repo, choice: str, merges: bool
+) -> None:
+    question = repo.append("user", "look").addresses[0]
+    repo.append("assistant", [ToolCall("one", "look", "{}")])
+
+    def theirs() -> None:
+        repo.append("tool", [ToolResult("one", "theirs")])
+
+    def mine() -> None:
+        if merges:
+            branch(repo, "third")
+            on(repo, "third")
+        with repo.batch() as draft:
+            draft.extend([Message("tool", [ToolResult("one", "mine")])])
+            draft.annotate([question], priority="pinned")
+        if merges:
+            on(repo, "main")
+            repo.merge("third", fast_forward="never")
+
+    apart(repo, mine, theirs)
+    assert [each.kind for each in repo.rebase("side").conflicts] == ["two-answers"]
+    repo.settle("1", choice)
+    repo.resume()
+    shown = repo.compile().messages
+    assert len(shown) == 3
+    assert shown[0].priority == "pinned"
+    assert f"'{'mine' if choice == 'theirs' else 'theirs'}'" in repr(shown[2].parts)
+    assert_valid_requests(shown)
+
+
 @pytest.mark.parametrize(("choice", "first"), [("ours", "theirs"), ("theirs", "mine")])
 def test_what_answers_other_calls_besides_keeps_those(repo: Repo, choice: str, first: str) -> None:
     """Both lines answer one of two calls, and one line answers both in one message."""

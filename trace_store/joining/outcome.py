@@ -89,7 +89,7 @@ class MergeOptions:
         steps = (ALLOWED, NEVER, ONLY)
         for said, known in ((self.strategy, STRATEGIES), (self.fast_forward, steps)):
             if said not in known:
-                raise errors.InvalidInputError(f"{said[:40]!r} is none of {', '.join(known)}")
+                raise errors.InvalidInputError(f"{str(said)[:40]!r} is none of {', '.join(known)}")
 
 
 def message_of(inputs: Mapping[str, Any], ref: str) -> str:

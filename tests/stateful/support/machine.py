@@ -7,14 +7,18 @@ from functools import partial
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from tests.stateful.support.ground import AUTHOR, Ground, Refused
 from tests.stateful.support.work import KINDS, work
 from trace_store import ObjectId, branching, joining
+from trace_store.branching import nearby
+from trace_store.context import ends
 from trace_store.joining import Conflict, Settlement
 from trace_store.joining.outcome import STOPPED
 from trace_store.joining.stops import read_stop
+from trace_store.joining.three_way import sparse
 from trace_store.objects.content import Gathering
 
 BEGINNINGS = ("say", "call", "say", "edit", "mark", "label", "answer")
@@ -26,9 +30,14 @@ class Lines(RuleBasedStateMachine):
     """A repository with a few lines of history; subclasses say what is done in it."""
 
     ground: Ground
+    patch: pytest.MonkeyPatch
 
-    @initialize(data=st.data())
-    def begin_history(self, data: st.DataObject) -> None:
+    @initialize(data=st.data(), steps=st.sampled_from([1, ends.STEPS]))
+    def begin_history(self, data: st.DataObject, steps: int) -> None:
+        """Make what all lines share; these histories are long ones to what looks a few commits back at first."""
+        self.patch = pytest.MonkeyPatch()
+        for module in (ends, nearby, sparse):
+            self.patch.setattr(module, "STEPS", steps)
         self.ground = Ground()
         self.said: dict[str, Settlement] = {}
         for kind in BEGINNINGS[: data.draw(st.integers(2, len(BEGINNINGS)))]:
@@ -43,6 +52,7 @@ class Lines(RuleBasedStateMachine):
                 self.ground.assert_sound()
             finally:
                 self.ground.close()
+                self.patch.undo()
 
     @invariant()
     def contexts_are_what_their_histories_say(self) -> None:

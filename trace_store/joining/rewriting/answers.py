@@ -5,8 +5,8 @@ Rule: a context has one result for a call. Which one is a decision, so it is bro
 
 from __future__ import annotations
 
-from trace_store.context.folding import Entry
-from trace_store.context.pairs import callers
+from trace_store.context.folding import Entry, is_append_only
+from trace_store.context.pairs import CALL, RESULT, callers
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
 from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.three_way.exchanges import is_result_of, without_results
@@ -16,11 +16,14 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from trace_store.context.folding import Fold
     from trace_store.joining.three_way.properties import Put
     from trace_store.objects.commit import Commit, Operation
     from trace_store.oid import ObjectId
+
+    Address = tuple[bytes, int]
 
 
 @value
@@ -40,10 +43,30 @@ class Rival:
     yours: Sequence[Entry]
 
 
-def appended(oid: ObjectId, commit: Commit) -> list[Entry]:
-    """Return the messages that a commit appends, as they are without what came after."""
-    messages = [m for each in commit.operations for m in each.fields.get("messages", ())]
-    return [Entry((oid, number), message) for number, message in enumerate(messages)]
+def brought(
+    oid: ObjectId, made: Commit, before: Callable[[], Fold], others: Sequence[Fold | None]
+) -> list[Entry]:
+    """Return the messages that a commit brings and shows; only those that it appends, where it does nothing else.
+
+    Args:
+        oid: the commit's id.
+        made: the commit.
+        before: gives the context that it goes on from.
+        others: the contexts of its parents, as far as it includes messages of them.
+    """
+    messages = [m for each in made.operations for m in each.fields.get("messages", ())]
+    if is_append_only(made):
+        return [Entry((oid, number), message) for number, message in enumerate(messages)]
+    if not any(others) and not any(_is_half(part) for m in messages for part in m["parts"]):
+        return []  # nothing of an exchange
+    had = before()
+    after = had.copy()
+    after.apply(oid, made, others)
+    return [each for each in after.visible() if each.address not in had]
+
+
+def _is_half(part: Mapping[str, object]) -> bool:
+    return part.get("type") in (CALL, RESULT)
 
 
 def rival_answers(
@@ -74,8 +97,17 @@ def rival_answers(
     return found
 
 
-def settle_answers(rivals: Sequence[Rival], desk: Desk, put: Put) -> list[Operation]:
-    """Return the operations after which each call has one result, as was settled."""
+def settle_answers(
+    rivals: Sequence[Rival], desk: Desk, put: Put, place: Callable[[Address], Address]
+) -> list[Operation]:
+    """Return the operations after which each call has one result, as was settled.
+
+    Args:
+        rivals: what both lines answer.
+        desk: where it is settled.
+        put: stores texts.
+        place: says where a message that comes in is on the new line.
+    """
     made: list[Operation] = []
     for rival in rivals:
         call, ids, mine, yours = rival.call, rival.ids, rival.mine, rival.yours
@@ -90,7 +122,7 @@ def settle_answers(rivals: Sequence[Rival], desk: Desk, put: Put) -> list[Operat
             if settled.choice == TEXT:
                 parts = reworded_parts(each.parts, settled.text, put)
             made.append(ops.edit(each.address, parts))
-        made += [_without(each, (ops.HERE, each.address[1]), ids) for each in yours]
+        made += [_without(each, place(each.address), ids) for each in yours]
     return made
 
 

@@ -12,7 +12,7 @@ from trace_store.context.folding import Fold, is_append_only
 from trace_store.joining.groups import calls_of, misplaced, open_calls, results_of
 from trace_store.joining.plan import Side
 from trace_store.joining.rewriting.addressing import rewritten
-from trace_store.joining.rewriting.answers import appended, rival_answers, settle_answers
+from trace_store.joining.rewriting.answers import brought, rival_answers, settle_answers
 from trace_store.joining.rewriting.checking import Checking
 from trace_store.joining.three_way.exchanges import settle_parted
 from trace_store.joining.three_way.properties import Change, operations_of
@@ -112,22 +112,30 @@ class Replay:
                 given = squashed(given, before, self._reading.fold(commit.parents[number]))
         if is_append_only(commit) and all(each.name != ops.TOOLS for each in given):
             made = [self._rewritten(operation, oid) for operation in given]
-            return [*made, *self._settled_answers(oid, commit, desk)]
-        before = self._reading.fold(commit.parents[0]) if commit.parents else Fold()
+            return [*made, *self._settled_answers(oid, commit, given, desk)]
+        before = self._before(commit)
         checking = Checking(self, oid, before, self.state(), desk, self._put)
         made = [each for operation in given for each in checking.checked(operation)]
+        made += self._settled_answers(oid, commit, given, desk)
         return [*made, *self._kept_together(oid, commit, before, made, desk)]
 
-    def _settled_answers(self, oid: ObjectId, commit: Commit, desk: Desk) -> list[Operation]:
-        """Return what settles that a commit answers calls that the new line has answered as well."""
-        brought = appended(oid, commit)
-        answers = {name for entry in brought for name in results_of(entry)} - self._called
-        self._called.update(name for entry in brought for name in calls_of(entry))
+    def _before(self, commit: Commit) -> Fold:
+        return self._reading.fold(commit.parents[0]) if commit.parents else Fold()
+
+    def _settled_answers(
+        self, oid: ObjectId, commit: Commit, given: Sequence[Operation], desk: Desk
+    ) -> list[Operation]:
+        """Return what settles that operations of a commit answer calls that the new line has answered as well."""
+        done = Commit(commit.parents, "", 0, list(given))
+        new = brought(oid, done, lambda: self._before(commit), self._reading.others(done))
+        answers = {name for entry in new for name in results_of(entry)} - self._called
+        self._called.update(name for entry in new for name in calls_of(entry))
         if not answers:
             return []  # as nearly always: a line parts seldom where a call waits
-        waited = open_calls(self._reading.fold(commit.parents[0]).entries) if commit.parents else {}
-        rivals = rival_answers(self.state().entries, brought, answers & waited.keys())
-        return settle_answers(rivals, desk, self._put)
+        waited, ours = open_calls(self._before(commit).entries), self.state()
+        new = [each for each in new if self.placed(each.address, oid) not in ours]
+        rivals = rival_answers(ours.entries, new, answers & waited.keys())
+        return settle_answers(rivals, desk, self._put, lambda each: self.placed(each, oid))
 
     def _kept_together(
         self,
