@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trace_store.joining.rewriting.todo import Step
     from trace_store.joining.settling import (
         abort,
-        called,
+        find_conflict,
         met_conflicts,
         open_conflicts,
         resolve,
@@ -49,7 +49,7 @@ _HOMES = {
     "rewriting.addressing": ("with_address",),
     "reverting": ("Revert", "continue_revert", "revert"),
     "rewriting.steps": ("Rewrite",),
-    "settling": ("abort", "called", "met_conflicts", "open_conflicts", "resolve", "resume"),
+    "settling": ("abort", "find_conflict", "met_conflicts", "open_conflicts", "resolve", "resume"),
     "stops": ("Stop", "read_stop", "refuse_while_stopped"),
     "rewriting.todo": ("Step",),
 }
@@ -68,12 +68,12 @@ __all__ = [
     "Step",
     "Stop",
     "abort",
-    "called",
     "cherry_pick",
     "come_again",
     "continue_merge",
     "continue_revert",
     "continue_rewriting",
+    "find_conflict",
     "look_at_merge",
     "merge",
     "met_conflicts",

@@ -102,10 +102,8 @@ def _look(store: Store) -> Merge | Revert | Rewrite | None:
         if stop.kind == stops.REVERT:
             return reverting.look_at_revert(store)
         return rebasing.look_at_rewriting(store)
-    except errors.StateError:
-        return (
-            None  # all is settled, and something else is in the way, such as nothing to take back
-        )
+    except errors.StateError:  # all is settled, and something else is in the way
+        return None
 
 
 def resume(
@@ -175,10 +173,10 @@ def _chosen(found: Sequence[Conflict], which: str, settlement: Settlement) -> Se
         if len(open_) == 1:
             return open_
         raise errors.InvalidInputError(f"{len(open_)} conflicts are open: say which, or all")
-    return called(found, which)
+    return [find_conflict(found, which)]
 
 
-def called(found: Sequence[Conflict], which: str) -> tuple[Conflict, ...]:
+def find_conflict(found: Sequence[Conflict], which: str) -> Conflict:
     """Return the conflict among some that has a number, or is about a message whose address begins so.
 
     Raises:
@@ -188,12 +186,12 @@ def called(found: Sequence[Conflict], which: str) -> tuple[Conflict, ...]:
     if is_count(which):
         chosen = [each for each in found if each.number == count_of(which)]
         if chosen:
-            return tuple(chosen)
+            return chosen[0]
         raise errors.InvalidInputError(f"no conflict has the number {which[:20]}")
     for among in (open_, found):
         chosen = [each for each in among if any(_is_called(a, which) for a in each.addresses)]
         if len(chosen) == 1:
-            return tuple(chosen)
+            return chosen[0]
         if chosen:
             raise errors.InvalidInputError(f"{len(chosen)} conflicts are about {which[:80]}")
     raise errors.InvalidInputError(f"no conflict is about {which[:80]}")

@@ -226,7 +226,7 @@ def resolve(
     with opened_store(invocation, quiet=quiet) as store:
         met = joining.met_conflicts(store)
         if which not in ("", "all") and not said:
-            met = joining.called(met, which)
+            met = (joining.find_conflict(met, which),)
         if said:
             if edit:
                 typed = settle_in_editor(invocation, store, met, which)
