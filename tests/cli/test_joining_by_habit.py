@@ -128,6 +128,12 @@ def test_what_comes_in_again_is_told(repository: Trace) -> None:
     ):
         assert repository(*words).code == 0, words
     outcome = repository("merge", "side")
+    assert "merged: 2 messages came in, 1 of them hidden" in outcome.text
+    assert outcome.err == ""
+    assert repository("undo", "-q").code == 0
+    for words in (["switch", "side"], ["edit", "HEAD~1.0", "s1, reworded"], ["switch", "main"]):
+        assert repository(*words, "-q").code == 0, words
+    outcome = repository("merge", "side")
     assert "note: 1 commit of what came in is there already" in outcome.err
     assert repository("undo", "-q").code == 0
     assert "note:" not in repository("merge", "side~1", "-s", "ours").err

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.joining.support.lines import ADA, said
-from trace_store import FixedClock, Message, Repo
+from tests.support.valid_requests import assert_valid_requests
+from trace_store import FixedClock, Message, Repo, ToolCall, ToolResult
 from trace_store.errors import ConflictError, InvalidInputError
 from trace_store.joining import Step, stops
 from trace_store.joining.rewriting.todo import PICK, SQUASH
@@ -80,6 +81,54 @@ def test_commits_do_not_go_on_themselves(repo: Repo, onto: str) -> None:
     assert said(repo) == (before if onto != "main" else ["q", "m", "s1", "s2"])
     assert [old == new for old, new, _ in found.there].count(True) == len(found.there)
     assert repo.compile().messages[-1].priority == "pinned"
+
+
+@pytest.mark.parametrize("strategy", ["append", "interleave"])
+def test_a_merge_shows_once_what_was_picked_before(repo: Repo, strategy: str) -> None:
+    repo.switch("main")
+    repo.cherry_pick("side")
+    found = repo.merge("side", strategy=strategy)
+    assert (found.included, found.hidden, found.again) == (2, 1, ())
+    assert sorted(said(repo)) == ["m", "q", "s1", "s2"]
+    repo.switch("side")
+    repo.append("user", "s3")
+    repo.switch("main")
+    found = repo.merge("side", strategy=strategy)
+    assert (found.included, found.hidden) == (1, 0)
+    assert sorted(said(repo)) == ["m", "q", "s1", "s2", "s3"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_merge_shows_once_a_call_that_was_picked_with_its_result(repo: Repo, number: int) -> None:
+    call = Message("assistant", [ToolCall("c", "look", "{}")])
+    made = repo.commit([call, Message("tool", [ToolResult("c", "seen")]), Message("user", "s3")])
+    repo.switch("main")
+    repo.cherry_pick(f"{made.oid}.{number}", at="side")
+    before = said(repo)
+    found = repo.merge("side")
+    assert (found.included, found.hidden, found.again) == (5, 2, ())
+    assert said(repo) == [*before, "s1", "s2", "s3"]
+    assert_valid_requests(repo.compile().messages)
+
+
+def test_a_merge_shows_what_was_changed_since_it_was_picked(repo: Repo) -> None:
+    second = repo.compile().messages[-1].address
+    repo.switch("main")
+    repo.cherry_pick("side")
+    repo.switch("side")
+    repo.edit(second, "s2, reworded")
+    repo.switch("main")
+    found = repo.merge("side")
+    assert (found.included, found.hidden, found.again) == (2, 0, (second[0],))
+    assert said(repo) == ["q", "m", "s2", "s1", "s2, reworded"]
+
+
+def test_a_merge_shows_once_what_a_rebase_made_anew(repo: Repo) -> None:
+    repo.branch("before")
+    repo.rebase("main")
+    found = repo.merge("before")
+    assert (found.included, found.hidden) == (2, 2)
+    assert said(repo) == ["q", "m", "s1", "s2"]
 
 
 @pytest.mark.parametrize("name", ["v1.0", "v1.9"])

@@ -239,6 +239,60 @@ def test_what_was_answered_since_is_not_hidden_by_an_older_settlement(repo: Repo
     assert [each.kind for each in open_conflicts(repo.store)] == ["two-answers"]
 
 
+@pytest.mark.parametrize(
+    ("strategy", "end"),
+    [("append", ["Yes, seen.", "Go on."]), ("interleave", ["Go on.", "Yes, seen."])],
+)
+def test_a_call_that_a_text_stands_for_waits_for_nothing(
+    repo: Repo, strategy: str, end: list[str]
+) -> None:
+    """The text takes the place of an answer that ends in a call; nobody is asked what that call came to."""
+    repo.append("user", "q")
+    call = [ToolCall("c1", "look", "{}")]
+    apart(
+        repo,
+        lambda: (repo.append("assistant", "I look."), repo.append("assistant", call)),
+        lambda: (repo.append("assistant", "Yes."), repo.append("user", "Go on.")),
+    )
+    brought(repo, strategy=strategy)
+    assert [each.kind for each in resolve(repo.store, "1", Settlement("text", "Yes, seen."))] == []
+    assert continue_merge(repo.store, author="ada").outcome == "merged"
+    assert said(repo) == ["q", *end]
+    assert_valid_requests(repo.compile().messages)
+
+
+@pytest.mark.parametrize("settlement", [Settlement("theirs"), Settlement("text", "yours")])
+def test_what_is_to_be_shown_does_not_stay_skipped(repo: Repo, settlement: Settlement) -> None:
+    target = (repo.append("user", "a").oid, 0)
+
+    def ours() -> None:
+        repo.annotate(target, priority="skip")
+        repo.remove(target, ghost=True)
+
+    apart(repo, ours, lambda: repo.edit(target, "yours"))
+    brought(repo)
+    resolve(repo.store, "1", settlement)
+    assert continue_merge(repo.store, author="ada").outcome == "merged"
+    assert said(repo) == ["yours"]
+
+
+@pytest.mark.parametrize("strategy", ["append", "interleave"])
+def test_calls_that_wait_at_once_keep_their_results(repo: Repo, strategy: str) -> None:
+    """The result of a shared call comes in behind it; so does that of a call that was made between the two."""
+    repo.append("user", "q")
+    repo.append("assistant", [ToolCall("c1", "look", "{}")])
+
+    def theirs() -> None:
+        repo.append("assistant", [ToolCall("c2", "look", "{}")])
+        for name in ("c1", "c2"):
+            repo.append("tool", [ToolResult(name, "seen")])
+
+    apart(repo, lambda: repo.append("user", "mine"), theirs)
+    assert brought(repo, strategy=strategy).outcome == "merged"
+    assert said(repo)[-1] == "mine"
+    assert_valid_requests(repo.compile().messages)
+
+
 def test_two_settle_at_once_and_one_goes_on_meanwhile(
     repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -734,6 +734,28 @@ def test_a_commit_that_does_more_than_answer_brings_no_second_result(
     assert_valid_requests(shown)
 
 
+def test_an_exchange_that_a_merge_took_in_is_not_answered_twice(repo: Repo) -> None:
+    """What the branch took in, answered otherwise, the new line has, too."""
+    repo.append("user", "q")
+    branch(repo, "side")
+    on(repo, "side")
+    repo.append("assistant", [ToolCall("one", "look", "{}")])
+    branch(repo, "third")
+    repo.append("tool", [ToolResult("one", "theirs")])
+    on(repo, "third")
+    repo.append("tool", [ToolResult("one", "mine")])
+    on(repo, "main")
+    repo.append("user", "beside")
+    repo.merge("third")
+    found = repo.rebase("side")
+    assert [each.kind for each in found.conflicts] == ["two-answers"]
+    repo.settle("1", "theirs")
+    repo.resume()
+    assert "'mine'" in repr([*repo.compile().messages])
+    assert "'theirs'" not in repr([*repo.compile().messages])
+    assert_valid_requests(repo.compile().messages)
+
+
 @pytest.mark.parametrize(("choice", "first"), [("ours", "theirs"), ("theirs", "mine")])
 def test_what_answers_other_calls_besides_keeps_those(repo: Repo, choice: str, first: str) -> None:
     """Both lines answer one of two calls, and one line answers both in one message."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.context.test_deriving import changes
 from tests.joining.support.histories import LINES, Lines, histories, turns
 from tests.joining.support.lines import branch, on, said
-from trace_store import FixedClock, Repo
+from trace_store import FixedClock, Repo, ToolCall, ToolResult
 from trace_store.joining.plan import Plan
 from trace_store.joining.three_way import sparse
 from trace_store.joining.three_way.combining import three_way
@@ -86,22 +86,34 @@ later = st.lists(st.one_of(turns, turns, changes), max_size=4)
     spoken,
     later,
     later,
+    later,
     st.sampled_from(["append", "interleave"]),
     st.sampled_from(["", "ours", "theirs"]),
     st.integers(1, 3),
 )
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=2 * EXAMPLES)
 def test_two_lines_that_part_are_joined_by_their_ends(
-    before: list[Any], ours: list[Any], theirs: list[Any], strategy: str, favour: str, steps: int
+    before: list[Any],
+    ours: list[Any],
+    theirs: list[Any],
+    third: list[Any],
+    strategy: str,
+    favour: str,
+    steps: int,
 ) -> None:
+    """Ours may have taken in a third line since they parted."""
     with Repo.memory() as repo, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sparse, "STEPS", steps)
         lines = Lines(repo)
         for change in before:
             lines.do(("change", "main", change))
-        branch(repo, "side", "main")
-        for name, made in (("main", ours), ("side", theirs)):
-            for change in made:
+        for name in ("side", "third"):
+            branch(repo, name, "main")
+        made = (("third", third), ("main", ours[:2]), ("side", theirs), ("main", ours[2:]))
+        for at, (name, changed) in enumerate(made):
+            if at == len(made) - 1 and third:
+                lines.do(("merge", "main", "third", "append"))
+            for change in changed:
                 lines.do(("change", name, change))
         near, whole = planned(repo, "main", "side", strategy=strategy, favour=favour)
         event("whole" if near is None else "parts" if whole.operations else "nothing")
@@ -139,7 +151,9 @@ def test_one_line_comes_into_another_again_and_again(
 @pytest.mark.parametrize(
     ("strategy", "end"), [("append", ["m2", "s2"]), ("interleave", ["s2", "m2"])]
 )
-def test_what_came_in_at_the_front_is_not_taken_for_the_end(strategy: str, end: list[str]) -> None:
+def test_what_was_moved_to_the_front_is_not_taken_for_the_end(
+    strategy: str, end: list[str]
+) -> None:
     """Our line took theirs in, whose first message was said last: behind it stands nothing of the end."""
     with Repo.memory(clock=FixedClock(step=1000)) as repo:
         repo.append("user", "long ago")
@@ -158,3 +172,20 @@ def test_what_came_in_at_the_front_is_not_taken_for_the_end(strategy: str, end: 
         assert near is None or told(near) == told(whole)
         repo.merge("side", strategy=strategy)
         assert said(repo) == ["to the front", "long ago", "m1", *end]
+
+
+def test_what_another_merge_put_at_the_end_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both lines answer a call, ours by what it took in from a third."""
+    monkeypatch.setattr(sparse, "STEPS", 1)
+    with Repo.memory(clock=FixedClock(step=1000)) as repo:
+        repo.append("user", "look")
+        repo.append("assistant", [ToolCall("c", "look", "{}")])
+        for name in ("side", "third"):
+            branch(repo, name)
+            on(repo, name)
+            repo.append("tool", [ToolResult("c", f"seen by {name}")])
+            on(repo, "main")
+        repo.merge("third", fast_forward="never")
+        near, whole = planned(repo, "main", "side")
+        assert near is None or told(near) == told(whole)
+        assert [each.kind for each in repo.merge("side").conflicts] == ["two-answers"]

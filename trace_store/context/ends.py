@@ -91,7 +91,7 @@ def apply_at_end(
         steps: the commits, oldest first.
         recent: looks up what they include.
         old: the messages from before, of which earlier wordings are not known.
-        whole: whether the fold begins where the context begins; else what goes there is out of sight.
+        whole: whether the fold begins where the context begins; else what is moved there goes out of sight.
 
     Raises:
         UnknownError: only the whole context can tell.
@@ -116,17 +116,17 @@ def _in_order(
         known = [each for each in named if each in state]
         after = fields.get("after")
         behind = None if after is None else (bytes(after[0]) or oid, after[1])
-        in_sight = whole if behind is None else behind in state
         if name == ops.INCLUDE:
-            if not in_sight:
+            if behind is not None and behind not in state:
                 return None  # it stands further back
             other = brought[fields["parent"]]
             kept = [each for each in named if other is not None and each in other]
             return Operation(name, {**fields, "targets": kept})
-        if name == ops.MOVE and (known or in_sight):
-            if len(known) < len(named) or not in_sight:
-                raise UnknownError
-            return operation
+        if name == ops.MOVE:
+            in_sight = whole if behind is None else behind in state
+            if (in_sight and len(known) < len(named)) or (known and not in_sight):
+                raise UnknownError  # something comes into sight, or goes out of it
+            return operation if in_sight else None
         if name == ops.REPLACE and known and len(known) < len(named):
             raise UnknownError
         if fields.get("version") is not None and any(each in old for each in known):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from trace_store.joining.reverting import Revert, continue_revert, revert
     from trace_store.joining.rewriting.addressing import with_address
     from trace_store.joining.rewriting.origins import (
-        come_again,
         rewritten_address,
         rewritten_name,
     )
@@ -44,7 +43,7 @@ _HOMES = {
     "merging": ("Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"),
     "advising.semantic": ("Advisor", "Proposal"),
     "rewriting.picking": ("cherry_pick",),
-    "rewriting.origins": ("come_again", "rewritten_address", "rewritten_name"),
+    "rewriting.origins": ("rewritten_address", "rewritten_name"),
     "rewriting.rebasing": ("continue_rewriting", "rebase", "to_rebase"),
     "rewriting.addressing": ("with_address",),
     "reverting": ("Revert", "continue_revert", "revert"),
@@ -69,7 +68,6 @@ __all__ = [
     "Stop",
     "abort",
     "cherry_pick",
-    "come_again",
     "continue_merge",
     "continue_revert",
     "continue_rewriting",

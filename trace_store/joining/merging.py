@@ -13,6 +13,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import stops
 from trace_store.joining.advising.matter import Matter
 from trace_store.joining.conflicts import OURS, Settlement
+from trace_store.joining.copies import Copies, find_copies, shown_once
 from trace_store.joining.outcome import (
     FAST_FORWARD,
     JOINER,
@@ -42,7 +43,7 @@ from trace_store.refs.names import BRANCHES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TypeAlias
+    from typing import TypeAlias
 
     from trace_store.context.folding import Fold
     from trace_store.contracts import RefReader
@@ -103,7 +104,7 @@ def merge(
         revision = (branching.upstream_of(store, ref) or "").removeprefix(revisions.HEADS)
     theirs = [revisions.resolve_commit(store, revision)] if revision else list(tips[1:])
     name = revision or " ".join([DIVERGED_TIPS, *(tip.short() for tip in theirs)])
-    inputs = _inputs(options, name, theirs, joins=not revision)
+    inputs = options.as_inputs(name, theirs, joins=not revision)
     stop = stops.Stop(stops.MERGE, ref, before, inputs, {}, [])
     return _Merging(store, stop, author, guard, resolver, advise).run()
 
@@ -157,22 +158,6 @@ def branch_of_head(store: Store) -> str:
     return ref
 
 
-def _inputs(
-    options: MergeOptions, name: str, theirs: Sequence[ObjectId], *, joins: bool
-) -> dict[str, Any]:
-    return {
-        "strategy": options.strategy,
-        "favour": options.favour,
-        "fast_forward": options.fast_forward,
-        "squash": options.squash,
-        "unrelated": options.unrelated,
-        "message": options.message,
-        "name": name,
-        "joins": joins,
-        "theirs": [str(oid) for oid in theirs],
-    }
-
-
 class _Merging:
     """A merge from its inputs to the transaction."""
 
@@ -196,6 +181,7 @@ class _Merging:
         self._new: list[tuple[ObjectId, bytes]] = []
         self._folds: dict[ObjectId, Fold] = {}
         self._included = self._hidden = 0
+        self._again: list[ObjectId] = []
         self._settled: list[Conflict] = []
 
     def run(self) -> Merge:
@@ -239,6 +225,7 @@ class _Merging:
             tuple(self._theirs),
             self._included,
             self._hidden,
+            tuple(self._again),
             self._stop.numbered(conflicts),
             self._stop.by_hand(self._settled),
         )
@@ -299,6 +286,11 @@ class _Merging:
             return None, plan.conflicts
         self._included += len(plan.included)
         operations = [*plan.operations, *(advised.operations if advised is not None else ())]
+        copies = find_copies(self._store, ours, theirs) if plan.included else Copies()
+        if copies.commits or copies.picked:
+            fold = self._reading.fold
+            operations, again = shown_once(operations, fold(ours), fold(theirs), copies)
+            self._again += again
         if self._stop.inputs["squash"]:
             operations = squashed(operations, self._folds[ours], self._folds[theirs])
             if not operations:

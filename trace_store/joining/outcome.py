@@ -13,7 +13,7 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from trace_store.joining.conflicts import Conflict
@@ -43,7 +43,9 @@ class Merge:
         after: where it stands.
         theirs: the commits that were brought in.
         included: how many messages of theirs came in.
-        hidden: how many of these came in hidden, as theirs had them or as was settled.
+        hidden: how many of these came in hidden, as theirs had them, as was settled, or as copies of what is shown.
+        again: commits of theirs that ours has already, made anew, copied or squashed, and of which something is shown
+            all the same.
         conflicts: those that nobody settled.
         settled: those that somebody did.
     """
@@ -55,6 +57,7 @@ class Merge:
     theirs: tuple[ObjectId, ...]
     included: int = 0
     hidden: int = 0
+    again: tuple[ObjectId, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     settled: tuple[Conflict, ...] = ()
 
@@ -78,6 +81,20 @@ class MergeOptions:
     squash: bool = False
     unrelated: bool = False
     message: str = ""
+
+    def as_inputs(self, name: str, theirs: Sequence[ObjectId], *, joins: bool) -> dict[str, Any]:
+        """Return what a merge has to know to go on: these, and what it merges; `joins` says that nobody named it."""
+        return {
+            "strategy": self.strategy,
+            "favour": self.favour,
+            "fast_forward": self.fast_forward,
+            "squash": self.squash,
+            "unrelated": self.unrelated,
+            "message": self.message,
+            "name": name,
+            "joins": joins,
+            "theirs": [str(oid) for oid in theirs],
+        }
 
     def check(self) -> None:
         """Let nothing pass that means nothing.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store.ident import count_of, is_count
 from trace_store.objects.commit import Commit
-from trace_store.oid import is_full_id
+from trace_store.oid import ObjectId, is_full_id
 
 REWRITES, PICKED, SQUASHES = "rewrites", "picked", "squashes"
 """Links of a commit that was made anew: from which it was; SQUASHES names the tip of what was squashed into it.
@@ -31,6 +31,14 @@ def origins_of(data: bytes) -> list[tuple[str, str, int]]:
         if relation in (REWRITES, PICKED) and is_count(first or "0") and is_full_id(name):
             found.append((relation, name, count_of(first or "0")))
     return found
+
+
+def picked_message(relation: str, target: ObjectId | str) -> tuple[ObjectId, int] | None:
+    """Return the address that a link names whose commit has a copy of a single message; None for other links."""
+    name, dot, digits = str(target).rpartition(".")
+    if relation != PICKED or not dot or not (is_full_id(name) and is_count(digits)):
+        return None
+    return ObjectId.parse(name), count_of(digits)
 
 
 def later_name(name: str, first: int) -> str:

@@ -15,7 +15,7 @@ from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number
 from trace_store import joining
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
-from trace_store.joining.outcome import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY, SQUASHED
+from trace_store.joining.outcome import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY
 from trace_store.joining.plan import APPEND, STRATEGIES
 from trace_store.joining.stops import MERGE, read_stop
 
@@ -134,21 +134,20 @@ def merge(
     def tell(store: Store, found: Merge) -> None:
         if found.outcome != STOPPED and not quiet:
             invocation.line(_line(found))
-            _tell_what_comes_again(invocation, store, found)
+            _tell_what_comes_again(invocation, found)
 
     run.carry_out(begin, lambda store, found: [_record(store, found)], tell, message)
 
 
-def _tell_what_comes_again(invocation: Invocation, store: Store, found: Merge) -> None:
+def _tell_what_comes_again(invocation: Invocation, found: Merge) -> None:
     """Say that messages are in the context twice now, since ours has made their commits anew, or copied them."""
-    if found.outcome not in (MERGED, SQUASHED) or found.before is None or not found.included:
-        return
-    again = [oid for tip in found.theirs for oid in joining.come_again(store, found.before, tip)]
-    if again:
-        names = ", ".join(oid.short() for oid in again[:3]) + (", …" if again[3:] else "")
+    if found.again:
+        names = ", ".join(oid.short() for oid in found.again[:3]) + (
+            ", …" if found.again[3:] else ""
+        )
         invocation.note(
-            f"note: {counted(len(again), 'commit')} of what came in is there already, made anew, copied or "
-            f"squashed: {names}; `trace undo` takes it back, `trace rebase` leaves out what is there"
+            f"note: {counted(len(found.again), 'commit')} of what came in is there already, made anew, copied or "
+            f"squashed, and not hidden: {names}; `trace undo` takes it back, `trace rebase` leaves out what is there"
         )
 
 

@@ -169,6 +169,9 @@ class Rewriting(Lines):
             there, on = base.by_address, start.by_address
             by_onto = {a for a in on if a in there and on[a].state != there[a].state}
             by_onto = {a for a in by_onto if there[a].priority == ops.PINNED}  # be it hidden there
+            # What pinned it is there already, and what came after that there counts.
+            there_already = ground.named(oid for oid, _, _ in found.there) - ground.named(deeds)
+            by_onto |= {a for a in there_already if now(a) in on and not on[now(a)].is_pinned}
             by_order = {each.address for each in found.warnings if each.kind == "pin-lost"}
             unpinned = {a for a in old.by_address if now(a) in by_order}
             left_out = ground.named(set(deeds) - set(made))

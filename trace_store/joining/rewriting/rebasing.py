@@ -10,8 +10,9 @@ from trace_store import branching, errors
 from trace_store import revision as revisions
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
+from trace_store.joining.copies import already_there
 from trace_store.joining.merging import branch_of_head
-from trace_store.joining.rewriting.origins import already_there, are_picked
+from trace_store.joining.rewriting.origins import are_picked
 from trace_store.joining.rewriting.steps import UP_TO_DATE, Rewrite, Rewriting
 from trace_store.joining.rewriting.todo import DROP, PICK, Step, checked
 from trace_store.objects.commit import parents_of

@@ -132,9 +132,12 @@ class Replay:
         self._called.update(name for entry in new for name in calls_of(entry))
         if not answers:
             return []  # as nearly always: a line parts seldom where a call waits
-        waited, ours = open_calls(self._before(commit).entries), self.state()
-        new = [each for each in new if self.placed(each.address, oid) not in ours]
-        rivals = rival_answers(ours.entries, new, answers & waited.keys())
+        ours = self.state()
+        there = [each for each in new if self.placed(each.address, oid) in ours]
+        waited = {name for entry in there for name in calls_of(entry)}
+        waited.update(open_calls(self._before(commit).entries))
+        new = [each for each in new if each not in there]
+        rivals = rival_answers(ours.entries, new, answers & waited)
         return settle_answers(rivals, desk, self._put, lambda each: self.placed(each, oid))
 
     def _kept_together(

@@ -16,6 +16,7 @@ from trace_store.joining.three_way.exchanges import join_answers, settle_exchang
 from trace_store.joining.three_way.line import Line
 from trace_store.joining.three_way.properties import (
     Change,
+    as_changed,
     difference,
     merge_entry,
     operations_of,
@@ -251,8 +252,9 @@ class _Merge:
             self.line.include([e.address for e in tail[:count]], last)
         rest = list(tail[count:])
         if interleave:
-            waits = tails.waiting_end(own) if tails.waiting_end(rest) else []
-            held = own.index(waits[0]) if self._waiting(waits, rest) else len(own)
+            waits = self._waits([], own, []) if tails.waiting_end(rest) else []
+            places = [entry.address for entry in own]
+            held = places.index(waits[0].address) if self._waiting(waits, rest) else len(own)
             first = min(held, tails.completing(shared, own))
             self._bring_interleaved((own[:first], own[first:held], own[held:]), rest)
             return
@@ -285,10 +287,8 @@ class _Merge:
     def _waits(
         self, shared: Sequence[Entry], own: Sequence[Entry], completed: Sequence[Entry]
     ) -> list[Entry]:
-        """Return the messages from an open call on with which ours ends, hidden ones left out."""
-        gone = {a for a, change in self._changes.items() if change.shown and change.shown[0]}
-        left = [e for e in [*shared, *completed, *own] if e.address not in gone]
-        return tails.waiting_end(left)
+        """Return the messages from an open call on with which ours ends by now."""
+        return tails.waiting_end(as_changed([*shared, *completed, *own], self._changes))
 
     def _waiting(self, waits: Sequence[Entry], rest: Sequence[Entry]) -> Address | None:
         """Settle that ours ends in a call without its result; return where the rest of theirs goes (None: the end)."""

@@ -12,7 +12,7 @@ from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from trace_store.objects.commit import Operation
@@ -49,6 +49,19 @@ class Change:
     def marks(self) -> tuple[Any, ...]:
         """What an `annotate` says of it; alike for messages that one operation can name together."""
         return (self.priority, self.keep, self.labels, self.unlabels)
+
+
+def as_changed(entries: Iterable[Entry], changes: Mapping[Address, Change]) -> list[Entry]:
+    """Return messages with the wordings that changes give them, without those that they hide."""
+    made: list[Entry] = []
+    for entry in entries:
+        change = changes.get(entry.address, Change())
+        if change.parts is not None:
+            entry = entry.copy()
+            entry.reword(change.parts, entry.place)
+        if not (change.shown and change.shown[0]):
+            made.append(entry)
+    return made
 
 
 def shown_of(entry: Entry) -> tuple[str, bool]:
@@ -129,16 +142,23 @@ def _hiding(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
             continue
         settled = all_.bring(desk, kind)
         if settled.choice == THEIRS:
-            change.shown = shown_of(all_.theirs)
+            _show(all_, change, shown_of(all_.theirs))
             if all_.theirs.parts != all_.ours.parts and other is all_.theirs:
                 change.parts = all_.theirs.parts
             if kind == kinds.PINNED_AND_REMOVED and other is all_.theirs:
                 change.priority = all_.theirs.priority
         elif settled.choice == TEXT:
             change.parts = reworded_parts(all_.ours.parts, settled.text, put)
-            change.shown = ("", False)
+            _show(all_, change, ("", False))
         return kind
     return ""
+
+
+def _show(all_: _Entries, change: Change, shown: tuple[str, bool]) -> None:
+    """Let a message be shown or hidden as is settled; what is to be shown does not stay skipped by ours."""
+    change.shown = shown
+    if not shown[0] and all_.ours.priority == ops.SKIP:
+        change.priority = all_.theirs.priority
 
 
 def _wording(all_: _Entries, desk: Desk, put: Put, change: Change) -> None:
@@ -168,7 +188,7 @@ def _showing(all_: _Entries, desk: Desk, change: Change) -> None:
     elif ours.hidden and theirs.hidden:
         return
     elif all_.bring(desk, kinds.EDITED_AND_REMOVED).choice == THEIRS:
-        change.shown = shown_of(theirs)
+        _show(all_, change, shown_of(theirs))
 
 
 def _priority(all_: _Entries, desk: Desk, change: Change) -> None:

@@ -92,7 +92,8 @@ def say_the_same(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
 def completing(shared: Sequence[Entry], tail: Sequence[Entry]) -> int:
     """Return how many messages a tail begins with up to the last result of a call that the shared part waits for.
 
-    A result that answers a call of the tail itself is none of them, though the id may have been used before.
+    A call of the tail that stands before that result has its own with it. A result that answers a call of the tail
+    itself is none of them, though the id may have been used before.
     """
     waiting = open_calls(shared)
     if not waiting:
@@ -103,7 +104,12 @@ def completing(shared: Sequence[Entry], tail: Sequence[Entry]) -> int:
         if waiting.keys() & (set(results_of(entry)) - called):
             found = at
         called.update(calls_of(entry))
-    return found
+    end = 0
+    for group in groups(tail):
+        if end >= found:
+            break
+        end += len(group)
+    return end
 
 
 def waiting_end(entries: Sequence[Entry]) -> list[Entry]:
