@@ -55,6 +55,7 @@ class Checking:
         self._desk = desk
         self._put = put
         self._brought: set[Address] = set()  # what a merge included before it says more of it
+        self._worded: set[Address] = set()  # what this commit itself has given another wording
         self._created = 0
 
     def checked(self, operation: Operation) -> list[Operation]:
@@ -62,7 +63,9 @@ class Checking:
         if operation.name == ops.TOOLS:
             return self._offered(operation)
         if operation.name == ops.RESTORE and operation.fields.get("version") is not None:
-            return self._renumbered(operation)
+            made = self._renumbered(operation)
+            self._worded.update((bytes(oid), n) for oid, n in operation.fields["targets"])
+            return made
         if operation.name == ops.ANNOTATE and "keep" in operation.fields:
             return [each for one in self._with_patterns(operation) for each in self._checked(one)]
         if operation.name == ops.REPLACE and operation.fields["messages"]:
@@ -151,7 +154,9 @@ class Checking:
             edit = ops.edit(old, wording)
             if base.parts != wording and not self._may(edit, old, made):
                 continue
-            if base.parts == wording or now.parts == wording:
+            if old in self._worded and base.parts == wording:  # after all it is as it was
+                made += self._checked(ops.restore([old], version=now.current))
+            elif old not in self._worded and wording in (base.parts, now.parts):
                 made += self._checked(ops.restore([old]))  # it may be hidden
             elif [each.parts for each in now.versions[version : version + 1]] == [wording]:
                 made += self._checked(ops.restore([old], version=version))
@@ -170,6 +175,7 @@ class Checking:
             target = (bytes(fields["target"][0]), fields["target"][1])
             if not self._may(operation, target, made):
                 return made
+            self._worded.add(target)
         elif "targets" in fields and operation.name != ops.INCLUDE:
             targets = [(bytes(commit), number) for commit, number in fields["targets"]]
             if operation.name == ops.MOVE:
