@@ -159,10 +159,12 @@ class Rewriting(Lines):
         ]
         # What was left out may have mended what is broken without it.
         steps_before = map(ground.picture, deeds if dropped else ())
+        added = [each for oid in dropped for each in self._added(oid)]
+        parted = {name for each in added for name in (*each.calls, *each.results)}  # as was said
         new_faults = {
             each
             for each in broken(new, old, start, *steps_before)
-            if each[0] == "second result" or each[1] not in waited
+            if each[0] == "second result" or each[1] not in waited | parted
         }
         assert not new_faults, f"the rebase broke {new_faults}"
         if not settled and not drop_pinned:
