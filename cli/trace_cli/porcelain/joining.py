@@ -176,6 +176,7 @@ def _record(store: Store, found: Merge) -> dict[str, Any]:
         "merged": [str(oid) for oid in found.theirs],
         "included": found.included,
         "hidden": found.hidden,
+        "again": [str(oid) for oid in found.again],
         "conflicts": conflict_records(store, found.conflicts),
         "settled": settled_records(found.settled),
     }
