@@ -15,6 +15,7 @@ from trace_store.objects.commit import Operation
 from trace_store.objects.content import Gathering, bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
 from trace_store.objects.parts import Part
+from trace_store.objects.shapes import check_operation
 from trace_store.oid import ObjectId
 
 Address = tuple[bytes, int]
@@ -181,40 +182,40 @@ class Draft:
 
     def annotate(
         self,
-        targets: Sequence[Target],
+        targets: Target | Sequence[Target],
         *,
         priority: str | None = None,
-        keep: Sequence[str] | None = None,
-        labels: Sequence[str] = (),
-        unlabels: Sequence[str] = (),
+        keep: str | Sequence[str] | None = None,
+        labels: str | Sequence[str] = (),
+        unlabels: str | Sequence[str] = (),
     ) -> None:
         """Set a priority, must-keep patterns and labels of messages.
 
         Raises:
             InvalidOperationError: unknown priority, a bad label, or nothing to set.
         """
-        patterns = None if keep is None else [self._put(bytes_of(k)) for k in keep]
+        patterns = None if keep is None else [self._put(bytes_of(k)) for k in _words(keep)]
         self._add(
             ops.annotate(
                 self._addresses(targets),
                 priority=priority,
                 keep=patterns,
-                labels=[self._gathering.text(label) for label in labels],
-                unlabels=[self._gathering.text(label) for label in unlabels],
+                labels=[self._gathering.text(label) for label in _words(labels)],
+                unlabels=[self._gathering.text(label) for label in _words(unlabels)],
             )
         )
 
-    def remove(self, targets: Sequence[Target], *, ghost: bool = False) -> None:
+    def remove(self, targets: Target | Sequence[Target], *, ghost: bool = False) -> None:
         """Hide messages, leaving a short placeholder or nothing."""
         self._add(ops.remove(self._addresses(targets), ghost=ghost))
 
-    def restore(self, targets: Sequence[Target], *, version: int | None = None) -> None:
+    def restore(self, targets: Target | Sequence[Target], *, version: int | None = None) -> None:
         """Show hidden messages again; with a version (0 is the first wording) also go back to that."""
         self._add(ops.restore(self._addresses(targets), version=version))
 
     def replace(
         self,
-        targets: Sequence[Target],
+        targets: Target | Sequence[Target],
         messages: Sequence[Given],
         *,
         reason: str = "",
@@ -236,13 +237,13 @@ class Draft:
         )
         return self._number(len(stored))
 
-    def move(self, targets: Sequence[Target], *, after: Target | None) -> None:
+    def move(self, targets: Target | Sequence[Target], *, after: Target | None) -> None:
         """Place messages, in the given order, after a neighbour; None puts them first."""
         neighbour = None if after is None else self._address(after)
         self._add(ops.move(self._addresses(targets), after=neighbour))
 
     def include(
-        self, targets: Sequence[Target], *, parent: int = 1, after: Target | None = None
+        self, targets: Target | Sequence[Target], *, parent: int = 1, after: Target | None = None
     ) -> None:
         """Bring messages of another parent of the commit, after a neighbour or at the end."""
         neighbour = None if after is None else self._address(after)
@@ -305,6 +306,13 @@ class Draft:
         del self.operations[operations:]
 
     def _add(self, operation: Operation) -> None:
+        if self.result is not None:
+            raise errors.StateError("the draft was written; what comes now needs another")
+        if operation.name != ops.APPEND:  # whose messages were checked one by one
+            try:
+                check_operation(operation.name, operation.fields)
+            except errors.CorruptObjectError as error:
+                raise errors.InvalidOperationError(str(error)) from None
         self.operations.append(operation)
 
     def _store(self, messages: Sequence[Given]) -> list[dict[str, Any]]:
@@ -319,10 +327,30 @@ class Draft:
     def _address(self, target: Target) -> Address:
         return self._resolve(target) if isinstance(target, str) else (target[0], target[1])
 
-    def _addresses(self, targets: Sequence[Target]) -> list[Address]:
-        if isinstance(targets, str):
-            targets = [targets]
-        return [self._address(target) for target in targets]
+    def _addresses(self, targets: Target | Sequence[Target]) -> list[Address]:
+        return [self._address(target) for target in several(targets)]
+
+
+def several(targets: Any) -> Sequence[Target]:
+    """Return a list of targets, given one or several.
+
+    Raises:
+        InvalidInputError: it is neither.
+    """
+    if isinstance(targets, str):
+        return [targets]
+    if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[1], int):
+        return [(bytes(targets[0]), targets[1])]
+    if isinstance(targets, bytes) or not hasattr(targets, "__iter__"):
+        raise errors.InvalidInputError(
+            f"messages are named by their addresses, not by {type(targets).__name__}"
+        )
+    return list(targets)
+
+
+def _words(given: str | Sequence[str]) -> Sequence[str]:
+    """Return a list of texts, given one or several: one is not meant letter by letter."""
+    return [given] if isinstance(given, str) else given
 
 
 def as_messages(given: Sequence[Given]) -> Sequence[Message]:

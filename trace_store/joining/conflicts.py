@@ -13,7 +13,7 @@ from trace_store.values import field, replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from trace_store.context.folding import Entry
@@ -150,6 +150,42 @@ class Conflict:
     def meaning(self) -> str:
         """What it is, in a few words."""
         return (REVERTED if self.reverts else KINDS)[self.kind][0]
+
+
+def check_settlement(conflict: Conflict, said: object) -> None:
+    """Let nothing pass that does not settle a conflict.
+
+    Raises:
+        InvalidInputError: it is no settlement, not one of the conflict's choices, or a text is meant and there is none.
+    """
+    if not isinstance(said, Settlement):
+        raise errors.InvalidInputError(
+            f"a conflict is settled by a Settlement or a word, not by {type(said).__name__}"
+        )
+    if said.choice not in conflict.choices:
+        raise errors.InvalidInputError(
+            f"{conflict.kind} is settled by {', '.join(conflict.choices)}, not by {str(said.choice)[:40]!r}"
+        )
+    text: object = said.text
+    if said.choice == TEXT and not (text and isinstance(text, str)):
+        raise errors.InvalidInputError(f"{conflict.kind} is settled by a text, and none is given")
+
+
+def ask(
+    resolver: Callable[[Conflict], Settlement | None], open_: Sequence[Conflict]
+) -> dict[str, Settlement]:
+    """Return how somebody settles conflicts, by their keys; those that are left open are not among them.
+
+    Raises:
+        InvalidInputError: as `check_settlement`.
+    """
+    found: dict[str, Settlement] = {}
+    for conflict in open_:
+        said = resolver(conflict)
+        if said is not None:
+            check_settlement(conflict, said)
+            found[conflict.key] = said
+    return found
 
 
 def check_favour(favour: str) -> None:

@@ -12,7 +12,7 @@ from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import stops
 from trace_store.joining.advising.matter import Matter
-from trace_store.joining.conflicts import OURS, Settlement
+from trace_store.joining.conflicts import OURS, Settlement, ask
 from trace_store.joining.copies import Copies, find_copies, shown_once
 from trace_store.joining.outcome import (
     FAST_FORWARD,
@@ -276,10 +276,7 @@ class _Merging:
             self._stop.settlements.update(advised.settlements)
             plan = self._plan(ours, theirs, bases)
         if plan.conflicts and self._resolver is not None:
-            for conflict in plan.conflicts:
-                said = self._resolver(conflict)
-                if said is not None:
-                    self._stop.settlements[conflict.key] = said
+            self._stop.settlements.update(ask(self._resolver, plan.conflicts))
             plan = self._plan(ours, theirs, bases)
         self._settled += plan.settled
         if plan.conflicts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.ident import count_of, is_count
 from trace_store.joining import merging, reverting, stops
-from trace_store.joining.conflicts import Settlement
+from trace_store.joining.conflicts import Settlement, check_settlement
 from trace_store.joining.rewriting import rebasing
 from trace_store.oid import ObjectId
 from trace_store.values import replace
@@ -82,11 +82,7 @@ def _settle(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
     found = met_conflicts(store)
     chosen = _chosen(found, which, settlement)
     for conflict in chosen:
-        if settlement.choice not in conflict.choices:
-            raise errors.InvalidInputError(
-                f"{conflict.kind} is settled by {', '.join(conflict.choices)}, "
-                f"not by {settlement.choice}"
-            )
+        check_settlement(conflict, settlement)
         stop.settlements[conflict.key] = replace(settlement, about=conflict.stakes)
     stop.numbered(found)
     stops.write_stop(store, stop, before)

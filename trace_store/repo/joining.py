@@ -228,6 +228,7 @@ class Joining(Handle):
         Raises:
             FormatError: what is known of it is damaged; `abort` forgets it.
         """
+        self.store.check_open()
         return joining.read_stop(self.store)
 
     def conflicts(self) -> tuple[Conflict, ...]:
@@ -235,12 +236,13 @@ class Joining(Handle):
         return joining.open_conflicts(self.store) if self.waiting() else ()
 
     def settle(
-        self, which: str | Conflict, how: Settlement | str, text: str = ""
+        self, which: str | int | Address | Conflict, how: Settlement | str, text: str = ""
     ) -> tuple[Conflict, ...]:
         """Settle a conflict of what waits, or settle it anew, and return those that are left.
 
         Args:
-            which: the conflict; or its number, the address of its message, "all" open ones, or "" for the only one.
+            which: the conflict; or its number, the address of its message, "all" open ones, or "" for the only one. A
+                number may be text, as may an address.
             how: "ours", "theirs", "both", or "text" with what the message says from now on.
             text: that.
 
@@ -248,12 +250,17 @@ class Joining(Handle):
             StateError: nothing waits.
             InvalidInputError: there is no such conflict, or it is not settled so.
         """
+        self.store.check_open()
+        if text and not isinstance(how, str):
+            raise InvalidInputError("a text stands in the settlement, or beside a word")
         said = joining.Settlement(how, text) if isinstance(how, str) else how
-        if not isinstance(which, str):
+        if isinstance(which, joining.Conflict):
             found = joining.met_conflicts(self.store)
             numbers = [each.number for each in found if each.key == which.key]
             which = str(numbers[0]) if numbers else which.key
-        return joining.resolve(self.store, which, said)
+        elif isinstance(which, tuple):
+            which = name_of(which)
+        return joining.resolve(self.store, str(which), said)
 
     def resume(
         self,
@@ -303,10 +310,6 @@ def _resolver(given: Settle | None) -> Resolver | None:
 
     def ask(conflict: Conflict) -> Settlement | None:
         said = given(conflict)
-        if isinstance(said, str) and said not in conflict.choices:
-            raise InvalidInputError(
-                f"{conflict.kind} is settled by {', '.join(conflict.choices)}, not by {said[:40]!r}"
-            )
         return joining.Settlement(said) if isinstance(said, str) else said
 
     return ask

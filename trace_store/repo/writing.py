@@ -6,9 +6,11 @@ from contextlib import contextmanager
 
 from trace_store.errors import InvalidInputError
 from trace_store.history import writing
+from trace_store.history.draft import several
 from trace_store.history.rewording import current_parts, reworded
 from trace_store.objects.message import Message
-from trace_store.repo.handle import Handle
+from trace_store.repo.handle import Handle, name_of
+from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +133,10 @@ class Writing(Handle):
 
         Raises:
             InvalidInputError: the usage is of no known shape.
+            RevisionNotFoundError: there is no commit that it is about.
         """
+        if request.get("about") is not None:
+            request["about"] = resolve_commit(self.store, name_of(request["about"]))
         return self._one(lambda draft: draft.record_usage(usage, **request))
 
     def _reworded(self, address: Address, text: str) -> Sequence[Part]:
@@ -147,10 +152,7 @@ class Writing(Handle):
 
 
 def _several(targets: Target | Sequence[Target]) -> Sequence[Target]:
-    if isinstance(targets, str):
-        return [targets]
-    if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[1], int):
-        return [(bytes(targets[0]), targets[1])]
-    if not targets:
+    found = several(targets)
+    if not found:
         raise InvalidInputError("no message is named")
-    return list(targets)
+    return found

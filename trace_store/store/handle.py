@@ -220,7 +220,7 @@ class Store:
             ClosedError: the handle is closed.
         """
         with self._mutex:
-            self._check_open()
+            self.check_open()
             return self._writing().transact(build, author, durability or self.durability)
 
     def advance(
@@ -249,7 +249,7 @@ class Store:
         with self._mutex:
             transactions = self._transactions
             if transactions is None or self._closed:
-                self._check_open()
+                self.check_open()
                 transactions = self._writing()
             transactions.advance(ref, make, author, message, head, durability or self.durability)
 
@@ -289,7 +289,7 @@ class Store:
             StorageError: the disk refuses.
         """
         with self._mutex:
-            self._check_open()
+            self.check_open()
             transactions = self._writing()
             if not isinstance(transactions, stores.Transactions):
                 raise errors.InvalidInputError("a repository in memory has no journal")
@@ -303,7 +303,7 @@ class Store:
             ClosedError: the handle is closed.
         """
         with self._mutex:
-            self._check_open()
+            self.check_open()
             transactions = self._transactions
             if transactions is None:
                 return  # nothing was written
@@ -360,6 +360,6 @@ class Store:
                 raise TypeError("objects on disk and refs in memory, or the other way about")
         return self._transactions
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         if self._closed:
             raise errors.ClosedError("the repository is closed")

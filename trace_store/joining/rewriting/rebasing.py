@@ -92,7 +92,8 @@ def rebase(
             branch anew, from its root on.
         author: who.
         onto: what they go on; "" is upstream, or nothing.
-        plan: given a step for each commit, oldest first, returns those to do; None does them all.
+        plan: given a step for each commit, oldest first, returns those to do; None does them all. What is committed on
+            the branch meanwhile is made anew, too, after all else.
         drop_pinned: whether a pinned message may be dropped.
         favour: "ours" or "theirs" settles every conflict that it can; ours is what they go on.
         guard: looks for secrets in texts that settle conflicts.
@@ -117,7 +118,7 @@ def rebase(
     start = revisions.resolve_commit(store, onto) if onto else base
     commits, there = to_rebase(store, base, tip, start)
     every = [Step(PICK, oid) for oid in commits]
-    steps = list(every if plan is None else checked(plan(every), commits))
+    steps = every if plan is None else checked(list(plan(every)), commits)
     ranks = {step.oid: rank for rank, step in enumerate(every)}
     order = [ranks.get(step.oid, -1) for step in steps if step.deed != DROP]
     inputs = {
@@ -131,6 +132,7 @@ def rebase(
         "there": [[str(oid), str(new), first] for oid, (new, first) in there.items()],
     }
     stop = stops.Stop(stops.REBASE, ref, tip, inputs, {}, [])
+    _take_along(store, stop)  # a plan may take its time, while an agent goes on
     return Rewriting(store, stop, author, guard, resolver, judge).run()
 
 

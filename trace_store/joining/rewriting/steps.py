@@ -12,7 +12,7 @@ from trace_store.context.folding import Entry, Fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import conflicts as kinds
 from trace_store.joining import safety, stops
-from trace_store.joining.conflicts import TEXT, Desk
+from trace_store.joining.conflicts import TEXT, Desk, ask
 from trace_store.joining.groups import with_groups
 from trace_store.joining.rewriting.addressing import rewritten
 from trace_store.joining.rewriting.pins import refuse_to_drop_pins
@@ -119,6 +119,10 @@ class Rewriting:
             return found
         if self._rebases and not self._stop.inputs["drop_pinned"]:
             self._refuse_to_drop_pinned(found.before, replay)
+        if found.after is None and found.before is not None:
+            raise errors.InvalidInputError(
+                "nothing of the branch would be left: `trace branch -d` deletes one"
+            )
         if self._judge is not None and found.outcome == DONE:
             found = self._judged(self._judge, found, replay)
         if found.after != found.before and found.after is not None:
@@ -129,7 +133,7 @@ class Rewriting:
     def look(self) -> tuple[Rewrite, Replay]:
         """Return what it comes to, and write nothing."""
         stop = self._stop
-        before = self._store.refs.read(stop.ref)
+        before = stop.before if self._rebases else self._store.refs.read(stop.ref)
         onto = stop.inputs["onto"]
         start = before if onto is None else ObjectId.parse(onto) if onto else None
         replay = Replay(self._reading, start, self._gathering.put)
@@ -164,10 +168,7 @@ class Rewriting:
         """Do a step; return the conflicts that keep it from being done."""
         desk, operations = self._tried(number, step, replay)
         if desk.open and self._resolver is not None:
-            for conflict in desk.open:
-                said = self._resolver(conflict)
-                if said is not None:
-                    self._stop.settlements[conflict.key] = said
+            self._stop.settlements.update(ask(self._resolver, desk.open))
             desk, operations = self._tried(number, step, replay)
         self._settled += desk.settled
         if desk.open:

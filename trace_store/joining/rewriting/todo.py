@@ -91,7 +91,7 @@ def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
     return checked(steps, known)
 
 
-def checked(steps: Sequence[Step], known: Sequence[ObjectId]) -> list[Step]:
+def checked(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
     """Return steps, and that commits without one are dropped.
 
     Raises:
@@ -100,18 +100,22 @@ def checked(steps: Sequence[Step], known: Sequence[ObjectId]) -> list[Step]:
     """
     range_: set[ObjectId] = {*known}
     listed: set[ObjectId] = set()
+    found: list[Step] = []
     for step in steps:
+        if not isinstance(step, Step):
+            raise errors.InvalidInputError(f"a plan is made of steps, and has {step!r:.80}")
+        found.append(step)
         if step.deed not in DEEDS:
-            raise errors.InvalidInputError(f"{step.deed[:40]!r} is none of {', '.join(DEEDS)}")
+            raise errors.InvalidInputError(f"{str(step.deed)[:40]!r} is none of {', '.join(DEEDS)}")
         if step.oid not in range_:
-            raise errors.InvalidInputError(f"{step.oid.short()} is no commit of the range")
+            raise errors.InvalidInputError(f"{str(step.oid)[:12]} is no commit of the range")
         if step.oid in listed:
             raise errors.InvalidInputError(f"{step.oid.short()} is named again")
         listed.add(step.oid)
-    first = next((step for step in steps if step.deed != DROP), None)
+    first = next((step for step in found if step.deed != DROP), None)
     if first is not None and first.deed in JOINED:
         raise errors.InvalidInputError("there is no commit before the first to squash it into")
-    return [*steps, *(Step(DROP, oid) for oid in known if oid not in listed)]
+    return [*found, *(Step(DROP, oid) for oid in known if oid not in listed)]
 
 
 def lines(text: str) -> list[tuple[int, str]]:

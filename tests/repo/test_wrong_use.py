@@ -1,0 +1,152 @@
+"""What an agent's author gets wrong at first: it is refused by name, or means what is written, and breaks nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.joining.support.lines import ADA, said
+from trace_store import FixedClock, Message, Repo
+from trace_store.errors import (
+    ClosedError,
+    ConflictError,
+    InvalidInputError,
+    InvalidOperationError,
+    RevisionNotFoundError,
+    StateError,
+)
+from trace_store.joining import Settlement, Step
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    """`main` with a and b."""
+    repo = Repo.init(tmp_path, environment=ADA, clock=FixedClock(step=1000))
+    repo.append("user", "a")
+    repo.append("assistant", "b")
+    return repo
+
+
+@pytest.fixture
+def stopped(repo: Repo) -> Repo:
+    """A merge that waits, since both sides reworded a."""
+    target = repo.compile().messages[0].address
+    repo.branch("idea")
+    repo.edit(target, "mine")
+    repo.switch("idea")
+    repo.edit(target, "yours")
+    repo.switch("main")
+    assert repo.merge("idea").outcome == "stopped"
+    return repo
+
+
+def test_usage_is_about_any_revision(repo: Repo) -> None:
+    counts = {"input_tokens": 1, "output_tokens": 1}
+    repo.record_usage(counts, about="HEAD~1")
+    repo.record_usage(counts, about=repo.resolve("HEAD"))
+    for wrong in ("nothing", ""):
+        with pytest.raises((RevisionNotFoundError, InvalidInputError)):
+            repo.record_usage(counts, about=wrong)
+    with pytest.raises(InvalidInputError):
+        repo.record_usage(counts, about=7)
+    assert said(repo) == ["a", "b"]
+
+
+@pytest.mark.parametrize("reason", [b"summary", 1, ["summary"]])
+def test_what_could_not_be_read_is_not_written(repo: Repo, reason: Any) -> None:
+    target = repo.compile().messages[0].address
+    with pytest.raises(InvalidOperationError, match="no valid reason"):
+        repo.replace(target, [Message("user", "z")], reason=reason)
+    with repo.batch() as draft, pytest.raises(InvalidOperationError, match="no valid about"):
+        draft.record_usage({"input_tokens": 1, "output_tokens": 1}, about="HEAD")  # type: ignore[arg-type]
+    assert said(repo) == ["a", "b"]
+
+
+def test_a_plan_that_takes_its_time_loses_nothing(repo: Repo) -> None:
+    def plan(steps: Sequence[Step]) -> Sequence[Step]:
+        repo.append("user", "said meanwhile")
+        return steps
+
+    repo.append("user", "c")
+    repo.rebase("HEAD~2", plan=plan)
+    assert said(repo) == ["a", "b", "c", "said meanwhile"]
+
+
+def test_a_plan_may_be_an_iterator(repo: Repo) -> None:
+    repo.append("user", "c")
+    repo.rebase("HEAD~2", plan=lambda steps: reversed(steps))  # type: ignore[arg-type,return-value]
+    assert said(repo) == ["a", "c", "b"]
+
+
+@pytest.mark.parametrize("plan", [["pick"], [1], [Step("pick", "no id")]])  # type: ignore[arg-type]
+def test_a_plan_of_something_else_is_refused(repo: Repo, plan: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        repo.rebase("HEAD~1", plan=lambda _: plan)
+    assert said(repo) == ["a", "b"]
+
+
+def test_a_rebase_that_leaves_nothing_is_refused(repo: Repo) -> None:
+    with pytest.raises(InvalidInputError, match="nothing of the branch would be left"):
+        repo.rebase(None, plan=lambda _: [])
+    repo.annotate(repo.compile().messages[0].address, priority="pinned")
+    with pytest.raises(ConflictError, match="a pinned message would be dropped"):
+        repo.rebase(None, plan=lambda _: [])
+    assert said(repo) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [("text", None), ("text", 5), ("text", ""), (Settlement("text"), "late"), (None, ""), (7, "")],
+)
+def test_what_settles_nothing_is_refused(stopped: Repo, how: Any, text: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        stopped.settle("1", how, text)
+    with pytest.raises(InvalidInputError):
+        stopped.resume(resolver=lambda _: how if how == "text" else True)  # type: ignore[arg-type,return-value]
+    assert [each.number for each in stopped.conflicts()] == [1]
+    assert stopped.settle("1", "theirs") == ()
+    stopped.resume()
+    assert said(stopped) == ["yours", "b"]
+
+
+@pytest.mark.parametrize("by", ["number", "address", "conflict"])
+def test_a_conflict_is_named_in_any_way(stopped: Repo, by: str) -> None:
+    (conflict,) = stopped.conflicts()
+    which = {"number": 1, "address": conflict.addresses[0], "conflict": conflict}[by]
+    assert stopped.settle(which, "text", "ours") == ()  # type: ignore[arg-type]
+    stopped.resume()
+    assert said(stopped) == ["ours", "b"]
+
+
+def test_a_closed_repository_answers_nothing(stopped: Repo) -> None:
+    stopped.close()
+    for ask in (stopped.waiting, stopped.conflicts, lambda: stopped.settle("1", "ours")):
+        with pytest.raises(ClosedError):
+            ask()
+
+
+def test_one_label_is_one_label(repo: Repo) -> None:
+    target = repo.compile().messages[0].address
+    repo.annotate(target, labels="decision", keep="a")
+    entry = repo.contexts.fold(repo.resolve("HEAD")).entry(target)
+    assert (entry.labels, len(entry.keep)) == (frozenset({"decision"}), 1)
+    repo.annotate(target, unlabels="decision")
+    assert not repo.contexts.fold(repo.resolve("HEAD")).entry(target).labels
+
+
+def test_a_draft_takes_one_address_or_several(repo: Repo) -> None:
+    target = repo.compile().messages[0].address
+    with repo.batch() as draft:
+        made = draft.append("user", "c")
+        draft.annotate(made, priority="pinned")
+        draft.annotate(target, priority="important")
+        draft.move(target, after=made)
+        draft.remove([target])
+        with pytest.raises(InvalidInputError, match="named by their addresses"):
+            draft.remove(7)  # type: ignore[arg-type]
+    assert said(repo) == ["b", "c"]
+    with pytest.raises(StateError, match="the draft was written"):
+        draft.append("user", "late")
