@@ -32,7 +32,7 @@ class Copies:
     """What of theirs ours has already.
 
     Attributes:
-        commits: commits of theirs, oldest first.
+        commits: commits of theirs, none before one that continues it.
         messages: for each message of theirs that a whole commit was copied with, where it is in ours.
         picked: (message of theirs that was copied alone, or with what it stands with; the commit that did; how many it
             copied).

@@ -361,5 +361,6 @@ class Store:
         return self._transactions
 
     def check_open(self) -> None:
+        """Raise ClosedError once the handle is closed; a call that reads only small files would still answer."""
         if self._closed:
             raise errors.ClosedError("the repository is closed")
