@@ -134,7 +134,7 @@ class _Differ:
         for kind in (Text, Image, Opaque, Reasoning, ToolCall, ToolResult):
             before = [placed for placed in _placed(self.session) if isinstance(placed.part, kind)]
             after = [placed for placed in _placed(self.back) if isinstance(placed.part, kind)]
-            for one, other in _matched(before, after, self.session):
+            for one, other in _matched(before, after, self.session, self.back):
                 if other is None:
                     assert one is not None
                     self._gone(one.part)
@@ -257,7 +257,10 @@ def _placed(session: ExportSession) -> Iterator[_Placed]:
 
 
 def _matched(
-    before: Sequence[_Placed], after: Sequence[_Placed], session: ExportSession
+    before: Sequence[_Placed],
+    after: Sequence[_Placed],
+    session: ExportSession,
+    back: ExportSession,
 ) -> Iterator[tuple[_Placed | None, _Placed | None]]:
     """Yield which became which; each part of either side once."""
     by_key: dict[Any, list[int]] = defaultdict(list)
@@ -279,7 +282,12 @@ def _matched(
                 and _is_alike(before[at].part, placed.part)
                 and (not by_id or _same_id(before[at].part, placed.part))
             ]
-            likely = [at for at in fits if _may_be(session.turns[before[at].turn], before[at].part)]
+            likely = [
+                at
+                for at in fits
+                if _is_usual(session.turns[before[at].turn], before[at].part)
+                == _is_usual(back.turns[placed.turn], placed.part)
+            ]
             fits = likely or fits
             if fits:
                 last = fits[min(bisect_left(fits, last + 1), len(fits) - 1)]
@@ -291,7 +299,7 @@ def _matched(
         yield before[at], None
 
 
-def _may_be(turn: Turn, part: Part) -> bool:
+def _is_usual(turn: Turn, part: Part) -> bool:
     """Only the assistant calls and thinks: elsewhere these are in no form but the lossless one."""
     return turn.message.role == "assistant" or not isinstance(part, ToolCall | Reasoning)
 

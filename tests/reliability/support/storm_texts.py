@@ -135,9 +135,10 @@ class Logs:
             os.close(fd)
 
     def lines(self, name: str) -> list[str]:
-        """Return the lines of a log; none when nobody wrote to it."""
+        """Return the lines of a log; none when nobody wrote to it. One that is only being written does not count."""
         path = self.folder / name
-        return path.read_text().splitlines() if path.exists() else []
+        whole, _, _ = (path.read_text() if path.exists() else "").rpartition("\n")
+        return whole.splitlines()
 
     def acknowledged(self, writer: str) -> list[ObjectId]:
         """Return the commits of a writer that were acknowledged, in order."""
