@@ -260,6 +260,15 @@ def test_removals_in_any_order(tmp_path_factory: pytest.TempPathFactory, script:
     world.check(recovered=True)
 
 
+def test_a_removed_journal_explains_what_its_writer_knew(tmp_path: Path) -> None:
+    """Only that writer holds it still; another has begun one anew from before, and sealed it."""
+    world = World(tmp_path)
+    removed = Act(3, APPEND, "removed", [], [])
+    world.do([plain(0), Act(0, APPEND, "removed", [removed], [])])
+    world.do([Act(0, APPEND, "removed", [Act(1, SEAL, "removed", [], [])], []), plain(3)])
+    world.check(recovered=True)
+
+
 def test_a_disk_that_takes_no_successor_either(tmp_path: Path) -> None:
     """The frame is voided then; the next writer that has room for it begins the successor."""
     world = World(tmp_path)

@@ -24,7 +24,7 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
-from trace_store.errors import LockedError, StorageError
+from trace_store.errors import ConcurrencyError, LockedError, StorageError
 from trace_store.files import Disk
 from trace_store.journal import Move
 from trace_store.journal.frames import Frame, encode_transaction
@@ -356,6 +356,107 @@ class TestFolding:
         seal(again)
         assert damaged in pack_paths(tmp_path)
         assert line(again, again.refs.read(OTHER)) == ["unrelated"]
+
+
+class MeddledDisk(FailingDisk):
+    """Lets something happen at the n-th call, or as soon after as no lock of a journal is held."""
+
+    def __init__(self, at: int, meddle: Callable[[], None]) -> None:
+        super().__init__(at, self.note)
+        self.meddle = meddle
+        self.due = False
+        self.held: set[int] = set()
+
+    def note(self, call: str) -> None:
+        self.due = True
+
+    def _count(self, call: str) -> None:
+        super()._count(call)
+        if self.due and not self.held:
+            self.due = False
+            self.meddle()
+
+    def stat(self, path: str) -> os.stat_result | None:
+        if "/refs/" in path:
+            self._count("stat")
+        return super().stat(path)
+
+    def lock(self, fd: int, *, blocking: bool = True) -> bool:
+        taken = super().lock(fd, blocking=blocking)
+        if taken and os.fstat(fd).st_size:  # no journal is empty, and the file of the other lock is
+            self.held.add(fd)
+        return taken
+
+    def unlock(self, fd: int) -> None:
+        self.held.discard(fd)
+        super().unlock(fd)
+
+    def close(self, fd: int) -> None:
+        self.held.discard(fd)
+        super().close(fd)
+
+
+def test_a_seal_in_the_midst_of_another(tmp_path: Path) -> None:
+    """Somebody deletes the lock's file: what the second seal has written is not taken back by the first."""
+    met = set()
+    for at in range(1, 400):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        main, other = prepare(folder)
+        writer = reopen(folder)
+
+        def meddle(folder: Path = folder, writer: Store = writer) -> None:
+            (folder / ".trace" / "locks" / "maintenance").unlink(missing_ok=True)
+            append(writer, "meanwhile")
+            seal(writer)
+            append(writer, "later")
+            seal(writer)
+
+        disk = MeddledDisk(at, meddle)
+        try:
+            seal(reopen(folder, disk=disk))
+            met.add("sealed")
+        except (ConcurrencyError, StorageError):  # the latter where a ref's directory has gone
+            met.add("refused")
+        writer.close()
+        if disk.count < at:
+            assert at > 20
+            assert met == {"sealed", "refused"}
+            return
+        with reopen(folder) as store:
+            assert main_line(store) == [*main, "meanwhile", "later"]
+            seal(store)
+            assert main_line(store) == [*main, "meanwhile", "later"]
+            assert line(store, store.refs.read(OTHER)) == other
+            assert store.refs.diverged() == []
+            assert errors(store) == []
+    raise AssertionError("the seal never came to its end")
+
+
+def test_what_git_adds_during_a_seal_stays(tmp_path: Path) -> None:
+    """It takes no lock, and may do so at any step."""
+    for at in range(1, 400):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        main, _ = prepare(folder)
+        with reopen(folder) as store:
+            tip = append(store, "of another clone", "refs/heads/theirs")
+            seal(store)
+
+        def merge(folder: Path = folder, tip: ObjectId = tip) -> None:
+            (folder / ".trace" / MAIN / str(tip)).touch()
+
+        with reopen(folder) as store:
+            append(store, "ours")
+        disk = MeddledDisk(at, merge)
+        seal(reopen(folder, disk=disk))
+        if disk.count < at:
+            assert at > 20
+            return
+        with reopen(folder) as store:
+            assert tip in store.refs.tips(MAIN)
+            assert main_line(store) == [*main, "ours"]
+    raise AssertionError("the seal never came to its end")
 
 
 HOLDER = """

@@ -85,7 +85,7 @@ class RefSalvage:
             if name in moved or self._refs.files.read(name) or not all(map(self._work.has, tips)):
                 continue
             if not self._work.dry_run:
-                self._refs.files.write(name, tips)
+                self._refs.files.write(name, tips, ())
             self._work.did("ref", name, f"its file was gone; it is {tips[0].short()} again")
 
     def _behind(self) -> None:

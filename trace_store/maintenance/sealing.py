@@ -163,6 +163,7 @@ class _Sealing:
         packs, folded = self._write_packs(closed)
         for file in closed:
             self._fold.apply_all(file.frames)
+        self._refuse_overtaken(before)
         moved = self._publish_moved(before)
         others = [name for name in _unsettled(look, before.tips) if name not in self._changes]
         accepted = self._accept(others, before)
@@ -174,8 +175,7 @@ class _Sealing:
                 if getattr(error, "errno", None) in _PASSING:
                     raise  # a seal that is repeated may write it
                 unlogged.append(name)  # something stands in its place: it is worth less than a seal
-        if stamp_of(store.disk, store.layout.published_file) != before.stamp:
-            raise errors.ConcurrencyError("another process has sealed at the same time")
+        self._refuse_overtaken(before)
         sealed = before.sealed.copy()
         for file in closed:
             sealed.add(file.line, file.number, file.number)
@@ -221,6 +221,11 @@ class _Sealing:
                             gone[file.number] = stamp_of(store.disk, file.path)
                     return closed, journal.published, gone
         raise errors.ConcurrencyError("the journal is removed again and again")
+
+    def _refuse_overtaken(self, before: Published) -> None:
+        """Accept that nobody else has sealed meanwhile, as only who deletes files of locks makes possible."""
+        if stamp_of(self._store.disk, self._store.layout.published_file) != before.stamp:
+            raise errors.ConcurrencyError("another process has sealed at the same time")
 
     def _refuse_unknown(self, files: list[JournalFile]) -> None:
         for file in files:
@@ -313,7 +318,7 @@ class _Sealing:
             files = self._refs.files.read(name)
             known = before.tips.get(name, ())
             tips = self._refs.resolve(name, files, known, fold)
-            self._refs.files.write(name, tips, known)
+            self._refs.files.write(name, tips, files, known)
             self._changes[name] = tips
             first = self._logs[name][0]
             if known and first.old is not None and first.old not in known:
@@ -331,7 +336,7 @@ class _Sealing:
                 continue
             tips = self._refs.resolve(name, here, known, None)
             if len(tips) < len(here) and all(map(self._objects.contains, here)):
-                self._refs.files.write(name, tips, known)
+                self._refs.files.write(name, tips, here, known)
             kept = self._refs.files.read(name)
             self._changes[name] = (*tips, *(tip for tip in kept if tip not in tips))
             old, new = known[0] if known else None, tips[0] if tips else None

@@ -64,6 +64,8 @@ class Witness:
         fold = self._journal.fold.refs.get(name)
         if fold is not None and had in fold.passed:
             return True
+        if self._is_lost(name, had):
+            return True
         if now is not None and self._refs.lineage.is_ancestor(had, now):
             return True
         if self._is_kept(name, had):
@@ -76,6 +78,15 @@ class Witness:
             if entry.old == had:
                 return True
         return False
+
+    def _is_lost(self, name: str, had: ObjectId) -> bool:
+        """Tell whether a removed journal moved a ref to a value: that is brought back before a next write counts."""
+        return any(
+            (move.name, move.new) == (name, had)
+            for file in self._journal.lost
+            for frame in file.transactions()
+            for move in frame.moves
+        )
 
     def _is_kept(self, name: str, had: ObjectId) -> bool:
         """Tell whether a value is in another tip of a ref, or kept aside, because a journal was removed meanwhile."""

@@ -69,15 +69,19 @@ class TipFiles:
                     yield f"{name}/{file}"
 
     def write(
-        self, name: str, tips: Sequence[ObjectId], published: Sequence[ObjectId] = ()
+        self,
+        name: str,
+        tips: Sequence[ObjectId],
+        present: Sequence[ObjectId],
+        published: Sequence[ObjectId] = (),
     ) -> None:
-        """Make the files of a ref exactly these tips: create, sync, then remove, and sync again.
+        """Make these tips of the files that a ref was found to have: create, sync, then remove, and sync again.
 
-        What is not `published` may have been made by a process that was killed before it was durable, so it is synced
-        in any case: the files of the ref, and the names of all directories of one of which nothing is.
+        A file that has come since stays, since nobody has judged it: git adds them without a lock. What is not
+        `published` may have been made by a process that was killed before it was durable, so it is synced in any case:
+        the files of the ref, and the names of all directories of one of which nothing is.
         """
         folder = self._layout.ref_dir(name)
-        present = self.read(name)
         added = [tip for tip in tips if tip not in present]
         gone = [tip for tip in present if tip not in tips]
         if added or gone or (tips and not published):

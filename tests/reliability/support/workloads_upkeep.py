@@ -222,8 +222,8 @@ def moved_by_git() -> Image:
         append(store, "second")
         seal(store)
         assert isinstance(store.refs, RefDatabase)
-        store.refs.files.write(MAIN, [first])
-        store.refs.files.write(OTHER, [])
+        store.refs.files.write(MAIN, [first], store.refs.files.read(MAIN))
+        store.refs.files.write(OTHER, [], store.refs.files.read(OTHER))
     return image_of(disk)
 
 
