@@ -44,6 +44,19 @@ def test_a_branch_on_a_branch_follows_its_rebase(repo: Repo) -> None:
     assert repo.rewritten(second) == repo.compile().messages[3].address
 
 
+def test_what_is_said_of_a_copy_is_said_of_what_it_is_made_anew_as(repo: Repo) -> None:
+    """The pin is there already, but on what the copy was made from."""
+    repo.branch("before")
+    repo.annotate(repo.compile().messages[-1].address, priority="pinned")
+    repo.branch("pinned")
+    repo.rebase("main")
+    copy = repo.compile().messages[-1].address
+    repo.merge("before")
+    repo.rebase("pinned")
+    now = {message.address: message for message in repo.compile().messages}
+    assert now[repo.rewritten(copy)].priority == "pinned"
+
+
 def test_back_on_what_it_was_before_a_rebase(repo: Repo) -> None:
     repo.branch("before")
     repo.rebase("main")

@@ -492,6 +492,27 @@ def test_what_was_hidden_meanwhile_is_shown_when_that_is_chosen(
     assert said(repo) == [*shown, "b"]
 
 
+@pytest.mark.parametrize("says", ["pins", "edits"])
+def test_what_a_commit_hides_itself_is_not_shown_for_what_else_it_says_of_it(
+    repo: Repo, says: str
+) -> None:
+    repo.append("user", "start")
+    call = (repo.append("assistant", [ToolCall("c1", "look", "{}")]).oid, 0)
+    result = (repo.append("tool", [ToolResult("c1", "found")]).oid, 0)
+
+    def hide_and_say() -> None:
+        with repo.batch() as draft:
+            draft.remove([call, result])
+            if says == "pins":
+                draft.annotate(result, priority="pinned")
+            else:
+                draft.edit(result, [ToolResult("c1", "gone")])
+
+    apart(repo, lambda: repo.remove([call, result]), hide_and_say)
+    assert repo.cherry_pick("side", favour="theirs").settled == ()
+    assert said(repo) == ["start"]
+
+
 def test_a_picked_move_takes_results_along_with_their_call(repo: Repo) -> None:
     repo.append("user", "start")
     call = (repo.append("assistant", [ToolCall("c1", "look", "{}")]).oid, 0)

@@ -56,6 +56,7 @@ class Checking:
         self._put = put
         self._brought: set[Address] = set()  # what a merge included before it says more of it
         self._worded: set[Address] = set()  # what this commit itself has given another wording
+        self._hid: set[Address] = set()  # and what it hides, whatever it says of that later
         self._created = 0
 
     def checked(self, operation: Operation) -> list[Operation]:
@@ -182,7 +183,9 @@ class Checking:
                 targets = self._not_placed_otherwise(targets, fields.get("after"))
                 if not targets:
                     return made
-            kept["targets"] = [list(each) for each in targets if self._may(operation, each, made)]
+            allowed = [each for each in targets if self._may(operation, each, made)]
+            self._note_hidden(operation.name, allowed)
+            kept["targets"] = [list(each) for each in allowed]
             if targets and not kept["targets"]:
                 if not fields.get("messages"):
                     return made
@@ -204,6 +207,12 @@ class Checking:
             del fields["after"]
         new = Operation(operation.name, {**fields, **kept})
         return [*made, rewritten(new, lambda a: self._replay.placed(a, self._oid)), *placed]
+
+    def _note_hidden(self, name: str, targets: Sequence[Address]) -> None:
+        if name in (ops.REMOVE, ops.REPLACE):
+            self._hid.update(targets)
+        elif name == ops.RESTORE:
+            self._hid.difference_update(targets)
 
     def _not_placed_otherwise(self, targets: Sequence[Address], after: Any) -> list[Address]:
         """Return the messages that a move may place: those that the other line has not placed, or as is settled."""
@@ -260,7 +269,7 @@ class Checking:
         base, now = self._before.get(old), self._now.get(self._replay.address(old))
         if base is None or now is None:
             return True
-        kind = _contradiction(operation, base, now)
+        kind = _contradiction(operation, base, now, hides=base.hidden or old in self._hid)
         if not kind:
             return True
         theirs = _after(base.copy(), operation)
@@ -277,10 +286,17 @@ class Checking:
         return settled.choice == THEIRS
 
 
-def _contradiction(operation: Operation, base: Entry, now: Entry) -> str:
-    """Return the kind of conflict between what an operation does and what the context has by then, or ""."""
+def _contradiction(operation: Operation, base: Entry, now: Entry, *, hides: object) -> str:
+    """Return the kind of conflict between what an operation does and what the context has by then, or "".
+
+    Args:
+        operation: what is done.
+        base: the message before the commit.
+        now: the message on the new line.
+        hides: truthy where the commit's own line hides it as well by then.
+    """
     if operation.name == ops.EDIT:
-        if now.hidden and not base.hidden:
+        if now.hidden and not hides:
             return (
                 kinds.COMPRESSED_AND_EDITED if now.hidden == REPLACED else kinds.EDITED_AND_REMOVED
             )
@@ -293,7 +309,7 @@ def _contradiction(operation: Operation, base: Entry, now: Entry) -> str:
         pinned = now.priority == ops.PINNED != base.priority
         return kinds.PINNED_AND_REMOVED if pinned else ""
     priority = operation.fields.get("priority")
-    if operation.name == ops.ANNOTATE and now.hidden and not base.hidden:
+    if operation.name == ops.ANNOTATE and now.hidden and not hides:
         return kinds.PINNED_AND_REMOVED if priority == ops.PINNED != base.priority else ""
     if operation.name == ops.ANNOTATE and priority not in (None, now.priority):
         return kinds.CONTRADICTING_PRIORITIES if now.priority != base.priority else ""

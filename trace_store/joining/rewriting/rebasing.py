@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from trace_store import branching, errors
 from trace_store import revision as revisions
+from trace_store.context.ends import targets_of
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
 from trace_store.joining.copies import already_there
@@ -15,9 +16,9 @@ from trace_store.joining.merging import branch_of_head
 from trace_store.joining.rewriting.origins import are_picked
 from trace_store.joining.rewriting.steps import UP_TO_DATE, Rewrite, Rewriting
 from trace_store.joining.rewriting.todo import DROP, PICK, Step, checked
-from trace_store.objects.commit import parents_of
+from trace_store.objects.commit import parents_of, read_commit
 from trace_store.oid import ObjectId
-from trace_store.revision import commits_of
+from trace_store.revision import commits_of, created_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from trace_store.joining.advising.judging import Judge
     from trace_store.joining.merging import Resolver
+    from trace_store.objects.commit import Commit
     from trace_store.secrets import Guard
     from trace_store.store import Store
 
@@ -65,7 +67,17 @@ def to_rebase(
     if start != base:  # it may be on their own line, or have merged some of them
         missing = set(commits_of(store).topological([tip], [start]))
         there.update((oid, (oid, 0)) for oid in every if oid not in missing)
+    anew = {bytes(oid) for oid in every if oid not in there}
+    for oid in [oid for oid, (copy, _) in there.items() if anew and copy != oid]:
+        if _only_says_of(read_commit(oid, store.objects.read), anew):
+            del there[oid]  # there it says that of another copy
     return [oid for oid in every if oid not in there], there
+
+
+def _only_says_of(commit: Commit, made: set[bytes]) -> bool:
+    """Tell whether a commit brings no message, and says something of one of those that some commits brought."""
+    named = (each for operation in commit.operations for each in targets_of(operation, b""))
+    return not created_by(commit) and any(creator in made for creator, _ in named)
 
 
 def rebase(
