@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from trace_store import commit_table, errors, ident, objects, refs
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
-from trace_store.oid import HEX_CHARACTERS, ObjectId, is_full_id, is_prefix
+from trace_store.oid import HEX_CHARACTERS, OID_BYTES, ObjectId, is_full_id, is_prefix
 from trace_store.refs.names import ORIGINAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from trace_store.objects.commit import Commit
     from trace_store.store import Store
 
@@ -137,6 +139,22 @@ def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
             address=(commit, number),
         )
     return commit, number
+
+
+def as_address(given: Any) -> tuple[ObjectId, int]:
+    """Return an address of a message as it is, where it is one.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    if isinstance(given, tuple) and len(given) == 2:
+        commit, number = given
+        if isinstance(commit, bytes) and len(commit) == OID_BYTES and isinstance(number, int):
+            return ObjectId(commit), number
+    raise errors.InvalidInputError(
+        f"not the address of a message: {str(given)[:80]!r}",
+        code=errors.ErrorCode.INVALID_ADDRESS,
+    )
 
 
 def created_by(commit: Commit) -> int:

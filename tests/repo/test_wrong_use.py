@@ -17,6 +17,7 @@ from trace_store.errors import (
     InvalidOperationError,
     RevisionNotFoundError,
     StateError,
+    TraceError,
 )
 from trace_store.joining import Settlement, Step
 
@@ -53,6 +54,61 @@ def test_usage_is_about_any_revision(repo: Repo) -> None:
     with pytest.raises(InvalidInputError):
         repo.record_usage(counts, about=7)
     assert said(repo) == ["a", "b"]
+
+
+NO_NAMES: Sequence[Any] = (None, 7, b"main", ["main"], {})
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_name_is_a_text(repo: Repo, name: Any) -> None:
+    repo.tag("kept")
+    for use in (
+        lambda: repo.branch(name),
+        lambda: repo.switch(name),
+        lambda: repo.rename_branch("main", name),
+        lambda: repo.rename_branch(name, "other"),
+        lambda: repo.delete_branch(name),
+        lambda: repo.track(name, "main"),
+        lambda: repo.tag(name),
+        lambda: repo.delete_tag(name),
+        lambda: repo.reflog(name),
+    ):
+        with pytest.raises(InvalidInputError):
+            use()
+    assert [each.name for each in repo.branches()] == ["main"]
+
+
+@pytest.mark.parametrize("wrong", [7, b"x", ["x"], [], {}, "", ("x", 0), (b"x", "0")])
+def test_an_address_is_that_of_a_message(repo: Repo, wrong: Any) -> None:
+    first = repo.compile().messages[0].address
+    for use in (
+        lambda: repo.edit(wrong, "c"),
+        lambda: repo.move(first, after=wrong),
+        lambda: repo.rewritten(wrong),
+    ):
+        with pytest.raises(TraceError):
+            use()
+    assert said(repo) == ["a", "b"]
+
+
+def test_nothing_is_no_wish(repo: Repo) -> None:
+    """An empty call is a mistake of whoever computed what it is given."""
+    before = repo.resolve("HEAD")
+    favour: Any = None
+    message: Any = b"said"
+    one: Any = Message("user", "c")
+    for use in (
+        repo.revert,
+        repo.cherry_pick,
+        lambda: repo.whohas(""),
+        lambda: repo.merge("main", favour=favour),
+        lambda: repo.commit([], message=message),
+        lambda: repo.commit(one),
+        lambda: repo.tag("t", message=message),
+    ):
+        with pytest.raises(TraceError):
+            use()
+    assert (repo.resolve("HEAD"), repo.tags()) == (before, [])
 
 
 @pytest.mark.parametrize("reason", [b"summary", 1, ["summary"]])

@@ -20,7 +20,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import count_of, is_count
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.log_messages import rename_message
-from trace_store.refs.names import BRANCHES, branch_ref
+from trace_store.refs.names import BRANCHES, branch_ref, check_text
 from trace_store.revision import commits_of
 from trace_store.values import value
 
@@ -112,6 +112,7 @@ def find_branch(store: Store, name: str) -> str:
         DetachedHeadError: `HEAD` was given, and it is on none.
         AmbiguousRevisionError: several sessions have ids that begin so.
     """
+    check_text(name)
     if name in ("HEAD", "@"):
         ref = store.refs.head().ref
         if ref is None:

@@ -15,7 +15,7 @@ from trace_store.ident import check_author
 from trace_store.objects.codec import TAG, kind_of
 from trace_store.objects.commit import Tag
 from trace_store.oid import hash_object
-from trace_store.refs.names import ORIGINAL, TAGS, check_ref_name
+from trace_store.refs.names import ORIGINAL, TAGS, check_ref_name, check_text
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -122,6 +122,7 @@ def delete_tags(store: Store, names: Sequence[str], *, author: str) -> list[Dele
 
 
 def _tag_ref(name: str) -> str:
+    check_text(name)
     full = name if name.startswith(TAGS) else TAGS + name
     if name in ("HEAD", "@", "-", ORIGINAL):
         raise errors.InvalidRefNameError(f"{name} is no name for a tag", ref=full)

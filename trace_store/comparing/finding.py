@@ -83,7 +83,13 @@ def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[Found]:
 
 
 def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
-    """Return the wordings that say a text, in any case, as `whohas_content` does. What is not here says nothing."""
+    """Return the wordings that say a text, in any case, as `whohas_content` does. What is not here says nothing.
+
+    Raises:
+        InvalidInputError: there is no text to look for.
+    """
+    if not text:
+        raise errors.InvalidInputError("there is no text to look for")
     wanted = text.casefold()
     read = contexts.store.objects.read
     known: dict[bytes, bool] = {}

@@ -325,7 +325,12 @@ class Draft:
         return [(ops.HERE, first + i) for i in range(count)]
 
     def _address(self, target: Target) -> Address:
-        return self._resolve(target) if isinstance(target, str) else (target[0], target[1])
+        if isinstance(target, str):
+            return self._resolve(target)
+        named = several(target)
+        if len(named) != 1 or not isinstance(named[0], tuple):
+            raise errors.InvalidInputError(f"one message is needed, not {str(target)[:80]}")
+        return (named[0][0], named[0][1])
 
     def _addresses(self, targets: Target | Sequence[Target]) -> list[Address]:
         return [self._address(target) for target in several(targets)]
@@ -340,6 +345,8 @@ def several(targets: Any) -> Sequence[Target]:
     if isinstance(targets, str):
         return [targets]
     if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[1], int):
+        if not isinstance(targets[0], bytes):
+            raise errors.InvalidInputError(f"not the address of a message: {str(targets)[:80]}")
         return [(bytes(targets[0]), targets[1])]
     if isinstance(targets, bytes) or not hasattr(targets, "__iter__"):
         raise errors.InvalidInputError(
@@ -359,6 +366,8 @@ def as_messages(given: Sequence[Given]) -> Sequence[Message]:
     Raises:
         InvalidMessageError: one is no message of a known shape.
     """
+    if isinstance(given, Message) or not hasattr(given, "__iter__"):
+        raise errors.InvalidMessageError(f"messages come in a list, not as {type(given).__name__}")
     for message in given:
         if not isinstance(message, Message):
             return parsing.read_messages(given)

@@ -195,7 +195,9 @@ def check_favour(favour: str) -> None:
         InvalidInputError: it is something else.
     """
     if favour not in ("", OURS, THEIRS):
-        raise errors.InvalidInputError(f"conflicts favour {OURS} or {THEIRS}, not {favour[:40]!r}")
+        raise errors.InvalidInputError(
+            f"conflicts favour {OURS} or {THEIRS}, not {str(favour)[:40]!r}"
+        )
 
 
 def key_of(kind: str, addresses: Sequence[Address]) -> str:

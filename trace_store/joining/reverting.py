@@ -87,12 +87,15 @@ def revert(
 
     Raises:
         StateError: something else is in progress, or a commit changed nothing that could be taken back.
+        InvalidInputError: nothing is wanted, or there is no such side to favour.
         UnbornBranchError: HEAD has no commit.
         RefChangedError: HEAD moved meanwhile.
         As `resolve_commit`.
     """
     stops.refuse_while_stopped(store)
     check_favour(favour)
+    if not wanted:
+        raise errors.InvalidInputError("there is nothing to take back")
     head = store.refs.head()
     inputs = {
         "commits": [str(oid) for oid in branching.chosen(store, wanted)],

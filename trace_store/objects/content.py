@@ -125,5 +125,11 @@ def text_of(content: bytes) -> str:
 
 
 def bytes_of(text: str) -> bytes:
-    """Return text as content: UTF-8 in which lone surrogates pass."""
+    """Return text as content: UTF-8 in which lone surrogates pass.
+
+    Raises:
+        InvalidInputError: it is no text.
+    """
+    if not isinstance(text, str):
+        raise errors.InvalidInputError(f"a text is needed, not {type(text).__name__}")
     return text.encode("utf-8", "surrogatepass")

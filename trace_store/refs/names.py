@@ -20,6 +20,16 @@ ORIGINAL = "ORIG_HEAD"
 _NO_BRANCHES = frozenset(("HEAD", "@", "-", ORIGINAL))
 
 
+def check_text(name: object) -> None:
+    """Accept what may be a name at all.
+
+    Raises:
+        InvalidRefNameError: it is no text.
+    """
+    if not isinstance(name, str):
+        raise errors.InvalidRefNameError(f"a name is a text, not {type(name).__name__}", name=name)
+
+
 def check_ref_name(name: str) -> str:
     """Return a full ref name unchanged when it is allowed.
 
@@ -44,6 +54,7 @@ def branch_ref(name: str) -> str:
         InvalidRefNameError: it breaks the rules for names.
         RefNotFoundError: it is the full name of something that is no branch.
     """
+    check_text(name)
     if name in _NO_BRANCHES:
         raise errors.InvalidRefNameError(f"{name} is no name for a branch", ref=name)
     full = name if name.startswith("refs/") else BRANCHES + name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import overload
 
-from trace_store import comparing, history
+from trace_store import comparing, errors, history
 from trace_store import revision as revisions
 from trace_store.context import compiling
 from trace_store.history import walk
@@ -133,11 +133,16 @@ class Reading(Handle):
 
         Args:
             what: a text, in any case; the address of a message; or the id of a blob.
+
+        Raises:
+            InvalidInputError: it is none of these, or an empty text.
         """
         if isinstance(what, str):
             return comparing.whohas_text(self.contexts, what)
         if isinstance(what, tuple):
             return comparing.whohas_message(self.contexts, what)
+        if not isinstance(what, bytes):
+            raise errors.InvalidInputError(f"there is no looking for {type(what).__name__}")
         return comparing.whohas_content(self.contexts, what)
 
     def bisect(

@@ -56,12 +56,14 @@ def rewritten_address(
         limit: look at so many commits of it, at most.
 
     Raises:
+        InvalidInputError: it is no address.
         RevisionNotFoundError: there is no such commit.
     """
-    wanted = str(ObjectId(address[0]))
+    commit, number = revisions.as_address(address)
+    wanted = str(commit)
     for oid, old, first in _rewrites(store, revision, limit):
         if old == wanted:
-            return oid, first + address[1]
+            return oid, first + number
     return None
 
 
