@@ -450,6 +450,47 @@ def test_a_merge_is_rebased_with_its_other_parent(repo: Repo) -> None:
     assert repo.contexts.verify("HEAD").matches
 
 
+def test_a_rebased_merge_brings_what_was_done_to_what_it_goes_on(repo: Repo) -> None:
+    """It included these messages; the line that it is made anew on has them already, as they were before."""
+    repo.append("assistant", "a")
+    branch(repo, "side")
+    on(repo, "side")
+    worded, hidden = ((repo.append("user", text).oid, 0) for text in ("c", "d"))
+    branch(repo, "earlier")
+    repo.annotate(worded, priority="pinned")
+    repo.edit(worded, "c, reworded")
+    repo.remove(hidden)
+    on(repo, "main")
+    repo.append("user", "b")
+    repo.merge("side")
+    rebased(repo, "earlier")
+    assert sorted(said(repo)) == ["a", "b", "c, reworded"]
+    (pinned,) = (each.address for each in repo.compile() if each.priority == "pinned")
+    assert pinned == worded
+    assert repo.contexts.verify("HEAD").matches
+
+
+def test_a_rebased_merge_asks_where_both_reworded_what_it_goes_on(repo: Repo) -> None:
+    worded = (repo.append("assistant", "a").oid, 0)
+    repo.edit(worded, "a, on main")
+    branch(repo, "side")
+    on(repo, "side")
+    brought = (repo.append("user", "c").oid, 0)
+    branch(repo, "earlier")
+    repo.edit(brought, "c, in side")
+    on(repo, "main")
+    repo.append("user", "b")
+    repo.merge("side")
+    on(repo, "earlier")
+    repo.edit(brought, "c, earlier")
+    on(repo, "main")
+    found = rebased(repo, "earlier")
+    assert [each.kind for each in found.conflicts] == ["both-edited"]
+    repo.settle("all", "theirs")
+    repo.resume()
+    assert said(repo) == ["a, on main", "c, in side", "b"]
+
+
 @pytest.mark.parametrize(("choice", "shown"), [("ours", 4), ("theirs", 2)])
 def test_what_settles_a_conflict_parts_no_call_from_its_result(
     repo: Repo, choice: str, shown: int

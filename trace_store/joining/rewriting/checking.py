@@ -11,7 +11,12 @@ from trace_store.joining import conflicts as kinds
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
 from trace_store.joining.groups import whole
 from trace_store.joining.rewriting.addressing import rewritten
-from trace_store.joining.three_way.properties import both_parts, reworded_parts
+from trace_store.joining.three_way.properties import (
+    both_parts,
+    merge_entry,
+    operations_of,
+    reworded_parts,
+)
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Operation
 
@@ -33,6 +38,9 @@ if TYPE_CHECKING:
 
         def onto(self, oid: ObjectId) -> Side:
             """Return what the line began on, and what was done there since that of a commit parted from it."""
+
+        def merged(self, oid: ObjectId, number: int) -> tuple[Fold, Sequence[Fold], Fold]:
+            """Return what the line began on, what that shares with another parent of a commit, and that parent."""
 
         def address(self, old: Address) -> Address:
             """Return where a message is now."""
@@ -194,6 +202,7 @@ class Checking:
                 placed.append(ops.move(own, after=self._place_of(targets)))
         elif operation.name == ops.INCLUDE:
             targets = [(bytes(commit), number) for commit, number in fields["targets"]]
+            made += self._merged(targets, fields["parent"])
             brought = [each for each in targets if not self._is_made_anew(each)]
             if not brought:
                 return made
@@ -207,6 +216,25 @@ class Checking:
             del fields["after"]
         new = Operation(operation.name, {**fields, **kept})
         return [*made, rewritten(new, lambda a: self._replay.placed(a, self._oid)), *placed]
+
+    def _merged(self, targets: Sequence[Address], number: int) -> list[Operation]:
+        """Return what a merge's other parent says otherwise of messages that the new line began with.
+
+        The merge included them as they are there; on this line that would leave them as they were.
+        """
+        if not any(each in self._now for each in targets):
+            return []
+        start, bases, other = self._replay.merged(self._oid, number)
+        changes = []
+        for each in targets:
+            theirs = other.entry(each) if each in other else None
+            if theirs is None or each not in start or each not in self._now:
+                continue
+            based = [base.entry(each) for base in bases if each in base]
+            change = merge_entry(based, self._now[each], theirs, self._desk, self._put)
+            if change is not None:
+                changes.append((each, change))
+        return operations_of(changes)
 
     def _note_hidden(self, name: str, targets: Sequence[Address]) -> None:
         if name in (ops.REMOVE, ops.REPLACE):

@@ -78,6 +78,14 @@ class Replay:
                 self._onto = self._reading.side(self._start, bases)
         return self._onto
 
+    def merged(self, oid: ObjectId, number: int) -> tuple[Fold, Sequence[Fold], Fold]:
+        """Return what it began on, what that shares with another parent of a commit, and that parent's context."""
+        if self._start is None:
+            return Fold(), (), Fold()
+        parent = self._reading.commit(oid).parents[number]
+        bases = [self._reading.fold(base) for base in self._reading.bases(self._start, parent)]
+        return self._reading.fold(self._start), bases, self._reading.fold(parent)
+
     def address(self, old: Address) -> Address:
         """Return where a message is now."""
         found = self.addresses.get(bytes(old[0]))
