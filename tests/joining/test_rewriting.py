@@ -434,6 +434,29 @@ def test_picking_a_merge_copies_what_it_brought(repo: Repo) -> None:
     assert said(repo) == ["a", "c"]
 
 
+def test_picking_what_several_merges_were_squashed_into_copies_what_all_of_them_brought(
+    repo: Repo,
+) -> None:
+    """Its own messages come behind the copies, and what comes later names them."""
+    repo.append("assistant", "a")
+    for name in ("side", "third", "fourth"):
+        branch(repo, name)
+    for name in ("side", "third"):
+        on(repo, name)
+        repo.append("user", name)
+    on(repo, "main")
+    repo.append("assistant", "b")
+    repo.merge("side")
+    repo.append("user", "own")
+    repo.merge("third")
+    rebased(repo, "HEAD~3", "pick 0", "squash 1", "squash 2")
+    assert len(commit_of(repo, repo.resolve("HEAD")).parents) == 3
+    repo.edit(repo.compile().messages[3].address, "own, reworded")
+    on(repo, "fourth")
+    cherry_pick(repo.store, ["main~1", "main"], author="ada")
+    assert said(repo) == ["a", "side", "own, reworded", "third"]
+
+
 def test_a_merge_is_rebased_with_its_other_parent(repo: Repo) -> None:
     from trace_store.joining import merge
 

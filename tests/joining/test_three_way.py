@@ -540,6 +540,21 @@ def test_a_side_counts_as_changed_only_where_it_differs_from_all_bases() -> None
     assert plan.operations == plan.conflicts == ()
 
 
+def test_a_ghost_calls_nothing_that_a_result_would_stand_away_from() -> None:
+    """Where the call is shown again its result moves to it, though it stood behind others all the time."""
+    line = Builder("theirs")
+    line.say("user", "go")
+    call = line.call("c1")
+    line.say("user", "meanwhile")
+    result = line.result("c1", "found")
+    ghosted = Builder("ours", line.fold)
+    ghosted.commit(ops.remove([call], ghost=True))
+    assert misplaced(ghosted.fold.entries) == []
+    ghosted.commit(ops.restore([call]))
+    ((entry, behind),) = misplaced(ghosted.fold.entries)
+    assert (entry.address, behind.address) == (result, call)
+
+
 def test_an_id_that_is_used_again_binds_nothing_together() -> None:
     """SWE-agent's recorded runs use ids of calls again; only a call and its own result are one group."""
     line = Builder("theirs")

@@ -74,8 +74,9 @@ def with_groups(entries: Sequence[Entry], wanted: Iterable[tuple[bytes, int]]) -
 def misplaced(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
     """Return results that do not stand at their calls, each with the message that it belongs behind.
 
-    A message that answers calls of several messages is left where it is.
+    A message that answers calls of several messages is left where it is. A ghost neither calls nor stands between.
     """
+    entries = [entry for entry in entries if not entry.is_ghost]
     found: list[tuple[Entry, Entry]] = []
     calls: dict[int, set[int]] = {}
     for (result, _), call in callers(entries).items():
@@ -86,8 +87,7 @@ def misplaced(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
             continue
         (call,) = calls[at]
         behind = end.get(call, call)
-        apart = any(not each.is_ghost for each in entries[behind + 1 : at]) if at > call else True
-        if apart:
+        if at < call or at > behind + 1:
             found.append((entries[at], entries[behind]))
         else:
             end[call] = at

@@ -289,7 +289,7 @@ class _Merging:
             operations, again = shown_once(operations, fold(ours), fold(theirs), copies)
             self._again += again
         if self._stop.inputs["squash"]:
-            operations = squashed(operations, self._folds[ours], self._folds[theirs])
+            operations, _ = squashed(operations, self._folds[theirs])
             if not operations:
                 return None, ()
             links = [(SQUASHES, str(theirs))]

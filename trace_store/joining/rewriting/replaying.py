@@ -55,6 +55,9 @@ class Replay:
         self._start = start
         self._called: set[str] = set()
         self._onto: Side | None = None
+        self._numbers: dict[
+            Address, int
+        ] = {}  # of messages behind copies of what their merge included
 
     def state(self) -> Fold:
         """Return the context that it ends with."""
@@ -89,7 +92,9 @@ class Replay:
     def address(self, old: Address) -> Address:
         """Return where a message is now."""
         found = self.addresses.get(bytes(old[0]))
-        return old if found is None else (found[0], found[1] + old[1])
+        if found is None:
+            return old
+        return found[0], found[1] + self._numbers.get((bytes(old[0]), old[1]), old[1])
 
     def operations(
         self, oid: ObjectId, commit: Commit, desk: Desk, *, flat: bool = False
@@ -113,11 +118,8 @@ class Replay:
                     required=f"operation:{operation.name}",
                 )
         given: Sequence[Operation] = commit.operations
-        includes = any(operation.name == ops.INCLUDE for operation in given)
-        if flat and includes:
-            before = self._reading.fold(commit.parents[0])
-            for number in range(1, len(commit.parents)):
-                given = squashed(given, before, self._reading.fold(commit.parents[number]))
+        if flat and any(operation.name == ops.INCLUDE for operation in given):
+            given = self._squashed(oid, commit)
         if is_append_only(commit) and all(each.name != ops.TOOLS for each in given):
             made = [self._rewritten(operation, oid) for operation in given]
             return [*made, *self._settled_answers(oid, commit, given, desk)]
@@ -126,6 +128,16 @@ class Replay:
         made = [each for operation in given for each in checking.checked(operation)]
         made += self._settled_answers(oid, commit, given, desk)
         return [*made, *self._kept_together(oid, commit, before, made, desk)]
+
+    def _squashed(self, oid: ObjectId, commit: Commit) -> Sequence[Operation]:
+        """Return the operations of a merge without its other parents, and note which numbers its own messages get."""
+        given: Sequence[Operation] = commit.operations
+        numbers = list(range(sum(map(ops.message_count, given))))
+        for parent in range(1, len(commit.parents)):
+            given, later = squashed(given, self._reading.fold(commit.parents[parent]), parent)
+            numbers = [later[number] for number in numbers]
+        self._numbers.update(((bytes(oid), old), new) for old, new in enumerate(numbers))
+        return given
 
     def _before(self, commit: Commit) -> Fold:
         return self._reading.fold(commit.parents[0]) if commit.parents else Fold()

@@ -62,23 +62,29 @@ def with_parents(
     return parents, made
 
 
-def squashed(operations: Sequence[Operation], ours: Fold, theirs: Fold) -> list[Operation]:
-    """Return operations that do without a second parent what some do with one.
+def squashed(
+    operations: Sequence[Operation], theirs: Fold, parent: int = 1
+) -> tuple[list[Operation], list[int]]:
+    """Return operations that do without another parent what some do with one; and the numbers of own messages now.
 
     Args:
         operations: those of a merge.
-        ours: the context that they are made on.
-        theirs: that of the second parent.
+        theirs: the context of the other parent.
+        parent: which that is; what is included from others stays as it is.
     """
     created = 0
+    numbers: list[int] = []
     copies: dict[Address, Address] = {}
     gone: set[Address] = set()
     made: list[Operation] = []
     for operation in operations:
-        if operation.name != ops.INCLUDE:
+        if operation.name != ops.INCLUDE or operation.fields["parent"] != parent:
             translated = _translated(operation, copies, gone)
             made += [] if translated is None else [translated]
-            created += ops.message_count(operation)
+            for _ in range(ops.message_count(operation)):
+                copies[ops.HERE, len(numbers)] = (ops.HERE, created)  # copies may come before it
+                numbers.append(created)
+                created += 1
             continue
         targets = [(bytes(commit), number) for commit, number in operation.fields["targets"]]
         entries = [theirs.entry(target) for target in targets]
@@ -97,7 +103,7 @@ def squashed(operations: Sequence[Operation], ours: Fold, theirs: Fold) -> list[
                 made.append(ops.move([copies[e.address] for e in shown], after=neighbour))
         for entry in shown:
             made += marks_of(entry, copies[entry.address])
-    return made
+    return made, numbers
 
 
 def _standing(
@@ -109,7 +115,7 @@ def _standing(
 def _translated(
     operation: Operation, copies: Mapping[Address, Address], gone: set[Address]
 ) -> Operation | None:
-    """Return an operation with addresses of copies; None when all that it names was not copied."""
+    """Return an operation with addresses of copies; None when all that it names was not copied, and it says nothing."""
     fields = dict(operation.fields)
     for name in ("target", "after"):
         if fields.get(name) is not None:
@@ -119,11 +125,11 @@ def _translated(
                 return None
             fields[name] = list(address)
     for name in ("targets", "sources"):
-        if name not in fields:
+        if name not in fields or operation.name == ops.INCLUDE:  # of a parent that stays
             continue
         named = [(bytes(commit), number) for commit, number in fields[name]]
         kept = [_standing(address, copies, gone) for address in named]
         fields[name] = [list(address) for address in kept if address is not None]
-        if name == "targets" and named and not fields[name]:
+        if name == "targets" and named and not fields[name] and not fields.get("messages"):
             return None
     return Operation(operation.name, fields)
