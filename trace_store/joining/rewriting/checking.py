@@ -223,7 +223,7 @@ class Checking:
         The merge included them as they are there; on this line that would leave them as they were.
         """
         if not any(each in self._now for each in targets):
-            return []
+            return []  # as in nearly every merge
         start, bases, other = self._replay.merged(self._oid, number)
         changes = []
         for each in targets:
@@ -297,7 +297,7 @@ class Checking:
         base, now = self._before.get(old), self._now.get(self._replay.address(old))
         if base is None or now is None:
             return True
-        kind = _contradiction(operation, base, now, hides=base.hidden or old in self._hid)
+        kind = _contradiction(operation, base, now, hides=bool(base.hidden) or old in self._hid)
         if not kind:
             return True
         theirs = _after(base.copy(), operation)
@@ -314,14 +314,14 @@ class Checking:
         return settled.choice == THEIRS
 
 
-def _contradiction(operation: Operation, base: Entry, now: Entry, *, hides: object) -> str:
+def _contradiction(operation: Operation, base: Entry, now: Entry, *, hides: bool) -> str:
     """Return the kind of conflict between what an operation does and what the context has by then, or "".
 
     Args:
         operation: what is done.
         base: the message before the commit.
         now: the message on the new line.
-        hides: truthy where the commit's own line hides it as well by then.
+        hides: whether the commit's own line hides it as well by then.
     """
     if operation.name == ops.EDIT:
         if now.hidden and not hides:

@@ -55,9 +55,8 @@ class Replay:
         self._start = start
         self._called: set[str] = set()
         self._onto: Side | None = None
-        self._numbers: dict[
-            Address, int
-        ] = {}  # of messages behind copies of what their merge included
+        # Of own messages of merges, behind copies of what these included.
+        self._numbers: dict[Address, int] = {}
 
     def state(self) -> Fold:
         """Return the context that it ends with."""
