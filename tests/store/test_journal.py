@@ -28,7 +28,15 @@ from trace_store.errors import RefChangedError, StorageError, UnsupportedFormatE
 from trace_store.files import APPEND, Disk
 from trace_store.journal import Fold, Frame, Move, is_cut_off
 from trace_store.journal.file import MAXIMUM_ROOM_BYTES
-from trace_store.journal.frames import FIRST_PASSING, TRANSACTION, _frame, encode_transaction, scan
+from trace_store.journal.frames import (
+    FIRST_PASSING,
+    HEADER_BYTES,
+    TRANSACTION,
+    _frame,
+    encode_transaction,
+    length_in,
+    scan,
+)
 from trace_store.journal.journal import ROOM_BYTES
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode
@@ -221,7 +229,7 @@ class TestTail:
     def test_room_that_the_disk_has_no_space_for_is_done_without(self, tmp_path: Path) -> None:
         class Full(Disk):
             def write(self, fd: int, data: bytes, at: int | None = None) -> int:
-                return super().write(fd, data.rstrip(b"\0"), at)
+                return super().write(fd, data[: HEADER_BYTES + length_in(data)], at)
 
         with new_store(tmp_path, disk=Full()) as store:
             for number in range(5):
