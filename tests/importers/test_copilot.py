@@ -286,6 +286,34 @@ def test_a_file_that_ends_in_records_without_words_grows_by_such(tmp_path: Path)
     assert heads(store) == heads(whole)
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_records_without_words_that_a_subagent_goes_on_from_are_its_own(
+    tmp_path: Path, begun: bool
+) -> None:
+    """They are on the session's branch only as long as nothing follows; then it goes back, and loses nothing."""
+    session = Session()
+    session.add("system.message", role="system", content="You are a terminal assistant.")
+    session.add("session.compaction_complete", success=True, summaryContent="Nearly fixed.")
+    if begun:
+        session.add("system.message", "helper-1", role="system", content="You explore.")
+        session.user("Go on.")
+        session.add("session.compaction_complete", success=True, summaryContent="Fixed.")
+    path = tmp_path / "events.jsonl"
+    store = Store.memory()
+    session.add("session.resume", eventCount=9)
+    path.write_bytes(session.data)
+    import_paths(store, [str(path)])
+    waiting = heads(store)[BRANCH]
+    session.add("system.message", "helper-1", role="system", content="You explore more.")
+    path.write_bytes(session.data)
+    import_paths(store, [str(path)])
+    assert heads(store) == heads(imported(tmp_path, session))
+    assert heads(store)[BRANCH] != waiting
+    assert waiting in [tip for _, tip in store.refs.iterate("refs/trash/")]
+    path.write_bytes(session.data)
+    assert import_paths(store, [str(path)]).commits == 0
+
+
 EVENTS = st.fixed_dictionaries(
     {"type": st.sampled_from([*{r["type"] for r in lively().records}]) | JSON, "data": JSON},
     optional=dict.fromkeys(("id", "timestamp", "parentId", "agentId"), JSON),

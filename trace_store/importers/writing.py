@@ -7,7 +7,7 @@ stays under `refs/trash/`. A branch that somebody else continued is continued at
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trace_store.context.folding import fold
 from trace_store.contracts import ANY, RefEdit, Transaction
@@ -28,7 +28,7 @@ from trace_store.importers.making import (
 )
 from trace_store.importers.placing import Placing
 from trace_store.importers.together import kept_of, together
-from trace_store.importers.versions import is_made_anew, is_older
+from trace_store.importers.versions import before_carried, is_made_anew, is_older, since_parting
 from trace_store.importers.written import Written
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering
@@ -155,16 +155,14 @@ class PlanWriter:
     def finish(self) -> Written:
         """Write the rest and return what was done; errors as in `take`."""
         # What the whole plan has may let a branch move that one batch could not.
-        self._write_out(self._edits(self._names))
-        for name in self._names.values():
-            ref = self._full(name)
+        edits = self._edits(self._names)
+        moved = {edit.name for edit in edits}
+        branches = list(map(self._full, self._names.values()))
+        self._write_out([*edits, *self._retreats(ref for ref in branches if ref not in moved)])
+        for ref in (*branches, *self._asides.values()):
             tip = self._value(ref)
             if tip is not None:
                 self.written.branches[ref] = tip
-        for aside in self._asides.values():
-            tip = self._value(aside)
-            if tip is not None:
-                self.written.branches[aside] = tip
         now = self.written.branches.get(self._ref)
         if self._beginnings is not None and self._first_key is not None and now is not None:
             self._beginnings.note(self._ref, now, self._first_key)
@@ -356,11 +354,10 @@ class PlanWriter:
                 break
             over.append(commit)
         aside = self._asides.get(ref)
-        if is_older(self._own(tip, over), over, lambda commit: record_count(commit, self._read)):
+        if is_older(since_parting(tip, over, self._read), over, self._read):
             return []
         if is_made_anew(over, self._keys, based=self._base is not None):
-            trash = f"{TRASH}{ref.removeprefix('refs/')}/{now.short()}"
-            edits = [RefEdit(trash, now, ANY), RefEdit(ref, tip, now)]
+            edits = _over(ref, now, tip)
             if aside is not None:
                 edits.append(RefEdit(aside, None, ANY))
                 del self._asides[ref]
@@ -370,15 +367,19 @@ class PlanWriter:
         before = self._value(aside)
         return [] if before == tip else [RefEdit(aside, tip, before)]
 
-    def _own(self, tip: ObjectId, over: Sequence[Commit]) -> list[Commit]:
-        """Return the plan's commits since it parted from a branch, newest first."""
-        shared = {bytes(commit.parents[0]) for commit in over if commit.parents}
-        own = []
-        oid: ObjectId | None = tip
-        while oid is not None and oid not in shared:
-            own.append(Commit.decode(self._read(oid)))
-            oid = own[-1].parents[0] if own[-1].parents else None
-        return own
+    def _retreats(self, refs: Iterable[str]) -> Iterator[RefEdit]:
+        """Yield the moves of branches that end with records of which it has turned out that another branch has them."""
+        for ref in refs:
+            now = self._value(ref)
+            back, records = before_carried(now, self._passed, self._read)
+            if now and back in self._passed and records and records <= self._new_records():
+                yield from _over(ref, now, back)
+
+    def _new_records(self) -> set[bytes]:
+        """Return the records that the plan has brought."""
+        new = {oid for oid in self._oids.values() if oid is not None} - self._known.oids
+        commits = [Commit.decode(self._read(oid)) for oid in new]
+        return {raw for commit in commits for raw in records_left(commit, self._read)}
 
     def _value(self, ref: str) -> ObjectId | None:
         if ref not in self._refs:
@@ -387,3 +388,11 @@ class PlanWriter:
 
     def _full(self, name: str) -> str:
         return f"{self._folder}/{name}" if name else self._ref
+
+
+def _over(ref: str, now: ObjectId, to: ObjectId) -> list[RefEdit]:
+    """Return the edits that move a branch over what gives way, which stays in the trash."""
+    return [
+        RefEdit(f"{TRASH}{ref.removeprefix('refs/')}/{now.short()}", now, ANY),
+        RefEdit(ref, to, now),
+    ]
