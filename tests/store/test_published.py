@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.support.histories import MAIN, append, codes, new_store, reopen
+from trace_store.errors import ConcurrencyError
 from trace_store.files import Disk
 from trace_store.journal.published import MAXIMUM_CHANGED, Published, load, save
 from trace_store.journal.sealed import Sealed
@@ -16,7 +19,7 @@ from trace_store.journal.tip_table import TipTable, write_table
 from trace_store.layout import Layout
 from trace_store.maintenance.sealing import seal
 from trace_store.oid import ObjectId, hash_object
-from trace_store.testing import RecordingDisk
+from trace_store.testing import FailingDisk, RecordingDisk
 
 SEALED = Sealed({b"l" * 16: ((1, 3),)})
 
@@ -56,7 +59,7 @@ def test_it_says_what_a_map_would_say(
     start = {name(n): [oid(n)] for n in range(many * 200)}
     for made in (start, *changes):
         before = load(disk, layout, Published())
-        save(disk, layout, SEALED, before.tips, {n: tuple(tips) for n, tips in made.items()})
+        save(disk, layout, SEALED, before, {n: tuple(tips) for n, tips in made.items()})
         expected.update((n, tuple(tips)) for n, tips in made.items())
         after = load(disk, layout, before)
         assert after.sealed == SEALED
@@ -97,7 +100,7 @@ def test_an_id_within_the_name_of_a_ref_is_no_tip(tmp_path: Path) -> None:
 
 def test_one_of_100000_refs_is_found_with_a_few_reads(tmp_path: Path) -> None:
     disk, layout = RecordingDisk(), layout_of(tmp_path)
-    save(disk, layout, SEALED, Published().tips, {name(n): (oid(1),) for n in range(100_000)})
+    save(disk, layout, SEALED, Published(), {name(n): (oid(1),) for n in range(100_000)})
     disk.reset()
     assert load(disk, layout, Published()).tips.get(name(77_777)) == (oid(1),)
     assert disk.calls < 25
@@ -107,31 +110,72 @@ def test_one_of_100000_refs_is_found_with_a_few_reads(tmp_path: Path) -> None:
 def test_a_change_writes_no_more_where_there_are_many_refs(tmp_path: Path) -> None:
     written = []
     for count in (10, 10_000):
-        disk, layout = RecordingDisk(), layout_of(tmp_path)
-        save(disk, layout, SEALED, Published().tips, {name(n): (oid(1),) for n in range(count)})
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        disk, layout = RecordingDisk(), layout_of(folder)
+        save(disk, layout, SEALED, Published(), {name(n): (oid(1),) for n in range(count)})
         before = load(disk, layout, Published())
         disk.reset()
-        save(disk, layout, SEALED, before.tips, {name(5): (oid(2),)})
+        save(disk, layout, SEALED, before, {name(5): (oid(2),)})
         written.append(disk.written_bytes)
     assert written[1] <= written[0] + 100
+
+
+def attempt(number: int, disk: Disk, layout: Layout, before: Published) -> list[int]:
+    """Publish something; return the number when that was not refused."""
+    sealed = Sealed({bytes([number]) * 16: ((1, 1),)})
+    with contextlib.suppress(ConcurrencyError):
+        save(disk, layout, sealed, before, {name(number): (oid(number),)})
+        return [number]
+    return []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no file is replaced there that is open")
+def test_of_two_who_go_on_from_one_state_one_comes_to_its_end(tmp_path: Path) -> None:
+    """Whenever the other comes, nothing that was published is taken back."""
+    for at in range(1, 100):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        layout = layout_of(folder)
+        save(Disk(), layout, Sealed(), Published(), {name(0): (oid(0),)})
+        before = load(Disk(), layout, Published())
+        done: list[int] = []
+
+        def meddle(
+            _: str, done: list[int] = done, layout: Layout = layout, before: Published = before
+        ) -> None:
+            done += attempt(2, Disk(), layout, before)
+
+        disk = FailingDisk(at, meddle)
+        done += attempt(1, disk, layout, before)
+        if disk.count < at:
+            assert at > 5
+            return
+        [winner] = done
+        after = load(Disk(), layout, before)
+        assert after.sealed.covers(bytes([winner]) * 16, 1)
+        assert after.tips.get(name(winner)) == (oid(winner),)
+        assert list(folder.glob("tmp/*")) == []
+    raise AssertionError("it never came to its end")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"ab" * 40_000, b"\n" * 20_000, b"\xff" * 20_000])
 def test_a_table_that_is_not_right_says_nothing(tmp_path: Path, content: bytes | None) -> None:
     disk, layout = Disk(), layout_of(tmp_path)
-    save(disk, layout, SEALED, Published().tips, {name(n): (oid(n),) for n in range(400)})
+    save(disk, layout, SEALED, Published(), {name(n): (oid(n),) for n in range(400)})
     path = tmp_path / "local" / tables(tmp_path)[0]
     if content is None:
         path.unlink()
     else:
         path.write_bytes(content)
-    tips = load(disk, layout, Published()).tips
+    before = load(disk, layout, Published())
+    tips = before.tips
     assert tips.get(name(3)) == ()
     assert tips.naming([oid(3)]) == {oid(3): []}
     assert tips.lacking
     assert tips.all() == {}
     assert tips.lacking
-    save(disk, layout, SEALED, tips, {name(n): (oid(n),) for n in range(3)})
+    save(disk, layout, SEALED, before, {name(n): (oid(n),) for n in range(3)})
     again = load(disk, layout, Published()).tips
     assert again.all() == {name(n): (oid(n),) for n in range(3)}
     assert not again.lacking

@@ -19,10 +19,11 @@ as sealed; a file without it, as first versions wrote it, is taken as it is.
 from __future__ import annotations
 
 import os
+import sys
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.files import read_file, replace_file
+from trace_store.files import WRITE, read_file, replace_file
 from trace_store.journal.sealed import Sealed
 from trace_store.journal.tip_table import (
     NAME_CHARACTERS,
@@ -158,10 +159,8 @@ def save(
     disk: Disk,
     layout: Layout,
     sealed: Sealed,
-    before: PublishedTips,
+    before: Published,
     changes: Mapping[str, Sequence[ObjectId]],
-    *,
-    first: bool = False,
 ) -> None:
     """Replace the file, durably. Of the lines of journals the newest are kept.
 
@@ -169,32 +168,66 @@ def save(
         disk: where.
         layout: where there.
         sealed: which journals are sealed.
-        before: what the file says of refs.
+        before: what the file says.
         changes: the tips of the refs of which it shall say something else; none of a ref that is gone.
-        first: whether there is no file yet, and the name of its directory may not be durable either.
+
+    Raises:
+        ConcurrencyError: it says something else, or another process is replacing it.
+        StorageError: the disk refuses.
     """
-    if first:
+    if before.stamp is None:  # the name of its directory may not be durable either
         disk.make_directory(layout.local_dir)
         disk.sync_directory(layout.root)
-    table = before.table
-    changed = {**before.changed, **{name: tuple(tips) for name, tips in changes.items()}}
-    if len(changed) > MAXIMUM_CHANGED or before.lacking:
-        merged = {**before.all(), **changes}
-        table = write_table(disk, layout, {name: tips for name, tips in merged.items() if tips})
-        changed = {}
-    elif table is None:
-        changed = {name: tips for name, tips in changed.items() if tips}
-    lines = list(sealed.lines())
-    if table is not None:
-        lines.append(f"table {table.name}\n")
-    lines.append(f"refs {len(changed)}\n")
-    lines += tip_lines({name: tips for name, tips in changed.items() if tips})
-    lines += [f"{_GONE}{name}\n" for name in sorted(changed) if not changed[name]]
-    body = "".join(lines).encode("ascii")
-    data = b"%b%b%08x\n" % (body, _CHECK, crc32(body))
-    replace_file(disk, layout.published_file, data, scratch=layout.tmp_dir)
-    if table is not before.table:
-        _remove_tables(disk, layout, {t.name for t in (table, before.table) if t is not None})
+    with _Replacing(disk, layout.published_file, before.stamp):
+        table = before.tips.table
+        changed = {**before.tips.changed, **{name: tuple(tips) for name, tips in changes.items()}}
+        if len(changed) > MAXIMUM_CHANGED or before.tips.lacking:
+            merged = {**before.tips.all(), **changes}
+            table = write_table(disk, layout, {name: tips for name, tips in merged.items() if tips})
+            changed = {}
+        elif table is None:
+            changed = {name: tips for name, tips in changed.items() if tips}
+        lines = list(sealed.lines())
+        if table is not None:
+            lines.append(f"table {table.name}\n")
+        lines.append(f"refs {len(changed)}\n")
+        lines += tip_lines({name: tips for name, tips in changed.items() if tips})
+        lines += [f"{_GONE}{name}\n" for name in sorted(changed) if not changed[name]]
+        body = "".join(lines).encode("ascii")
+        data = b"%b%b%08x\n" % (body, _CHECK, crc32(body))
+        replace_file(disk, layout.published_file, data, scratch=layout.tmp_dir)
+        if table is not before.tips.table:
+            _remove_tables(
+                disk, layout, {t.name for t in (table, before.tips.table) if t is not None}
+            )
+
+
+class _Replacing:
+    """Keeps others from replacing the file, as long as it is the one that was read.
+
+    A seal has a lock of its own, but somebody may delete the file of that. This is the lock of the very file that will
+    be replaced, so of all who go on from one state one alone comes to its end, and nobody goes on from another.
+    """
+
+    __slots__ = ("_disk", "_fd", "_path", "_stamp")
+
+    def __init__(self, disk: Disk, path: str, stamp: object) -> None:
+        self._disk = disk
+        self._path = path
+        self._stamp = stamp
+        self._fd: int | None = None
+
+    def __enter__(self) -> None:
+        # Windows replaces no file that is open, and there nobody can delete the file of a lock that is held.
+        self._fd = None if sys.platform == "win32" else self._disk.open(self._path, WRITE)
+        locked = self._fd is None or self._disk.lock(self._fd, blocking=False)
+        if not locked or stamp_of(self._disk, self._path) != self._stamp:
+            self.__exit__()
+            raise errors.ConcurrencyError("another process has sealed at the same time")
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd is not None:
+            self._disk.close(self._fd)  # and with it goes the lock
 
 
 def _remove_tables(disk: Disk, layout: Layout, kept: set[str]) -> None:

@@ -175,14 +175,12 @@ class _Sealing:
                 if getattr(error, "errno", None) in _PASSING:
                     raise  # a seal that is repeated may write it
                 unlogged.append(name)  # something stands in its place: it is worth less than a seal
-        self._refuse_overtaken(before)
         sealed = before.sealed.copy()
         for file in closed:
             sealed.add(file.line, file.number, file.number)
         changes = {n: tips for n, tips in self._changes.items() if before.tips.get(n) != tips}
         if sealed != before.sealed or changes or before.stamp is None:
-            first = before.stamp is None
-            save(store.disk, store.layout, sealed, before.tips, changes, first=first)
+            save(store.disk, store.layout, sealed, before, changes)
             self._refs.overview.note(look, before, changes)
         self._clean(covered, folded)
         transactions = sum(1 for file in closed for _ in file.transactions())
