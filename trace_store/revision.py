@@ -131,14 +131,25 @@ def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
         )
     commit = resolve_commit(store, revision)
     number = ident.count_of(digits)
+    require_message(store, (commit, number))
+    return commit, number
+
+
+def require_message(store: Store, address: tuple[ObjectId, int]) -> None:
+    """Return when a message has an address, in whatever context.
+
+    Raises:
+        MessageNotFoundError: the commit creates no such message.
+        ObjectNotFoundError, CorruptObjectError: there is no such commit.
+    """
+    commit, number = address
     count = created_by(objects.read_commit(commit, store.objects.read))
-    if number >= count:
+    if not 0 <= number < count:
         raise errors.MessageNotFoundError(
             f"commit {commit.short()} creates {count} message{'' if count == 1 else 's'}, "
             f"none numbered {number}",
             address=(commit, number),
         )
-    return commit, number
 
 
 def as_address(given: Any) -> tuple[ObjectId, int]:

@@ -206,3 +206,31 @@ def test_a_draft_takes_one_address_or_several(repo: Repo) -> None:
     assert said(repo) == ["b", "c"]
     with pytest.raises(StateError, match="the draft was written"):
         draft.append("user", "late")
+
+
+WRONG: dict[str, Any] = {
+    "a version that is text": lambda repo, a: repo.restore(a, version="1"),
+    "a version below 0": lambda repo, a: repo.restore(a, version=-1),
+    "a limit that is text": lambda repo, a: list(repo.log(limit="x")),
+    "a limit below 0": lambda repo, a: list(repo.log(limit=-1)),
+    "a limit below 0 of some": lambda repo, a: list(repo.log(limit=-1, role="user")),
+    "a model that is a number": lambda repo, a: repo.compile(model=7),
+    "a model of a diff": lambda repo, a: repo.diff("HEAD~1", model=7),
+    "a model of the status": lambda repo, a: repo.status(model=7),
+    "a pattern of branches": lambda repo, a: repo.branches(7),
+    "tools that are no list": lambda repo, a: repo.set_tools(7),
+    "a source that is nowhere": lambda repo, a: repo.replace([a], [], sources=[(bytes(32), 0)]),
+    "a source without a message": lambda repo, a: repo.replace([a], [], sources=[(a[0], 9)]),
+    "usage about what is nowhere": lambda repo, a: repo.record_usage(
+        {"input_tokens": 1, "output_tokens": 1}, about=bytes(32)
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_cannot_be_meant_is_refused_and_writes_nothing(repo: Repo, what: str) -> None:
+    tip = repo.resolve("HEAD")
+    with pytest.raises(TraceError):
+        WRONG[what](repo, repo.compile().messages[0].address)
+    assert repo.resolve("HEAD") == tip
+    assert said(repo) == ["a", "b"]

@@ -72,6 +72,8 @@ class Deleted:
 
 def list_branches(store: Store, patterns: Sequence[str] = ()) -> list[Branch]:
     """Return the branches, sorted by name; with patterns such as `feature/*` those whose short name is like one."""
+    for pattern in patterns:
+        check_text(pattern)
     current = store.refs.head_target()
     known = revisions.upstreams(store)
     commits = commits_of(store) if known else None

@@ -255,6 +255,8 @@ class Draft:
         Raises:
             InvalidOperationError: a schema is no JSON object.
         """
+        if not hasattr(schemas, "__iter__"):
+            raise errors.InvalidOperationError("tool schemas come in a list")
         self._add(ops.tools([self._gathering.put(_schema(schema)) for schema in schemas]))
 
     def record_usage(

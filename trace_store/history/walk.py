@@ -44,9 +44,11 @@ def log(
         in_lines: let the lines of several revisions stand one after the other, too, as a graph shows them.
 
     Raises:
+        InvalidInputError: the limit is no count.
         RevisionNotFoundError: there is no such commit.
         ObjectNotFoundError, CorruptObjectError: the history is not whole.
     """
+    check_limit(limit)
     if limit == 0:
         return
     commits = commits_of(store)
@@ -95,6 +97,16 @@ def _line(store: Store, starts: list[ObjectId], limit: int) -> Iterator[LogEntry
             return
         yield entry_of(store, starts[0], commit)
         starts = list(commit.parents)
+
+
+def check_limit(limit: object) -> None:
+    """Accept what may be the most there shall be; None is no limit.
+
+    Raises:
+        InvalidInputError: it is no count.
+    """
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise errors.InvalidInputError(f"a limit is a count, not {limit!r:.40}")
 
 
 def _ends(

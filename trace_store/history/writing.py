@@ -87,7 +87,9 @@ def write(
 
     Raises:
         InvalidOperationError: the draft is empty, or an operation cannot be applied.
-        MessageNotFoundError: an operation names a message that the context does not hold.
+        MessageNotFoundError: an operation names a message that the context does not hold, or one as its source that is
+            nowhere.
+        ObjectNotFoundError: the commit is not here that a source is of, or that usage is about.
         InvalidInputError: the author or the branch cannot be named so.
         RefChangedError: the branch does not end in `onto`.
         SecretFoundError: the message holds a secret, and the draft's guard lets none pass.
@@ -96,6 +98,7 @@ def write(
     if not draft.operations:
         raise errors.InvalidOperationError("there is nothing to commit")
     check_author(author)
+    _check_origins(store, draft)
     message = draft.gathering.text(message)
     if facts := draft.gathering.facts:
         meta = {**(meta or {}), **facts}
@@ -332,6 +335,17 @@ class _Writer:
             self._meta,
             self._links,
         )
+
+
+def _check_origins(store: Store, draft: Draft) -> None:
+    """Raise as `write` when an operation comes from what is not here; it need not be in the context."""
+    for operation in draft.operations:
+        for oid, number in operation.fields.get("sources", ()):
+            if oid != ops.HERE:
+                revisions.require_message(store, (ObjectId(oid), number))
+        about = operation.fields.get("about")
+        if about is not None:
+            read_commit(ObjectId(about), store.objects.read)
 
 
 def _reason(message: str) -> str:

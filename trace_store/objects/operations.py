@@ -133,7 +133,8 @@ def restore(targets: Sequence[Address], *, version: int | None = None) -> Operat
     """
     fields: dict[str, Any] = {"targets": _targets(targets)}
     if version is not None:
-        if version < 0:
+        given: object = version
+        if not isinstance(given, int) or given < 0:
             raise errors.InvalidOperationError("a version is counted from 0")
         fields["version"] = version
     return Operation(RESTORE, fields)

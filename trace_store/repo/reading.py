@@ -91,9 +91,10 @@ class Reading(Handle):
 
         Raises:
             RevisionNotFoundError: there is no such commit.
-            InvalidInputError: there is no such operation, priority, kind or role.
+            InvalidInputError: there is no such operation, priority, kind or role, or the limit is no count.
         """
         start = name_of(revision)
+        walk.check_limit(limit)
         if not wanted:
             return walk.log(self.store, start, limit=limit)
         if wanted.get("follow"):

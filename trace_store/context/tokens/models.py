@@ -27,6 +27,7 @@ The source of a count is one of these strings:
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.context.tokens.counting import TokenCounting, estimate
 from trace_store.context.tokens.tokenizer import DEFAULT_ENCODING
 
@@ -62,7 +63,12 @@ def describe(model: str = "") -> TokenCounting:
 
     The name may carry what gateways put around it: `openai/gpt-4o`, `us.anthropic.claude-sonnet-4-5-v1:0`,
     `models/gemini-2.5-pro`.
+
+    Raises:
+        InvalidInputError: it is no text.
     """
+    if not isinstance(model, str):
+        raise errors.InvalidInputError(f"a model is a text, not {type(model).__name__}")
     name = model.strip().lower().rpartition("/")[2]
     if "claude" in name:
         return estimate(DEFAULT_ENCODING, _claude_factor(name))
