@@ -218,6 +218,21 @@ def test_c17_a_call_is_not_separated_from_its_result() -> None:
     assert len(list(fold(store).visible())) == 1
 
 
+def test_a_call_that_gets_back_its_other_result_is_not_separated() -> None:
+    """A merge took the other's result and hid ours; without it ours is shown again, and nobody is asked."""
+    store = opened()
+    told(store, "look")
+    writing.commit(store, [Message("assistant", [ToolCall("c", "ls", "{}")])], author=AUTHOR)
+    ours = writing.commit(store, [Message("tool", [ToolResult("c", "a.txt")])], author=AUTHOR)
+    before = fold(store)
+    draft = writing.new_draft(store)
+    draft.append("tool", [ToolResult("c", "b.txt")])
+    draft.remove(ours.addresses)
+    writing.write(store, draft, author=AUTHOR)
+    assert joining.revert(store, ["HEAD"], author=AUTHOR).conflicts == ()
+    assert state(fold(store)) == state(before)
+
+
 def test_a_recorded_usage_is_a_fact() -> None:
     store = opened()
     told(store, "question")

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from tests.joining.support.histories import Lines, histories
@@ -38,6 +38,18 @@ def taken_back(repo: Repo, oids: list[ObjectId], favour: bool) -> tuple[list[Any
     return made, bool(line._near)
 
 
+SAID = ("result", "user", "user")
+EARLY = [
+    ("change", "side", ("say", ["user"])),
+    *[("change", "main", ("say", [*SAID]))] * 2,
+    ("change", "main", ("say", ["call"])),
+    ("merge", "main", "side", "append"),
+    ("change", "main", ("say", ["user"])),
+]
+"""Two results stand before the call that the first of them answers."""
+
+
+@example(EARLY, [4], False, 1)
 @given(
     histories,
     st.lists(st.integers(0, 4), min_size=1, max_size=2, unique=True),

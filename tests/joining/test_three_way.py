@@ -17,7 +17,7 @@ from trace_store.joining.safety import check_order, loose_ends, passed
 from trace_store.joining.three_way.combining import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
-from trace_store.objects.parts import Text, ToolResult
+from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 Address = tuple[bytes, int]
 
@@ -265,6 +265,84 @@ def test_edited_and_hidden(summary: bool, hides: str) -> None:
     kept = case.said(case.plan(**{name: "theirs" if hides == "ours" else "ours"}))
     assert kept == [*shown, text("edited")]
     assert case.said(case.plan(**{name: "new"})) == [*shown, text("new")]
+
+
+@pytest.mark.parametrize("hides", ["ours", "theirs"])
+def test_what_one_side_shows_again_and_the_other_hides_otherwise(hides: str) -> None:
+    """A text that settles it is shown, as the wording of the side that shows it would be."""
+    case = Case()
+    replaced = Builder("replaced", case.base)
+    replaced.commit(ops.replace([case.question], []))
+    case.base = replaced.fold
+    case.ours, case.theirs = Builder("ours", case.base), Builder("theirs", case.base)
+    hider, other = (case.ours, case.theirs) if hides == "ours" else (case.theirs, case.ours)
+    other.commit(ops.restore([case.question]))
+    hider.commit(ops.restore([case.question]))
+    hider.commit(ops.remove([case.question], ghost=True))
+    (conflict,) = case.plan().conflicts
+    assert conflict.kind == "edited-and-removed"
+    shows = "theirs" if hides == "ours" else "ours"
+    assert case.said(case.plan(edited_and_removed=shows)) == [text("Which database?")]
+    assert case.said(case.plan(edited_and_removed="new")) == [text("new")]
+
+
+@pytest.mark.parametrize("hides", ["ours", "theirs"])
+def test_what_is_settled_to_be_shown_is_not_skipped(hides: str) -> None:
+    case = Case()
+    hider, other = (case.ours, case.theirs) if hides == "ours" else (case.theirs, case.ours)
+    other.commit(ops.edit(case.question, text("edited")))
+    hider.commit(ops.remove([case.question]))
+    hider.commit(ops.annotate([case.question], priority="skip"))
+    shows = "theirs" if hides == "ours" else "ours"
+    assert case.said(case.plan(edited_and_removed=shows)) == [text("edited")]
+    assert case.said(case.plan(edited_and_removed="new")) == [text("new")]
+    assert case.said(case.plan(edited_and_removed=hides)) == []
+
+
+def test_a_text_shows_the_whole_exchange_that_neither_side_shows() -> None:
+    """Ours skips a call that it reworded, theirs put a summary in its place: with the call comes its result."""
+    root = Builder("base")
+    call, result = root.call("c"), root.result("c")
+    case = Case()
+    case.base = root.fold
+    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    reworded = [*stored("assistant", Text("I look."), ToolCall("c", "look", "{}"))["parts"]]
+    case.ours.commit(ops.edit(call, reworded))
+    case.ours.commit(ops.annotate([call, result], priority="skip"))
+    case.theirs.commit(ops.replace([call, result], []))
+    (conflict,) = case.plan().conflicts
+    assert conflict.kind == "compressed-and-edited"
+    shown = case.said(case.plan(compressed_and_edited="I look there."))
+    assert [[part["type"] for part in parts] for parts in shown] == [
+        ["text", "tool_call"],
+        ["tool_result"],
+    ]
+
+
+def test_results_of_parallel_calls_stay_at_their_turn() -> None:
+    """Ours has them behind one another; what theirs has before the second call comes to stand before the first."""
+    root = Builder("base")
+    first = root.call("a")
+    note = root.say("user", "Look.")
+    root.call("b")
+    root.result("b")
+    case = Case()
+    case.base = root.fold
+    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case.ours.commit(ops.remove([note]))
+    answer = case.ours.result("a")
+    added = case.theirs.say("user", "Over there.")
+    case.theirs.commit(ops.move([added], after=note))
+    result = merged(case.ours, case.theirs, case.plan())
+    order = [entry.address for entry in result.visible()]
+    assert order.index(answer) == order.index(first) + 1
+    alone = [
+        entry.address
+        for entry in merged(
+            case.ours, case.ours, three_way([root.fold], case.ours.side, Side(root.fold))
+        ).visible()
+    ]
+    assert alone.index(answer) == len(alone) - 1  # where nothing comes between, nothing moves
 
 
 def test_pinned_and_removed() -> None:

@@ -227,7 +227,13 @@ class _Inverting:
         together = [(seen[c].address, seen[r].address) for (r, _), c in callers(seen).items()]
         while True:
             hidden = {address for each in going for address in each}
-            apart = {a for pair in together if len(hidden & {*pair}) == 1 for a in hidden & {*pair}}
+            whole = self._whole_without(hidden)
+            apart = {
+                a
+                for pair in together
+                if len(hidden & {*pair}) == 1 and not whole & {*pair}
+                for a in hidden & {*pair}
+            }
             # What is kept may be half of another pair.
             kept = {a for a in sorted(apart) if not self._conflict(SEPARATED_CALL, a)}
             for each in going:
@@ -235,6 +241,23 @@ class _Inverting:
             if not kept:
                 break
         self._hide = {ghost: each for ghost, each in self._hide.items() if each}
+
+    def _whole_without(self, hidden: set[Address]) -> set[Address]:
+        """Return the messages whose partner is what is shown again, when the one they have now goes."""
+        if not self._show:
+            return set()
+        shown = set(self._show)
+        left = [
+            entry
+            for entry in self._folds[2].entries
+            if entry.address in shown
+            or (entry.visible and not entry.is_ghost and entry.address not in hidden)
+        ]
+        pairs = [
+            (left[call].address, left[result].address)
+            for (result, _), call in callers(left).items()
+        ]
+        return {a for pair in pairs if shown & {*pair} for a in pair}
 
 
 def _places(

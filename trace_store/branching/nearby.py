@@ -77,7 +77,8 @@ def _is_enough(now: Fold, named: Collection[Address]) -> bool:
     """Tell whether a fold has all messages that are named, and the calls and results that they stand with."""
     if any(each not in now for each in named):
         return False
-    calls, results = loose([each for each in now.visible() if not each.is_ghost])
+    seen = [each for each in now.visible() if not each.is_ghost]
+    calls, results = loose(seen, of_end=True)
     return (calls | results).isdisjoint(named)
 
 

@@ -5,13 +5,14 @@ Rule: asked of stored parts, so that no content is read; decided as when message
 
 from __future__ import annotations
 
-from trace_store.context.render.pairing import pair
+from trace_store.context.render.pairing import pair, standing
 from trace_store.context.render.values import DUPLICATE_RESULT, ORPHAN_CALL
-from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from trace_store.context.folding import Entry
     from trace_store.objects.parts import Part
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     Address = tuple[bytes, int]
 
 CALL, RESULT = "tool_call", "tool_result"
+_WORD = Text("…")
 
 
 def callers(entries: Sequence[Entry]) -> dict[tuple[int, str], int]:
@@ -43,26 +45,59 @@ def callers(entries: Sequence[Entry]) -> dict[tuple[int, str], int]:
     return found
 
 
-def loose(entries: Sequence[Entry]) -> tuple[set[Address], set[Address]]:
-    """Return the messages with calls, and those with results, that find no partner of their own among some."""
-    _, faults = pair([_Outline(entry) for entry in entries])
+def loose(entries: Sequence[Entry], *, of_end: bool = False) -> tuple[set[Address], set[Address]]:
+    """Return the messages with calls, and those with results, that find no partner of their own among some.
+
+    With `of_end` the messages are the end of a context, and what stands before them may be the partner of one that
+    they pair otherwise: a result that comes before its call is that of the first call that waits.
+    """
+    result_of, faults = pair([_Outline(entry) for entry in entries])
     calls: set[Address] = set()
     results: set[Address] = set()
     for fault in faults:
         (calls if fault.code == ORPHAN_CALL else results).add(entries[fault.place[0]].address)
+    for (call, _), (result, _) in result_of.items():
+        if of_end and result < call:
+            calls.add(entries[call].address)
+            results.add(entries[result].address)
     return calls, results
 
 
+def apart(entries: Sequence[Entry]) -> dict[int, int]:
+    """Return the messages with results that do not stand at their calls, each with the one that it belongs behind.
+
+    Both by their numbers; the latter is the last with calls of that turn. Calls that stand one behind the other, before
+    any of them is answered, are of one turn, as when messages are rendered. A message that answers calls of several
+    turns, or stands at one of its calls, is left out.
+    """
+    messages = [_Outline(entry, whole=True) for entry in entries]
+    result_of, _ = pair(messages)
+    moved = dict(standing(messages, result_of).apart)
+    behind: dict[int, set[int]] = {}
+    for at, part in result_of.values():
+        call = moved.get((at, part))
+        behind.setdefault(at, set()).add(-1 if call is None else call[0])
+    one = {at: min(calls) for at, calls in behind.items() if len(calls) == 1}
+    return {at: call for at, call in one.items() if call >= 0}
+
+
 class _Outline:
-    """A message with nothing in it but its calls and results, and of these only the ids."""
+    """A message with nothing in it but its calls and results, and of these only the ids.
+
+    With `whole` whatever else it says is there, too, as one word.
+    """
 
     __slots__ = ("ids", "parts", "role")
 
-    def __init__(self, entry: Entry) -> None:
-        told = [part for part in entry.parts if part.get("type") in (CALL, RESULT)]
+    def __init__(self, entry: Entry, *, whole: bool = False) -> None:
+        told = [part for part in entry.parts if whole or part.get("type") in (CALL, RESULT)]
         self.role = str(entry.message.get("role", ""))
         self.ids = [str(part.get("id", "")) for part in told]
-        self.parts: tuple[Part, ...] = tuple(
-            ToolCall(name, "", "") if part["type"] == CALL else ToolResult(name, "")
-            for part, name in zip(told, self.ids, strict=True)
-        )
+        self.parts: tuple[Part, ...] = tuple(map(_outlined, told, self.ids))
+
+
+def _outlined(part: Mapping[str, Any], name: str) -> Part:
+    kind = part.get("type")
+    if kind == CALL:
+        return ToolCall(name, "", "")
+    return ToolResult(name, "") if kind == RESULT else _WORD

@@ -5,7 +5,7 @@ Rule: asked of stored parts, so that no content is read. A call and all that sta
 
 from __future__ import annotations
 
-from trace_store.context.pairs import CALL, RESULT, callers, loose
+from trace_store.context.pairs import CALL, RESULT, apart, callers, loose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,21 +74,26 @@ def with_groups(entries: Sequence[Entry], wanted: Iterable[tuple[bytes, int]]) -
 def misplaced(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
     """Return results that do not stand at their calls, each with the message that it belongs behind.
 
-    A message that answers calls of several messages is left where it is. A ghost neither calls nor stands between.
+    A message that answers calls of several turns is left where it is. A ghost neither calls nor stands between.
     """
     entries = [entry for entry in entries if not entry.is_ghost]
     found: list[tuple[Entry, Entry]] = []
-    calls: dict[int, set[int]] = {}
-    for (result, _), call in callers(entries).items():
-        calls.setdefault(result, set()).add(call)
+    moved = apart(entries)
     end: dict[int, int] = {}
-    for at in sorted(calls):
-        if len(calls[at]) != 1:
-            continue
-        (call,) = calls[at]
-        behind = end.get(call, call)
-        if at < call or at > behind + 1:
-            found.append((entries[at], entries[behind]))
-        else:
-            end[call] = at
+    for at in sorted(moved):
+        last = end.get(moved[at])
+        if last is None:
+            last = moved[at]
+            while (
+                last + 1 < len(entries)
+                and last + 1 not in moved
+                and _only_answers(entries[last + 1])
+            ):
+                last += 1
+        found.append((entries[at], entries[last]))
+        end[moved[at]] = at
     return found
+
+
+def _only_answers(entry: Entry) -> bool:
+    return bool(results_of(entry)) and not calls_of(entry)

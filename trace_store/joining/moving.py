@@ -117,7 +117,9 @@ def _last_messages(store: Store, tip: ObjectId, named: Collection[Address]) -> l
         seen = list(end.visible())
         first = {entry.address for entry in groups(seen)[0]} if seen else set()
         there = {entry.address for entry in seen}
-        return there.issuperset(named) and first.isdisjoint(named) and not loose(seen)[1]
+        return (
+            there.issuperset(named) and first.isdisjoint(named) and not loose(seen, of_end=True)[1]
+        )
 
     recent = context.Recent(read, lambda one, other: context.new_commits(store, one, other))
     end = end_of(tip, recent, is_enough)

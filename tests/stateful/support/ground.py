@@ -22,7 +22,7 @@ from trace_store.context.mending import mend
 from trace_store.errors import TraceError
 from trace_store.joining import rewritten_address
 from trace_store.maintenance.checking import INFO, fsck
-from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.commit import Commit, Operation, read_commit
 
 AUTHOR = "ada"
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -148,11 +148,13 @@ class Ground:
             tip = parents[0] if parents else None
         return found
 
-    def named(self, commits: Iterable[ObjectId]) -> set[Address]:
-        """Return the messages that the operations of some commits name."""
+    def named(
+        self, commits: Iterable[ObjectId], wanted: Callable[[Operation], object] = bool
+    ) -> set[Address]:
+        """Return the messages that the operations of some commits name, or those of such that are wanted."""
         found: set[Address] = set()
         for oid in commits:
-            for operation in self.commit(oid).operations:
+            for operation in filter(wanted, self.commit(oid).operations):
                 fields = operation.fields
                 found |= addresses(fields.get("targets", ()))
                 found |= addresses([fields["target"]] if "target" in fields else ())

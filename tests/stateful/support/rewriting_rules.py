@@ -157,8 +157,8 @@ class Rewriting(Lines):
         dropped = [
             oid for oid in deeds if oid not in made and not _says_nothing(ground.commit(oid))
         ]
-        # What was left out may have mended what is broken without it.
-        steps_before = map(ground.picture, deeds if dropped else ())
+        # What was left out, or not taken as somebody chose, may have mended what is broken without it.
+        steps_before = map(ground.picture, deeds if dropped or settled else ())
         added = [each for oid in dropped for each in self._added(oid)]
         parted = {name for each in added for name in (*each.calls, *each.results)}  # as was said
         new_faults = {
@@ -172,7 +172,8 @@ class Rewriting(Lines):
             by_onto = {a for a in on if a in there and on[a].state != there[a].state}
             by_onto = {a for a in by_onto if there[a].priority == ops.PINNED}  # be it hidden there
             # What pinned it is there already, and what came after that there counts.
-            there_already = ground.named(oid for oid, _, _ in found.there) - ground.named(deeds)
+            there_already = ground.named(oid for oid, _, _ in found.there)
+            there_already -= ground.named(deeds, lambda operation: operation.fields.get("priority"))
             by_onto |= {a for a in there_already if now(a) in on and not on[now(a)].is_pinned}
             by_order = {each.address for each in found.warnings if each.kind == "pin-lost"}
             unpinned = {a for a in old.by_address if now(a) in by_order}

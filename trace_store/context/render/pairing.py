@@ -179,7 +179,7 @@ class Standing:
     ends: tuple[int, ...]
 
 
-def standing(messages: Sequence[Renderable], result_of: Mapping[Place, Place]) -> Standing:
+def standing(messages: Sequence[Spoken], result_of: Mapping[Place, Place]) -> Standing:
     """Return how paired calls and results stand, with the same eyes as `arrange`."""
     turns = _Turns(messages, Repairs(messages), result_of)
     call_of = {result: call for call, result in result_of.items()}
@@ -204,7 +204,7 @@ class _Turns:
     """Builds turns message by message."""
 
     def __init__(
-        self, messages: Sequence[Renderable], repairs: Repairs, result_of: Mapping[Place, Place]
+        self, messages: Sequence[Spoken], repairs: Repairs, result_of: Mapping[Place, Place]
     ) -> None:
         self._messages = messages
         self._repairs = repairs
@@ -224,7 +224,7 @@ class _Turns:
                 self._other(at, message)
         return self._turns
 
-    def _assistant(self, at: int, message: Renderable) -> None:
+    def _assistant(self, at: int, message: Spoken) -> None:
         turn: Turn | None = None
         for index, part in enumerate(message.parts):
             place = (at, index)
@@ -253,7 +253,7 @@ class _Turns:
         self._turns.append(Turn("assistant", at))
         return self._turns[-1]
 
-    def _other(self, at: int, message: Renderable) -> None:
+    def _other(self, at: int, message: Spoken) -> None:
         pieces: list[Piece] = []
         results = False
         for index, part in enumerate(message.parts):

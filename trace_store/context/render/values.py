@@ -142,7 +142,7 @@ class Repairs:
 
     __slots__ = ("_messages", "found")
 
-    def __init__(self, messages: Sequence[Renderable]) -> None:
+    def __init__(self, messages: Sequence[Spoken]) -> None:
         self._messages = messages
         self.found: list[Repair] = []
 

@@ -50,6 +50,7 @@ def settle_exchanges(
     """
     sides = _Side(ours), _Side(theirs)
     merged = _Merged(made, changes)
+    _show_whole(sides, merged)
     _settle_doubled(sides, merged, desk, put)
     if not desk.open:
         _settle_parted(sides, merged, desk)
@@ -115,6 +116,19 @@ def _settle_parted(sides: tuple[_Side, _Side], merged: _Merged, desk: Desk) -> N
         whole = all(map(merged.holds, filter(wanted.shown.__contains__, together)))
         for address in together:
             merged.make_as(address, wanted.entries.get(address) if whole else None)
+
+
+def _show_whole(sides: tuple[_Side, _Side], merged: _Merged) -> None:
+    """Show the rest of an exchange that neither side shows, where a text that settles something shows one half."""
+    seen = sides[0].shown | sides[1].shown
+    new = {a for side in sides for a in side.entries if a not in seen and merged.shows(a)}
+    for side in sides if new else ():
+        every = list(side.entries.values())
+        for (result, _), call in callers(every).items():
+            pair = every[call], every[result]
+            if any(each.address in new for each in pair):
+                for each in pair:
+                    merged.show(each.address)
 
 
 def settle_left_out(
@@ -220,6 +234,16 @@ class _Merged:
         change = self._changes.get(address) or Change()
         hidden, _ = shown_of(entry) if change.shown is None else change.shown
         return not hidden and (change.priority or entry.priority) != ops.SKIP
+
+    def show(self, address: Address) -> None:
+        """Let a message that will be there be shown."""
+        entry = self._entries.get(address)
+        if entry is None or self.shows(address):
+            return
+        change = self.change(address)
+        change.shown = ("", False) if entry.hidden else None
+        if (change.priority or entry.priority) == ops.SKIP:
+            change.priority = ops.NORMAL if entry.priority == ops.SKIP else None
 
     def change(self, address: Address) -> Change:
         """Return what is to be changed in a message, to be added to."""

@@ -120,9 +120,9 @@ def merge_entry(
     decided = _hiding(all_, desk, put, change)
     if not decided:
         _wording(all_, desk, put, change)
-        _showing(all_, desk, change)
+        decided = _showing(all_, desk, put, change)
     if change.priority is None and decided != kinds.PINNED_AND_REMOVED:
-        _priority(all_, desk, change)
+        _priority(all_, desk, change, decided)
     _keep(all_, change)
     _labels(all_, change)
     return change
@@ -148,8 +148,7 @@ def _hiding(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
             if kind == kinds.PINNED_AND_REMOVED and other is all_.theirs:
                 change.priority = all_.theirs.priority
         elif settled.choice == TEXT:
-            change.parts = reworded_parts(all_.ours.parts, settled.text, put)
-            _show(all_, change, ("", False))
+            _say(all_, change, settled.text, put)
         return kind
     return ""
 
@@ -159,6 +158,12 @@ def _show(all_: _Entries, change: Change, shown: tuple[str, bool]) -> None:
     change.shown = shown
     if not shown[0] and all_.ours.priority == ops.SKIP:
         change.priority = all_.theirs.priority
+
+
+def _say(all_: _Entries, change: Change, text: str, put: Put) -> None:
+    """Let a message say a text that settles whether it is hidden: it is shown with that."""
+    change.parts = reworded_parts(all_.ours.parts, text, put)
+    _show(all_, change, ("", False))
 
 
 def _wording(all_: _Entries, desk: Desk, put: Put, change: Change) -> None:
@@ -179,20 +184,27 @@ def _wording(all_: _Entries, desk: Desk, put: Put, change: Change) -> None:
         change.parts = reworded_parts(ours.parts, settled.text, put)
 
 
-def _showing(all_: _Entries, desk: Desk, change: Change) -> None:
+def _showing(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
+    """Bring whether theirs hides or shows it; return the kind of conflict that was settled, or ""."""
     ours, theirs = all_.ours, all_.theirs
     if shown_of(ours) == shown_of(theirs) or not all_.changed(theirs, shown_of):
-        return
+        return ""
     if not all_.changed(ours, shown_of):
         change.shown = shown_of(theirs)
-    elif ours.hidden and theirs.hidden:
-        return
-    elif all_.bring(desk, kinds.EDITED_AND_REMOVED).choice == THEIRS:
-        _show(all_, change, shown_of(theirs))
+    elif not (ours.hidden and theirs.hidden):
+        settled = all_.bring(desk, kinds.EDITED_AND_REMOVED)
+        if settled.choice == THEIRS:
+            _show(all_, change, shown_of(theirs))
+        elif settled.choice == TEXT:
+            _say(all_, change, settled.text, put)
+        return kinds.EDITED_AND_REMOVED
+    return ""
 
 
-def _priority(all_: _Entries, desk: Desk, change: Change) -> None:
+def _priority(all_: _Entries, desk: Desk, change: Change, decided: str) -> None:
     ours, theirs = all_.ours, all_.theirs
+    if decided and theirs.priority == ops.SKIP and not (change.shown or shown_of(ours))[0]:
+        return  # it was settled that it is shown
     if ours.priority == theirs.priority or not all_.changed(theirs, _priority_of):
         return
     if (

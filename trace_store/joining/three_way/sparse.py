@@ -192,7 +192,7 @@ def _is_enough(was: Fold, one: Fold, other: Fold, old: set[Address]) -> bool:
     for side in ([*one.visible()], [*other.visible()], [*one.visible(), *coming]):
         for ghosts in (True, False):
             seen = [each for each in side if ghosts or not each.is_ghost]
-            calls, results = loose(seen)
+            calls, results = loose(seen, of_end=True)
             if any(each not in was for each in calls):
                 raise UnknownError
             if any(each not in was for each in results):
