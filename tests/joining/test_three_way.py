@@ -319,7 +319,8 @@ def test_a_text_shows_the_whole_exchange_that_neither_side_shows() -> None:
     ]
 
 
-def test_results_of_parallel_calls_stay_at_their_turn() -> None:
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_results_of_parallel_calls_stay_at_their_turn(role: str) -> None:
     """Ours has them behind one another; what theirs has before the second call comes to stand before the first."""
     root = Builder("base")
     first = root.call("a")
@@ -331,7 +332,7 @@ def test_results_of_parallel_calls_stay_at_their_turn() -> None:
     case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
     case.ours.commit(ops.remove([note]))
     answer = case.ours.result("a")
-    added = case.theirs.say("user", "Over there.")
+    added = case.theirs.say(role, "Over there.")
     case.theirs.commit(ops.move([added], after=note))
     result = merged(case.ours, case.theirs, case.plan())
     order = [entry.address for entry in result.visible()]

@@ -67,8 +67,8 @@ def apart(entries: Sequence[Entry]) -> dict[int, int]:
     """Return the messages with results that do not stand at their calls, each with the one that it belongs behind.
 
     Both by their numbers; the latter is the last with calls of that turn. Calls that stand one behind the other, before
-    any of them is answered, are of one turn, as when messages are rendered. A message that answers calls of several
-    turns, or stands at one of its calls, is left out.
+    any of them is answered, are of one turn, as when messages are rendered; but a message that only says something
+    parts them, whoever says it. One that answers calls of several turns, or stands at one of its calls, is left out.
     """
     messages = [_Outline(entry, whole=True) for entry in entries]
     result_of, _ = pair(messages)
@@ -84,7 +84,8 @@ def apart(entries: Sequence[Entry]) -> dict[int, int]:
 class _Outline:
     """A message with nothing in it but its calls and results, and of these only the ids.
 
-    With `whole` whatever else it says is there, too, as one word.
+    With `whole` whatever else it says is there, too, as one word; and a message without calls or results is nobody's
+    turn to call, so that it parts those around it.
     """
 
     __slots__ = ("ids", "parts", "role")
@@ -94,6 +95,8 @@ class _Outline:
         self.role = str(entry.message.get("role", ""))
         self.ids = [str(part.get("id", "")) for part in told]
         self.parts: tuple[Part, ...] = tuple(map(_outlined, told, self.ids))
+        if whole and all(part is _WORD for part in self.parts):
+            self.role = "user"
 
 
 def _outlined(part: Mapping[str, Any], name: str) -> Part:
