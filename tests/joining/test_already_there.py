@@ -57,6 +57,23 @@ def test_what_is_said_of_a_copy_is_said_of_what_it_is_made_anew_as(repo: Repo) -
     assert repo.rewritten(copy) in pinned
 
 
+def test_what_was_squashed_is_there_where_its_message_is(repo: Repo) -> None:
+    """The first of what was put together brought none; what is said of the message since follows it all the same."""
+    repo.switch("main")
+    repo.switch("label", create=True)
+    repo.annotate(repo.compile().messages[0].address, labels="decision")
+    repo.append("user", "l")
+    repo.branch("apart")
+    repo.rebase(
+        "main~1",
+        plan=lambda steps: [steps[0], Step(PICK, steps[1].oid), Step(SQUASH, steps[2].oid)],
+    )
+    repo.edit(repo.compile().messages[-1].address, "l, reworded")
+    found = repo.rebase("apart")
+    assert (found.outcome, len(found.made)) == ("done", 1)
+    assert said(repo) == ["q", "m", "l, reworded"]
+
+
 def test_back_on_what_it_was_before_a_rebase(repo: Repo) -> None:
     repo.branch("before")
     repo.rebase("main")

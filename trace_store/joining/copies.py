@@ -61,13 +61,18 @@ def already_there(
             there.setdefault(name, (oid, first))
     found: dict[ObjectId, tuple[ObjectId, int]] = {}
     for oid in commits if there else ():
-        origins = origins_of(store.objects.read(oid))
-        names = [str(oid)]
-        if not any(first for _, _, first in origins):
-            names += [name for _, name, _ in origins]
-        known = next((there[name] for name in names if name in there), None)
-        if known is not None:
-            found[oid] = known
+        data = store.objects.read(oid)
+        origins = origins_of(data)
+        if str(oid) in there:
+            found[oid] = there[str(oid)]
+        elif not any(first for _, _, first in origins):
+            names = [name for _, name, _ in origins if name in there]
+            # Of what was squashed together some may have brought no message: those are not what it is a copy of.
+            count = created_by(Commit.decode(data)) if names else 0
+            for to, first in (there[name] for name in names):
+                if created_by(read_commit(to, store.objects.read)) >= first + count:
+                    found[oid] = to, first
+                    break
     return found
 
 

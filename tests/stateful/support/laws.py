@@ -16,6 +16,7 @@ from tests.stateful.support.pictures import (
     each_pair,
     faults,
     in_order,
+    together,
 )
 from trace_store.joining import Conflict, Settlement
 
@@ -35,7 +36,7 @@ def common(ours: Picture, theirs: Picture, result: Picture, settled: Settled) ->
     known = {each.address for each in (*ours.visible, *theirs.visible)}
     added = visible - known
     answers = sum(c.kind == "open-call" and said.choice == "text" for c, said in settled)
-    revived = {a for c, said in settled if said.choice == "text" for a in c.addresses}
+    revived = _with_texts(result, settled)
     restored = {
         a
         for each, said in settled
@@ -54,7 +55,7 @@ def clean(
     """
     based = [base.by_address for base in bases]
     mine, yours, made = ours.by_address, theirs.by_address, result.by_address
-    decided = _decided(settled)
+    decided = _decided(settled) | _with_texts(result, settled)
     whole = not any(each.kind in OF_MANY for each, _ in settled)
     gone = {a for a in yours if a not in mine and any(a in base for base in based)}
     # What ours left out, the rest of an exchange follows, where that is what somebody chose.
@@ -167,6 +168,12 @@ def kept_pins(
             there = now.get(address(each.address))
             assert there is not None, "a pinned message is gone"
             assert there.is_pinned, "a pinned message is not shown, or not pinned"
+
+
+def _with_texts(result: Picture, settled: Settled) -> set[Address]:
+    """Return the messages that texts settle something of, with the calls and results that come along."""
+    said = {a for c, said in settled if said.choice == "text" for a in c.addresses}
+    return said | set(together(result, said))
 
 
 def decided(settled: Settled) -> set[Address]:
