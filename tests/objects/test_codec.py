@@ -109,6 +109,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         b"\x92\xa1v" + b"\x91" * 200 + b"\xc0",
         b"\x92\xa1v\xa2\xff\xfe",
         b"\x92\xa1v\x81\x01\x02",
+        b"\x92\xa1v\x91\x81\xc4\x01k\x02",
     ],
 )
 def test_hostile_bytes_are_refused(data: bytes) -> None:

@@ -378,7 +378,16 @@ def _check_nested(value: list[Any]) -> None:
     for _ in range(MAXIMUM_DEPTH + 1):
         below: list[Any] = []
         for container in level:
-            for item in container.values() if type(container) is dict else container:
+            items = container
+            if type(container) is dict:
+                # msgpack lets `bin` keys pass, in which no id would be found.
+                for key in container:
+                    if type(key) is not str:
+                        raise errors.CorruptObjectError(
+                            "an object holds a map with a key that is not text"
+                        )
+                items = container.values()
+            for item in items:
                 kind = type(item)
                 if kind in _CONTAINERS:
                     below.append(item)
