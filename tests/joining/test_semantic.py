@@ -119,6 +119,18 @@ def test_what_is_asked(repo: Repo) -> None:
     assert conflict["ours"][0]["text"] == "SQLite: one file, no server."
 
 
+def test_a_summary_stands_where_the_first_of_it_is_shown(repo: Repo) -> None:
+    """What a settlement hides is a source of the summary, and gives it no place."""
+    found = semantic(repo, Scripted(settling("ours", summaries=summary(0, 1))))
+    assert said(repo)[2:5] == [
+        "SQLite: one file, no server.",
+        "Fine.",
+        "Only one machine writes.",
+    ]
+    (made,) = operations(repo, found, "replace")
+    assert (len(made.fields["targets"]), len(made.fields["sources"])) == (1, 2)
+
+
 def test_what_is_stored(repo: Repo) -> None:
     model = Scripted(settling("ours", summaries=summary(1, 2, 3), conclusion=conclusion))
     found = semantic(repo, model)
@@ -260,6 +272,7 @@ def test_a_review_sees_it_all_and_may_refuse(repo: Repo) -> None:
         (settling(summaries=[{"messages": [["x"]], "text": "x"}]), "which was not shown"),
         (settling(summaries=[{"messages": "all", "text": "x"}]), "lists no messages"),
         (settling(summaries=summary(2)), "parts a tool call from its result"),
+        (settling("ours", summaries=summary(0)), "stands for messages that your settlements hide"),
         (settling(summaries=summary(1, text="")), "has no text"),
         (settling(summaries=summary(1, text="\ud83c")), "not Unicode"),
         (settling(summaries=lambda q: summary(1)(q) * 2), "is in another summary"),

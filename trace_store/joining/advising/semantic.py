@@ -136,9 +136,9 @@ class Advisor:
         trial = Gathering()  # of which nothing is stored
         plan = matter.replan(advice.settlements, trial.put)
         if plan.conflicts:
-            raise errors.ModelNonsenseError(
-                "the model's answer cannot be used: it leaves a conflict open",
-                faults=(f"a conflict of the kind {plan.conflicts[0].kind} is left open",),
+            raise _unusable(
+                "it leaves a conflict open",
+                f"a conflict of the kind {plan.conflicts[0].kind} is left open",
             )
         merged = _merged(matter, plan.operations)
         advice = _with_answers(advice, merged, asked)
@@ -201,31 +201,42 @@ def _merged(matter: Matter, operations: Sequence[Operation]) -> Fold:
 
 
 def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
-    """Return advice whose summaries of calls also stand for the results that settlements give these.
+    """Return advice whose summaries stand for what is shown, and for the results that settlements give their calls.
+
+    What a settlement hides has no place any more that a summary could take; it is a source of it still.
 
     Raises:
-        ModelNonsenseError: a settlement gives a call another message as its result, and a summary stands for one alone.
+        ModelNonsenseError: settlements hide all that a summary stands for, or give a call that it stands for a result
+            that it leaves out.
     """
     seen = [entry for entry in merged.entries if entry.visible and not entry.is_ghost]
+    shown = {entry.address for entry in seen}
     exchanges: dict[int, set[tuple[bytes, int]]] = {}
     for (result, _), call in callers(seen).items():
         together = exchanges.setdefault(call, {seen[call].address})
         together.add(seen[result].address)
     summaries = []
     for number, each in enumerate(advice.summaries, 1):
-        chosen = set(each.targets)
-        met = set().union(*(group for group in exchanges.values() if group & chosen))
-        missing = sorted(asked.names[a] for a in met - chosen if a[0] != ops.HERE)
-        if missing:
-            raise errors.ModelNonsenseError(
-                "the model's answer cannot be used: a summary parts a tool call from its result",
-                faults=(
-                    f"summary {number} parts a tool call from its result: {missing[0]} is missing",
-                ),
+        chosen = [address for address in each.targets if address in shown]
+        if not chosen:
+            raise _unusable(
+                "a summary stands for what is not shown",
+                f"summary {number} stands for messages that your settlements hide: settle otherwise, or leave it out",
             )
-        answers = sorted(met - chosen)
-        summaries.append(replace(each, targets=(*each.targets, *answers)))
+        met = set().union(*(group for group in exchanges.values() if group.intersection(chosen)))
+        missing = sorted(asked.names[a] for a in met.difference(chosen) if a[0] != ops.HERE)
+        if missing:
+            raise _unusable(
+                "a summary parts a tool call from its result",
+                f"summary {number} parts a tool call from its result: {missing[0]} is missing",
+            )
+        answers = sorted(met.difference(chosen))
+        summaries.append(replace(each, targets=(*chosen, *answers)))
     return replace(advice, summaries=tuple(summaries))
+
+
+def _unusable(why: str, fault: str) -> errors.ModelNonsenseError:
+    return errors.ModelNonsenseError(f"the model's answer cannot be used: {why}", faults=(fault,))
 
 
 def _operations(advice: Advice, put: Put, prompt: ObjectId | None, model: str) -> list[Operation]:
