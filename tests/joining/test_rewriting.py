@@ -786,6 +786,30 @@ def test_a_call_that_both_lines_answer_has_one_result(
     assert_valid_requests(repo.compile().messages)
 
 
+@pytest.mark.parametrize("result", ["mine", "theirs"])
+def test_a_result_that_is_shown_again_is_not_a_second_one(repo: Repo, result: str) -> None:
+    """What a pick pins was hidden where a merge settled which result a call has."""
+    repo.append("user", "look")
+    repo.append("assistant", [ToolCall("one", "look", "{}")])
+
+    def theirs() -> None:
+        address = repo.append("tool", [ToolResult("one", "theirs")]).addresses[0]
+        repo.annotate([address], priority="pinned")
+
+    apart(repo, lambda: repo.append("tool", [ToolResult("one", "mine")]), theirs)
+    repo.merge("side~1", favour="ours")
+    found = repo.cherry_pick("side")
+    assert [each.kind for each in found.conflicts] == ["pinned-and-removed"]
+    repo.settle("1", "theirs")
+    assert [each.kind for each in repo.resume().conflicts] == ["two-answers"]
+    repo.settle("2", {"mine": "ours"}.get(result, "theirs"))
+    repo.resume()
+    (answer,) = [m for m in repo.compile().messages if isinstance(m.parts[0], ToolResult)]
+    assert answer.parts == (ToolResult("one", result),)
+    assert (answer.priority == "pinned") == (result == "theirs")
+    assert_valid_requests(repo.compile().messages)
+
+
 @pytest.mark.parametrize("choice", ["ours", "theirs"])
 @pytest.mark.parametrize("merges", [False, True])
 def test_a_commit_that_does_more_than_answer_brings_no_second_result(

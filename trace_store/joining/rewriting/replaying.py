@@ -14,7 +14,7 @@ from trace_store.joining.plan import Side
 from trace_store.joining.rewriting.addressing import rewritten
 from trace_store.joining.rewriting.answers import brought, rival_answers, settle_answers
 from trace_store.joining.rewriting.checking import Checking
-from trace_store.joining.three_way.exchanges import settle_parted
+from trace_store.joining.three_way.exchanges import settle_exchanges
 from trace_store.joining.three_way.properties import Change, operations_of
 from trace_store.joining.three_way.squashing import squashed
 from trace_store.objects import operations as ops
@@ -167,7 +167,7 @@ class Replay:
         made: Sequence[Operation],
         desk: Desk,
     ) -> list[Operation]:
-        """Return what keeps calls and results together that operations would part, as is settled."""
+        """Return what keeps calls and results together that operations would part or double, as is settled."""
         if desk.open or not any(map(_may_part, [*commit.operations, *made])):
             return []  # as most are; and what is decided may well part nothing
         others = self._reading.others(commit)
@@ -180,7 +180,7 @@ class Replay:
             entry.address = self.placed(entry.address, oid)
         changes: dict[Address, Change] = {}
         there = {entry.address: entry for entry in new.entries}
-        settle_parted(ours.entries, theirs, there, changes, desk)
+        settle_exchanges(ours.entries, theirs, there, changes, desk, self._put)
         settled = operations_of(list(changes.items()))
         new.apply(ops.HERE, Commit((), "", 0, settled))
         # What was apart on either line stays so.

@@ -56,32 +56,13 @@ def settle_exchanges(
         _settle_parted(sides, merged, desk)
 
 
-def settle_parted(
-    ours: Sequence[Entry],
-    theirs: Sequence[Entry],
-    made: Mapping[Address, Entry],
-    changes: Changes,
-    desk: Desk,
-) -> None:
-    """Bring each exchange that changes would part to the desk, and change it as was settled.
-
-    Args:
-        ours: the messages of our side.
-        theirs: those of the other.
-        made: the messages that there will be, before they are changed.
-        changes: what is to be changed in them; it is added to.
-        desk: where contradictions are brought.
-    """
-    _settle_parted((_Side(ours), _Side(theirs)), _Merged(made, changes), desk)
-
-
 def _settle_doubled(sides: tuple[_Side, _Side], merged: _Merged, desk: Desk, put: Put) -> None:
     """Settle which result a call has that each side answers with a message of its own."""
     ours, theirs = sides
     for call, results in ours.answered.items():
-        own = [each for each in results if each[1] not in theirs.shown and merged.shows(each[1])]
+        own = [each for each in results if each[1] not in theirs.shown and merged.answers(*each)]
         rivals = theirs.answered.get(call, ()) if own else ()
-        other = [each for each in rivals if each[1] not in ours.shown and merged.shows(each[1])]
+        other = [each for each in rivals if each[1] not in ours.shown and merged.answers(*each)]
         ids = {name for name, _ in own} & {name for name, _ in other}
         if not ids or not merged.shows(call):
             continue
@@ -234,6 +215,15 @@ class _Merged:
         change = self._changes.get(address) or Change()
         hidden, _ = shown_of(entry) if change.shown is None else change.shown
         return not hidden and (change.priority or entry.priority) != ops.SKIP
+
+    def answers(self, name: str, address: Address) -> bool:
+        """Tell whether a message will be shown with the result of a call."""
+        entry = self._entries.get(address)
+        if entry is None or not self.shows(address):
+            return False
+        change = self._changes.get(address) or Change()
+        parts = entry.parts if change.parts is None else change.parts
+        return any(is_result_of(part, (name,)) for part in parts)
 
     def show(self, address: Address) -> None:
         """Let a message that will be there be shown."""
