@@ -889,6 +889,27 @@ def test_what_answers_other_calls_besides_keeps_those(repo: Repo, choice: str, f
     assert_valid_requests(repo.compile().messages)
 
 
+@pytest.mark.parametrize("joins", ["rebase", "merge"])
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+def test_a_tool_whose_result_is_not_taken_says_nothing(
+    repo: Repo, choice: str, joins: str
+) -> None:
+    """What stood beside the result, in the message of a tool, is nothing without it."""
+    repo.append("user", "look")
+    repo.append("assistant", [ToolCall("one", "look", "{}")])
+
+    def answer(text: str) -> Callable[[], Any]:
+        return lambda: repo.append("tool", [Text(f"from {text}"), ToolResult("one", text)])
+
+    apart(repo, answer("mine"), answer("theirs"))
+    found = repo.rebase("side") if joins == "rebase" else repo.merge("side")
+    assert [each.kind for each in found.conflicts] == ["two-answers"]
+    repo.settle("1", choice)
+    repo.resume()
+    assert len([m for m in repo.compile().messages if m.role == "tool"]) == 1
+    assert_valid_requests(repo.compile().messages)
+
+
 def test_a_merge_brings_nothing_twice_that_its_own_line_has_under_another_address(
     repo: Repo,
 ) -> None:

@@ -45,7 +45,7 @@ SMALL_ARRAYS = tuple(bytes((0x90 | count,)) for count in range(FEW))
 _KNOWN_TEXTS = 512
 _INTEGER_FLOOR = -(2**63)
 _INTEGER_CEILING = 2**64 - 1
-_CONTAINERS = frozenset({dict, list, tuple})
+_CONTAINERS, _KEYS = frozenset({dict, list, tuple}), frozenset({str})
 _PLAIN = frozenset({bytes, ObjectId, str, int, bool, type(None)})
 """What msgpack writes in one way; an integer out of range it refuses."""
 
@@ -381,11 +381,8 @@ def _check_nested(value: list[Any]) -> None:
             items = container
             if type(container) is dict:
                 # msgpack lets `bin` keys pass, in which no id would be found.
-                for key in container:
-                    if type(key) is not str:
-                        raise errors.CorruptObjectError(
-                            "an object holds a map with a key that is not text"
-                        )
+                if not _KEYS.issuperset(map(type, container)):
+                    raise errors.CorruptObjectError("an object holds a key that is not text")
                 items = container.values()
             for item in items:
                 kind = type(item)

@@ -128,5 +128,5 @@ def settle_answers(
 
 def _without(entry: Entry, address: tuple[bytes, int], ids: Collection[str]) -> Operation:
     """Return what takes results out of a message, which goes when it says nothing else."""
-    left = without_results(entry.parts, ids)
+    left = without_results(entry, entry.parts, ids)
     return ops.edit(address, left) if left else ops.remove([address])

@@ -158,9 +158,12 @@ def is_result_of(part: Mapping[str, Any], ids: Collection[str]) -> bool:
     return part.get("type") == RESULT and part.get("id") in ids
 
 
-def without_results(parts: Sequence[Any], ids: Collection[str]) -> list[Any]:
-    """Return stored parts without the results of some calls."""
-    return [part for part in parts if not is_result_of(part, ids)]
+def without_results(entry: Entry, parts: Sequence[Any], ids: Collection[str]) -> list[Any]:
+    """Return stored parts of a message without the results of some calls; none where a tool has nothing left to say."""
+    left = [part for part in parts if not is_result_of(part, ids)]
+    taken = len(left) < len(parts)
+    answers = any(part.get("type") == RESULT for part in left)
+    return [] if taken and not answers and entry.message.get("role") == "tool" else left
 
 
 def _answered_before(answer: Sequence[Entry]) -> set[str]:
@@ -251,11 +254,13 @@ class _Merged:
     def take_out(self, entries: Sequence[Entry], ids: Collection[str]) -> None:
         """Let messages lose their results of some calls, and be hidden when they say nothing else."""
         for entry in entries:
-            left = without_results(entry.parts, ids)
+            change = self.change(entry.address)
+            parts = entry.parts if change.parts is None else change.parts
+            left = without_results(entry, parts, ids)
             if not left:
-                self.change(entry.address).shown = (REMOVED, False)
-            elif len(left) < len(entry.parts):
-                self.change(entry.address).parts = left
+                change.shown = (REMOVED, False)
+            elif len(left) < len(parts):
+                change.parts = left
 
     def make_as(self, address: Address, wanted: Entry | None) -> None:
         """Let a message be shown as it is on a side, with its wording, or be hidden when that side has none."""
