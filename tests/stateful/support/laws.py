@@ -136,6 +136,7 @@ def chosen(
     parted = _decided([each for each in settled if each[0].kind == "parted-call"])
     # What theirs answers in the words of ours is shown once.
     answers = {each.says for each in ours.visible if each.address not in yours}
+    theirs_stands = any(c.kind == "both-compressed" and s.choice == "theirs" for c, s in settled)
     for conflict, said in settled:
         address = conflict.addresses[0] if conflict.addresses else None
         if address is None or kinds[address] > 1 or address not in made or address in parted:
@@ -150,6 +151,9 @@ def chosen(
             wanted = side[address].is_visible
             shown = made[address].is_visible
             shown = shown or (wanted and side is yours and made[address].says in answers)
+            # What stood in its place may be given up for theirs.
+            given_up = side is mine and mine[address].shown[0] == "replaced" and theirs_stands
+            wanted = wanted or (given_up and shown)
             assert shown == wanted, "not shown as was chosen"
         if said.choice == "text" and conflict.kind in ("both-edited", *hides):
             assert stored(said.text) in made[address].says, "not the text that was given"
