@@ -29,6 +29,7 @@ from trace_store.joining import (
 from trace_store.joining.moving import move
 from trace_store.joining.rewriting.steps import Rewrite
 from trace_store.joining.rewriting.todo import SQUASH, Step, read, written
+from trace_store.maintenance.checking import INFO, fsck
 from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
 
@@ -319,6 +320,22 @@ def test_a_squashed_edit_names_the_message_of_its_own_commit(repo: Repo) -> None
     assert entry(repo, "b").priority == "pinned"
     assert len(commit_of(repo, repo.resolve("HEAD")).operations) == 3
     assert repo.resolve("HEAD~1") == repo.resolve("ORIG_HEAD~3")
+
+
+@pytest.mark.parametrize("implied", [True, False])
+def test_usage_is_about_the_commit_that_it_was_about(repo: Repo, implied: bool) -> None:
+    """A commit cannot name itself, so what is put into the one that usage is about names that as it was."""
+    repo.append("user", "q")
+    base = str(repo.resolve("HEAD"))
+    said_in = repo.append("assistant", "answer").oid
+    repo.record_usage({"input_tokens": 3, "output_tokens": 4}, about=None if implied else said_in)
+    repo.append("user", "next")
+    repo.rebase(base, plan=lambda steps: [steps[0], Step(SQUASH, steps[1].oid), steps[2]])
+    made = commit_of(repo, repo.resolve("HEAD~1"))
+    (usage,) = [each for each in made.operations if each.name == "usage"]
+    assert usage.fields["about"] == said_in
+    assert said(repo) == ["q", "answer", "next"]
+    assert not [each for each in fsck(repo.store) if each.severity != INFO]
 
 
 def test_edit_stops_for_another_wording(repo: Repo) -> None:

@@ -11,14 +11,22 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     Address = tuple[bytes, int]
+    Place: TypeAlias = Callable[[Address], Address]
+    Replaced: TypeAlias = Callable[[bytes], bytes]
 
 
-def rewritten(operation: Operation, place: Any) -> Operation:
-    """Return an operation with other addresses; what an `include` names stays, since it is in another context."""
+def rewritten(operation: Operation, place: Place, commit: Replaced = ObjectId) -> Operation:
+    """Return an operation with other addresses; what an `include` names stays, since it is in another context.
+
+    Args:
+        operation: what names messages, or a commit.
+        place: says where a message is now.
+        commit: says which commit stands for one that usage is about.
+    """
     fields = dict(operation.fields)
     for name in ("target", "after"):
         if fields.get(name) is not None:
@@ -28,8 +36,38 @@ def rewritten(operation: Operation, place: Any) -> Operation:
             if name in fields:
                 fields[name] = [list(place((bytes(c), n))) for c, n in fields[name]]
     if isinstance(fields.get("about"), bytes):
-        fields["about"] = ObjectId(place((fields["about"], 0))[0])
+        fields["about"] = ObjectId(commit(fields["about"]))
     return Operation(operation.name, fields)
+
+
+def put_into(
+    operations: Sequence[Operation],
+    tip: bytes,
+    count: int,
+    original: bytes,
+    before: ObjectId | None,
+) -> list[Operation]:
+    """Return operations of a commit as they are in the one before it, which it is put into.
+
+    Args:
+        operations: what the commit does, on top of that one.
+        tip: the id of that one, by which nothing can name it any more.
+        count: how many messages it creates.
+        original: a commit that it stands for, and whose context usage was reported of.
+        before: the commit before the original of this one, of which usage is that names none.
+    """
+
+    def place(address: Address) -> Address:
+        if not address[0]:
+            return (ops.HERE, address[1] + count)
+        return (ops.HERE, address[1]) if address[0] == tip else address
+
+    made: list[Operation] = []
+    for each in operations:
+        if each.name == ops.USAGE and "about" not in each.fields and before is not None:
+            each = Operation(each.name, {**each.fields, "about": before})
+        made.append(rewritten(each, place, lambda about: original if about == tip else about))
+    return made
 
 
 def with_address(operations: Sequence[Operation], old: Address, new: Address) -> list[Operation]:

@@ -10,7 +10,6 @@ from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold, Version
 from trace_store.joining import conflicts as kinds
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
 from trace_store.joining.groups import whole
-from trace_store.joining.rewriting.addressing import rewritten
 from trace_store.joining.three_way.properties import (
     both_parts,
     merge_entry,
@@ -47,6 +46,9 @@ if TYPE_CHECKING:
 
         def placed(self, address: Address, oid: ObjectId) -> Address:
             """Return an address of an old commit's operation as it is in the new one."""
+
+        def rewritten(self, operation: Operation, oid: ObjectId) -> Operation:
+            """Return an operation of an old commit with the addresses of the new one."""
 
 
 class Checking:
@@ -133,7 +135,7 @@ class Checking:
             self._created += count
             after = ops.move(own, after=self._place_of(targets))
             kept = Operation(operation.name, {**operation.fields, "targets": []})
-            kept = rewritten(kept, lambda a: self._replay.placed(a, self._oid))
+            kept = self._replay.rewritten(kept, self._oid)
             return [kept, after, ops.remove(own)]
         made = self._checked(operation)
         if settled.choice == THEIRS:
@@ -170,7 +172,7 @@ class Checking:
             elif [each.parts for each in now.versions[version : version + 1]] == [wording]:
                 made += self._checked(ops.restore([old], version=version))
             else:
-                made.append(rewritten(edit, lambda a: self._replay.placed(a, self._oid)))
+                made.append(self._replay.rewritten(edit, self._oid))
                 made += self._checked(ops.restore([old]))
         return made
 
@@ -215,7 +217,7 @@ class Checking:
                 return made
             del fields["after"]
         new = Operation(operation.name, {**fields, **kept})
-        return [*made, rewritten(new, lambda a: self._replay.placed(a, self._oid)), *placed]
+        return [*made, self._replay.rewritten(new, self._oid), *placed]
 
     def _merged(self, targets: Sequence[Address], number: int) -> list[Operation]:
         """Return what a merge's other parent says otherwise of messages that the new line began with.

@@ -19,6 +19,7 @@ from trace_store.joining.three_way.properties import Change, operations_of
 from trace_store.joining.three_way.squashing import squashed
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.shapes import check_operation
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -120,7 +121,7 @@ class Replay:
         if flat and any(operation.name == ops.INCLUDE for operation in given):
             given = self._squashed(oid, commit)
         if is_append_only(commit) and all(each.name != ops.TOOLS for each in given):
-            made = [self._rewritten(operation, oid) for operation in given]
+            made = [self.rewritten(operation, oid) for operation in given]
             return [*made, *self._settled_answers(oid, commit, given, desk)]
         before = self._before(commit)
         checking = Checking(self, oid, before, self.state(), desk, self._put)
@@ -191,7 +192,13 @@ class Replay:
         return [*settled, *(ops.move([address], after=behind) for address, behind in moves)]
 
     def add(self, commit: Commit, old: Sequence[tuple[bytes, int]]) -> ObjectId:
-        """Put a commit on the line; `old` are the commits that it stands for, with where their messages begin."""
+        """Put a commit on the line; `old` are the commits that it stands for, with where their messages begin.
+
+        Raises:
+            CorruptObjectError: nobody could read it.
+        """
+        for operation in commit.operations:
+            check_operation(operation.name, operation.fields)
         data = commit.encode()
         oid = hash_object(data)
         self.made.append((oid, commit))
@@ -227,8 +234,13 @@ class Replay:
         self._line.append((oid, commit))
         self.tip = oid
 
-    def _rewritten(self, operation: Operation, oid: ObjectId) -> Operation:
-        return rewritten(operation, lambda address: self.placed(address, oid))
+    def rewritten(self, operation: Operation, oid: ObjectId) -> Operation:
+        """Return an operation of an old commit with the addresses of the new one."""
+        return rewritten(
+            operation,
+            lambda address: self.placed(address, oid),
+            lambda about: self.address((about, 0))[0],
+        )
 
     def placed(self, address: Address, oid: ObjectId) -> Address:
         """Return an address of an old commit's operation as it is in the new one."""

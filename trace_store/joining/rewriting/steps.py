@@ -14,7 +14,7 @@ from trace_store.joining import conflicts as kinds
 from trace_store.joining import safety, stops
 from trace_store.joining.conflicts import TEXT, Desk, ask
 from trace_store.joining.groups import with_groups
-from trace_store.joining.rewriting.addressing import rewritten
+from trace_store.joining.rewriting.addressing import put_into
 from trace_store.joining.rewriting.pins import refuse_to_drop_pins
 from trace_store.joining.rewriting.replaying import Replay
 from trace_store.joining.rewriting.todo import DROP, EDIT, FIXUP, JOINED, Step
@@ -285,20 +285,17 @@ class Rewriting:
             return False
         last, originals = taken
         count = created_by(last)
-
-        def place(address: Address) -> Address:
-            if not address[0]:
-                return (ops.HERE, address[1] + count)
-            return (ops.HERE, address[1]) if address[0] == tip else address
-
         more = "" if step.deed == FIXUP else step.message or old.message
         message = "\n\n".join(said for said in (last.message, more) if said)
         parents, added = with_parents(operations, last.parents, old.parents)
+        added = put_into(
+            added, tip, count, originals[-1][0], old.parents[0] if old.parents else None
+        )
         made = Commit(
             parents,
             last.author,
             last.time,
-            [*last.operations, *(rewritten(each, place) for each in added)],
+            [*last.operations, *added],
             message,
             {**old.meta, **last.meta},
             [*_origins(last, originals), *self._links(step, old, count)],
