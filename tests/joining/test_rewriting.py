@@ -803,6 +803,53 @@ def test_a_call_that_both_lines_answer_has_one_result(
     assert_valid_requests(repo.compile().messages)
 
 
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+def test_a_result_whose_call_was_hidden_meanwhile_is_asked_about(repo: Repo, choice: str) -> None:
+    repo.append("user", "look")
+    call = repo.append("assistant", [ToolCall("one", "look", "{}")]).addresses[0]
+    apart(
+        repo,
+        lambda: repo.append("tool", [ToolResult("one", "late")]),
+        lambda: repo.remove(call),
+    )
+    assert [each.kind for each in repo.rebase("side").conflicts] == ["parted-call"]
+    repo.settle("1", choice)
+    repo.resume()
+    assert len(repo.compile().messages) == (1 if choice == "ours" else 3)
+    assert_valid_requests(repo.compile().messages)
+
+
+def test_a_result_of_one_of_two_calls_comes_to_its_call(repo: Repo) -> None:
+    repo.append("user", "look")
+    repo.append("assistant", [ToolCall("one", "look", "{}"), ToolCall("two", "look", "{}")])
+
+    def theirs() -> None:
+        repo.append("tool", [ToolResult("one", "first")])
+        repo.append("assistant", "go on")
+
+    apart(repo, lambda: repo.append("tool", [ToolResult("two", "second")]), theirs)
+    assert repo.rebase("side").outcome == "done"
+    assert [m.role for m in repo.compile().messages] == [
+        *("user", "assistant", "tool", "tool", "assistant"),
+    ]
+    assert_valid_requests(repo.compile().messages)
+
+
+def test_an_id_that_is_used_again_answers_the_call_of_its_own_commit(repo: Repo) -> None:
+    repo.append("user", "look")
+    repo.append("assistant", [ToolCall("one", "look", "{}")])
+
+    def ours() -> None:
+        with repo.batch() as draft:
+            draft.append("assistant", [ToolCall("one", "look", "{}")])
+            draft.append("tool", [ToolResult("one", "again")])
+
+    apart(repo, ours, lambda: repo.append("tool", [ToolResult("one", "late")]))
+    assert repo.rebase("side").outcome == "done"
+    assert len([m for m in repo.compile().messages if m.role == "tool"]) == 2
+    assert_valid_requests(repo.compile().messages)
+
+
 @pytest.mark.parametrize("result", ["mine", "theirs"])
 def test_a_result_that_is_shown_again_is_not_a_second_one(repo: Repo, result: str) -> None:
     """What a pick pins was hidden where a merge settled which result a call has."""

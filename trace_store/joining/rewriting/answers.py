@@ -69,6 +69,22 @@ def _is_half(part: Mapping[str, object]) -> bool:
     return part.get("type") in (CALL, RESULT)
 
 
+def answers_of_others(brought: Sequence[Entry], there: Sequence[Entry]) -> set[str]:
+    """Return the ids of the calls that messages answer, and that are not among them, or are on the new line already.
+
+    Args:
+        brought: the messages.
+        there: those of them that the new line has.
+    """
+    own = callers(brought)
+    return {
+        name
+        for at, entry in enumerate(brought)
+        for name in results_of(entry)
+        if (at, name) not in own or brought[own[at, name]] in there
+    }
+
+
 def rival_answers(
     entries: Sequence[Entry], brought: Sequence[Entry], names: Collection[str]
 ) -> list[Rival]:

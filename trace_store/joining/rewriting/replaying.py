@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.context.folding import Fold, is_append_only
-from trace_store.joining.groups import calls_of, misplaced, open_calls, results_of
+from trace_store.joining.groups import calls_of, misplaced, open_calls
 from trace_store.joining.plan import Side
 from trace_store.joining.rewriting.addressing import rewritten
-from trace_store.joining.rewriting.answers import brought, rival_answers, settle_answers
+from trace_store.joining.rewriting.answers import (
+    answers_of_others,
+    brought,
+    rival_answers,
+    settle_answers,
+)
 from trace_store.joining.rewriting.checking import Checking
 from trace_store.joining.three_way.exchanges import settle_exchanges
 from trace_store.joining.three_way.properties import Change, operations_of
@@ -54,7 +59,10 @@ class Replay:
         self._pending: list[tuple[ObjectId, Commit]] = []
         self._line: list[tuple[ObjectId, Commit]] = []
         self._start = start
+        # The ids of calls of its commits; and of the one that comes next: its calls, and what it answers of others.
         self._called: set[str] = set()
+        self._calls: set[str] = set()
+        self._answers: set[str] = set()
         self._onto: Side | None = None
         # Of own messages of merges, behind copies of what these included.
         self._numbers: dict[Address, int] = {}
@@ -122,7 +130,10 @@ class Replay:
             given = self._squashed(oid, commit)
         if is_append_only(commit) and all(each.name != ops.TOOLS for each in given):
             made = [self.rewritten(operation, oid) for operation in given]
-            return [*made, *self._settled_answers(oid, commit, given, desk)]
+            made += self._settled_answers(oid, commit, given, desk)
+            if not self._answers:
+                return made
+            return [*made, *self._kept_together(oid, commit, self._before(commit), made, desk)]
         before = self._before(commit)
         checking = Checking(self, oid, before, self.state(), desk, self._put)
         made = [each for operation in given for each in checking.checked(operation)]
@@ -148,16 +159,17 @@ class Replay:
         """Return what settles that operations of a commit answer calls that the new line has answered as well."""
         done = Commit(commit.parents, "", 0, list(given))
         new = brought(oid, done, lambda: self._before(commit), self._reading.others(done))
-        answers = {name for entry in new for name in results_of(entry)} - self._called
-        self._called.update(name for entry in new for name in calls_of(entry))
-        if not answers:
+        self._calls = {name for entry in new for name in calls_of(entry)}
+        included = [each for each in new if each.address[0] != oid]
+        there = [each for each in included if self.placed(each.address, oid) in self.state()]
+        self._answers = answers_of_others(new, there) - self._called
+        if not self._answers:
             return []  # as nearly always: a line parts seldom where a call waits
         ours = self.state()
-        there = [each for each in new if self.placed(each.address, oid) in ours]
         waited = {name for entry in there for name in calls_of(entry)}
         waited.update(open_calls(self._before(commit).entries))
         new = [each for each in new if each not in there]
-        rivals = rival_answers(ours.entries, new, answers & waited)
+        rivals = rival_answers(ours.entries, new, self._answers & waited)
         return settle_answers(rivals, desk, self._put, lambda each: self.placed(each, oid))
 
     def _kept_together(
@@ -169,7 +181,8 @@ class Replay:
         desk: Desk,
     ) -> list[Operation]:
         """Return what keeps calls and results together that operations would part or double, as is settled."""
-        if desk.open or not any(map(_may_part, [*commit.operations, *made])):
+        parts = self._answers or any(map(_may_part, [*commit.operations, *made]))
+        if desk.open or not parts:
             return []  # as most are; and what is decided may well part nothing
         others = self._reading.others(commit)
         ours, after = self.state(), before.copy()
@@ -232,6 +245,7 @@ class Replay:
             self.addresses[bytes(each)] = (oid, first)
         self._pending.append((oid, commit))
         self._line.append((oid, commit))
+        self._called |= self._calls
         self.tip = oid
 
     def rewritten(self, operation: Operation, oid: ObjectId) -> Operation:
