@@ -217,7 +217,8 @@ def _pass_over_steps(
     passed = len(steps)
     if (name == NAME or name.startswith(BRANCHES)) and last.new is not None:
         passed = max((n for n, step in enumerate(steps, 1) if step.old == last.old), default=0)
-    tips = {step.new for step in steps[:passed]} - {None, last.old, last.new}
+    # The first of them may begin at a tip that git brought.
+    tips = {tip for step in steps[:passed] for tip in (step.old, step.new)} - {last.old, last.new}
     if passed < len(steps):
         later = [*steps[passed:], *([heads[name]] if name in heads else [])]
         heads[name] = later[0]
