@@ -13,7 +13,7 @@ import pytest
 
 from tests.joining.support.lines import ADA, branch, on, said
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import FixedClock, Message, ObjectId, Repo, ToolCall, ToolResult, branching
+from trace_store import FixedClock, Message, ObjectId, Repo, Text, ToolCall, ToolResult, branching
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     DetachedHeadError,
@@ -458,6 +458,119 @@ def test_interleave_goes_by_time(tmp_path: Path) -> None:
     on(repo, "main")
     brought(repo, strategy="interleave")
     assert said(repo) == ["start", "0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("choice", ["ours", "theirs", "both", "text"])
+@pytest.mark.parametrize("calls", [False, True])
+def test_what_each_side_chose_otherwise_is_asked_again(
+    repo: Repo, choice: str, calls: bool
+) -> None:
+    """Two people join the same two answers, and each keeps his own: neither of them goes without a word."""
+    repo.append("user", "Which database?")
+    if calls:
+        repo.append("assistant", [ToolCall("a", "look", "{}")])
+
+    def answer(text: str) -> Callable[[], Any]:
+        role, said = ("tool", [ToolResult("a", text)]) if calls else ("assistant", text)
+        return lambda: repo.append(role, said)
+
+    apart(repo, answer("SQLite"), answer("Postgres"))
+    mine, yours = repo.resolve("main"), repo.resolve("side")
+    brought(repo, str(yours), favour="ours")
+    on(repo, "side")
+    brought(repo, str(mine), favour="ours")
+    on(repo, "main")
+    assert [each.kind for each in brought(repo).conflicts] == ["two-answers"]
+    repo.settle("1", choice, "MariaDB" if choice == "text" else "")
+    assert repo.resume().outcome == "merged"
+    shown = [json.dumps(each) for each in repo.compile().to_openai()["messages"][1 + calls :]]
+    wanted = {"ours": ["SQLite"], "theirs": ["Postgres"], "text": ["MariaDB"]}
+    for name in wanted.get(choice, ["SQLite", "Postgres"]):
+        assert any(name in each for each in shown)
+    assert len(shown) == (2 if choice == "both" and not calls else 1)
+    assert_valid_requests(repo.compile().messages)
+
+
+def looked(repo: Repo) -> tuple[Any, Any]:
+    """Say something and call a tool in one message, have its result, and return both addresses."""
+    call = repo.append("assistant", [Text("I look"), ToolCall("a", "look", "{}")]).addresses[0]
+    return call, repo.append("tool", [ToolResult("a", "seen")]).addresses[0]
+
+
+def test_a_text_that_stands_for_a_call_takes_its_result_along(repo: Repo) -> None:
+    """Also behind what somebody said meanwhile; and the words are the assistant's, not the tool's."""
+    repo.append("user", "q")
+
+    def ours() -> None:
+        repo.append("assistant", [ToolCall("a", "look", "{}")])
+        repo.append("user", "meanwhile")
+        repo.append("tool", [ToolResult("a", "seen")])
+
+    apart(repo, ours, lambda: repo.append("assistant", "theirs"))
+    assert [each.kind for each in brought(repo).conflicts] == ["two-answers"]
+    repo.settle("1", "text", "Both.")
+    assert repo.resume().outcome == "merged"
+    assert said(repo) == ["q", "Both.", "meanwhile"]
+
+
+def test_the_text_is_said_by_who_answered_and_not_by_his_tool(repo: Repo) -> None:
+    repo.append("user", "q")
+    apart(repo, lambda: looked(repo), lambda: repo.append("assistant", "theirs"))
+    brought(repo)
+    repo.settle("1", "text", "Both.")
+    assert repo.resume().outcome == "merged"
+    assert [(m.role, m.text) for m in repo.compile().messages] == [
+        ("user", "q"),
+        ("assistant", "Both."),
+    ]
+
+
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+def test_a_call_that_is_worded_away_is_not_parted_from_its_result(repo: Repo, choice: str) -> None:
+    """Ours says it without the call, theirs has the result, or something to say of it."""
+    repo.append("user", "q")
+    call, result = looked(repo)
+
+    def ours() -> None:
+        with repo.batch() as draft:
+            draft.edit(call, [Text("No need to look")])
+            draft.remove([result])
+
+    apart(repo, ours, lambda: repo.annotate([result], priority="pinned"))
+    found = brought(repo, favour=choice)
+    assert found.outcome == "merged"
+    assert len(repo.compile().messages) == (2 if choice == "ours" else 3)
+    assert_valid_requests(repo.compile().messages)
+
+
+@pytest.mark.parametrize("choice", ["ours", "theirs"])
+def test_a_result_of_a_call_that_ours_worded_away_is_asked_about(repo: Repo, choice: str) -> None:
+    repo.append("user", "q")
+    said_so = [Text("I look"), ToolCall("a", "look", "{}")]
+    call = repo.append("assistant", said_so).addresses[0]
+
+    def ours() -> None:
+        repo.edit(call, [Text("No need to look")])
+        repo.append("user", "go on")
+
+    apart(repo, ours, lambda: repo.append("tool", [ToolResult("a", "seen")]))
+    assert [each.kind for each in brought(repo).conflicts] == ["parted-call"]
+    repo.settle("1", choice)
+    repo.resume()
+    assert repo.compile().messages[1].text == ("No need to look" if choice == "ours" else "I look")
+    assert_valid_requests(repo.compile().messages)
+
+
+def test_a_ghost_of_a_call_waits_for_nothing(repo: Repo) -> None:
+    repo.append("user", "q")
+
+    def ours() -> None:
+        call = repo.append("assistant", [ToolCall("a", "look", "{}")]).addresses[0]
+        repo.remove(call, ghost=True)
+
+    apart(repo, ours, lambda: repo.append("user", "theirs"))
+    assert brought(repo).outcome == "merged"
+    assert_valid_requests(repo.compile().messages)
 
 
 def test_merging_twice_and_back_again(repo: Repo) -> None:

@@ -955,9 +955,7 @@ def test_what_answers_other_calls_besides_keeps_those(repo: Repo, choice: str, f
 
 @pytest.mark.parametrize("joins", ["rebase", "merge"])
 @pytest.mark.parametrize("choice", ["ours", "theirs"])
-def test_a_tool_whose_result_is_not_taken_says_nothing(
-    repo: Repo, choice: str, joins: str
-) -> None:
+def test_a_tool_whose_result_is_not_taken_says_nothing(repo: Repo, choice: str, joins: str) -> None:
     """What stood beside the result, in the message of a tool, is nothing without it."""
     repo.append("user", "look")
     repo.append("assistant", [ToolCall("one", "look", "{}")])

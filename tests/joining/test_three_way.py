@@ -614,9 +614,21 @@ def test_a_side_counts_as_changed_only_where_it_differs_from_all_bases() -> None
     case = Case()
     edited = Builder("edited", case.base)
     edited.commit(ops.edit(case.question, text("edited")))
+    ours, theirs = Builder("ours", edited.fold), Builder("theirs", case.base)
+    theirs.commit(ops.edit(case.question, text("otherwise")))
+    plan = three_way([case.base, edited.fold], ours.side, theirs.side)
+    assert [operation.name for operation in plan.operations] == ["edit"]
+    assert not plan.conflicts
+
+
+def test_where_each_side_chose_another_base_somebody_is_asked() -> None:
+    """Both joined the same two lines, of which one had reworded a message, and only one of them took that."""
+    case = Case()
+    edited = Builder("edited", case.base)
+    edited.commit(ops.edit(case.question, text("edited")))
     ours = Builder("ours", edited.fold)
-    plan = three_way([case.base, edited.fold], ours.side, Side(case.base))
-    assert plan.operations == plan.conflicts == ()
+    (conflict,) = three_way([case.base, edited.fold], ours.side, Side(case.base)).conflicts
+    assert (conflict.kind, conflict.addresses) == ("both-edited", (case.question,))
 
 
 def test_a_ghost_calls_nothing_that_a_result_would_stand_away_from() -> None:

@@ -27,13 +27,13 @@ def results_of(entry: Entry) -> list[str]:
 def open_calls(entries: Iterable[Entry]) -> dict[str, Entry]:
     """Return the visible calls that have no result, by their ids, each with its message.
 
-    A result that was hidden is one: whoever took it out did not mean the call to wait.
+    A result that was hidden is one: whoever took it out did not mean the call to wait. A ghost calls nothing.
     """
     waiting: dict[str, Entry] = {}
     for entry in entries:
         for name in results_of(entry):
             waiting.pop(name, None)
-        for name in calls_of(entry) if entry.visible else ():
+        for name in calls_of(entry) if entry.visible and not entry.is_ghost else ():
             waiting[name] = entry
     return waiting
 

@@ -150,10 +150,6 @@ class Rewriting(Lines):
         now = self._now(found)
         first = max((line.index(oid) for oid in deeds), default=-1)
         base = ground.picture(line[first + 1] if first + 1 < len(line) else None)
-        # A call that waited where both lines parted, or where the new one begins, may have its result behind what gave
-        # it up, or behind what came before the result.
-        waits = faults(base) | faults(start)
-        waited = {name for what, name in waits if what == "call without result"}
         dropped = [
             oid for oid in deeds if oid not in made and not _says_nothing(ground.commit(oid))
         ]
@@ -164,7 +160,7 @@ class Rewriting(Lines):
         new_faults = {
             each
             for each in broken(new, old, start, *steps_before)
-            if each[0] == "second result" or each[1] not in waited | parted
+            if each[0] == "second result" or each[1] not in parted
         }
         assert not new_faults, f"the rebase broke {new_faults}"
         if not settled and not drop_pinned:

@@ -12,7 +12,7 @@ from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
 from trace_store.joining.groups import calls_of, misplaced, results_of, whole, with_groups
 from trace_store.joining.plan import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, Side, no_put
 from trace_store.joining.three_way import placing, tails
-from trace_store.joining.three_way.exchanges import join_answers, settle_exchanges, settle_left_out
+from trace_store.joining.three_way.exchanges import settle_exchanges, settle_left_out
 from trace_store.joining.three_way.line import Line
 from trace_store.joining.three_way.properties import (
     Change,
@@ -22,6 +22,7 @@ from trace_store.joining.three_way.properties import (
     operations_of,
     reworded_parts,
 )
+from trace_store.joining.three_way.two_answers import settle_other_choices, settle_two_answers
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message, store_message
@@ -111,6 +112,9 @@ class _Merge:
         """Bring everything of theirs in, and what they changed."""
         self._summaries()
         new = self._new_of_theirs()
+        self._kept |= settle_other_choices(
+            self._bases, self._mine, self._yours, self._changes, self._desk, self._put
+        )
         self._merge_entries()
         moves = self._moves()
         tail = [e for e in tails.tail_of(self._theirs.entries, self._shared) if e.address in new]
@@ -245,7 +249,7 @@ class _Merge:
         own = tails.tail_of(self._ours.entries, self._shared)
         shared = self._ours.entries[: len(self._ours.entries) - len(own)]
         if rivals:
-            self._rivals(shared, own, tail)
+            settle_two_answers(shared, own, tail, self._changes, self._desk, self._put)
         count = tails.completing(shared, tail)
         if count:
             last = self.line.order[-1 - len(own)]
@@ -261,28 +265,6 @@ class _Merge:
         waits = self._waits(shared, own, tail[:count])
         after = self._waiting(waits, rest) or self.line.last
         self.line.include([entry.address for entry in rest], after)
-
-    def _rivals(self, shared: Sequence[Entry], own: Sequence[Entry], tail: Sequence[Entry]) -> None:
-        """Settle that both sides answer the last message that they share."""
-        found = tails.answers(shared, own, tail)
-        if found is None:
-            return
-        mine, yours = found
-        if tails.say_the_same(mine, yours):
-            for entry in yours:
-                self._hide(entry.address)
-            return
-        last = next(entry for entry in reversed(shared) if entry.visible)
-        settled = self._desk.bring(kinds.TWO_ANSWERS, [last.address], last, mine, yours)
-        for entry in {THEIRS: mine, BOTH: []}.get(settled.choice, yours):
-            self._hide(entry.address)
-        if settled.choice == BOTH:
-            join_answers(mine, yours, self._changes)
-        if settled.choice == TEXT:
-            for entry in tails.given_up(mine):
-                self._hide(entry.address)
-            parts = [p for p in mine[-1].parts if p.get("type") not in ("tool_call",)]
-            self._change_of(mine[-1].address).parts = reworded_parts(parts, settled.text, self._put)
 
     def _waits(
         self, shared: Sequence[Entry], own: Sequence[Entry], completed: Sequence[Entry]

@@ -7,7 +7,7 @@ it is brought to the desk.
 from __future__ import annotations
 
 from trace_store.context.folding import REMOVED
-from trace_store.context.pairs import RESULT, callers
+from trace_store.context.pairs import CALL, RESULT, callers
 from trace_store.joining.conflicts import BOTH, PARTED_CALL, TEXT, THEIRS, TWO_ANSWERS, Desk
 from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.three_way.properties import (
@@ -85,11 +85,11 @@ def _settle_parted(sides: tuple[_Side, _Side], merged: _Merged, desk: Desk) -> N
     ours, theirs = sides
     for call in {**ours.answered, **theirs.answered}:
         results = [*ours.answered.get(call, ()), *theirs.answered.get(call, ())]
-        together = [call, *sorted({address for _, address in results})]
-        if len(set(map(merged.shows, together))) == 1:
+        if _is_sound(merged, call, results):
             continue
-        if any(len({a in side.shown for a in together}) > 1 for side in sides):
+        if not all(_is_sound(side, call, results) for side in sides):
             continue  # a merge repairs nothing
+        together = [call, *sorted({address for _, address in results})]
         stakes = [[side.entries[a] for a in together if a in side.entries] for side in sides]
         settled = desk.bring(PARTED_CALL, [call], None, *stakes)
         wanted = theirs if settled.choice == THEIRS else ours
@@ -97,6 +97,14 @@ def _settle_parted(sides: tuple[_Side, _Side], merged: _Merged, desk: Desk) -> N
         whole = all(map(merged.holds, filter(wanted.shown.__contains__, together)))
         for address in together:
             merged.make_as(address, wanted.entries.get(address) if whole else None)
+
+
+def _is_sound(
+    there: _Side | _Merged, call: Address, results: Sequence[tuple[str, Address]]
+) -> bool:
+    """Tell whether the calls of a message that have one of some results are those that are made."""
+    called = {name for name, _ in results if there.calls(name, call)}
+    return called == {name for name, address in results if there.answers(name, address)}
 
 
 def _show_whole(sides: tuple[_Side, _Side], merged: _Merged) -> None:
@@ -166,6 +174,11 @@ def without_results(entry: Entry, parts: Sequence[Any], ids: Collection[str]) ->
     return [] if taken and not answers and entry.message.get("role") == "tool" else left
 
 
+def _halves(parts: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Return the calls and results of stored parts."""
+    return [(p["type"], p.get("id")) for p in parts if p.get("type") in (CALL, RESULT)]
+
+
 def _answered_before(answer: Sequence[Entry]) -> set[str]:
     """Return the ids of the calls from before an answer that it gives results for."""
     called: set[str] = set()
@@ -198,6 +211,14 @@ class _Side:
             found = self.answered.setdefault(seen[call].address, [])
             found.append((name, seen[result].address))
 
+    def calls(self, name: str, address: Address) -> bool:
+        """Tell whether a message is shown that makes a call."""
+        return address in self.shown and name in calls_of(self.entries[address])
+
+    def answers(self, name: str, address: Address) -> bool:
+        """Tell whether a message is shown that holds the result of a call."""
+        return address in self.shown and name in results_of(self.entries[address])
+
 
 class _Merged:
     """The messages of the context that a merge is about to make, and what it changes in them."""
@@ -220,13 +241,19 @@ class _Merged:
         return not hidden and (change.priority or entry.priority) != ops.SKIP
 
     def answers(self, name: str, address: Address) -> bool:
-        """Tell whether a message will be shown with the result of a call."""
-        entry = self._entries.get(address)
-        if entry is None or not self.shows(address):
-            return False
+        """Tell whether a message will be shown that holds the result of a call."""
+        return (RESULT, name) in _halves(self._parts(address))
+
+    def calls(self, name: str, address: Address) -> bool:
+        """Tell whether a message will be shown that makes a call."""
+        return (CALL, name) in _halves(self._parts(address))
+
+    def _parts(self, address: Address) -> Sequence[Any]:
+        """Return what a message will say; nothing when it will not be shown."""
+        if not self.shows(address):
+            return ()
         change = self._changes.get(address) or Change()
-        parts = entry.parts if change.parts is None else change.parts
-        return any(is_result_of(part, (name,)) for part in parts)
+        return self._entries[address].parts if change.parts is None else change.parts
 
     def show(self, address: Address) -> None:
         """Let a message that will be there be shown."""
@@ -270,7 +297,13 @@ class _Merged:
         change = self.change(address)
         shown = (REMOVED, False) if wanted is None else shown_of(wanted)
         change.shown = shown if shown != shown_of(entry) else None
-        if wanted is not None and entry.hidden and not wanted.hidden and change.parts is None:
+        says = entry.parts if change.parts is None else change.parts
+        again = entry.hidden and change.parts is None
+        if (
+            wanted is not None
+            and not wanted.hidden
+            and (again or _halves(says) != _halves(wanted.parts))
+        ):
             change.parts = wanted.parts if wanted.parts != entry.parts else None
         if wanted is not None and ops.SKIP in (change.priority or entry.priority, wanted.priority):
             change.priority = wanted.priority if wanted.priority != entry.priority else None

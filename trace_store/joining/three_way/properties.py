@@ -1,6 +1,7 @@
 """One message on both sides: what of their changes since the base comes together.
 
-Rule: pure functions of states. A property counts as changed by a side when it differs from all bases there are.
+Rule: pure functions of states. A property counts as changed by a side when it differs from all bases there are; where
+each side has it as another of the bases does, both chose, and neither counts for more.
 """
 
 from __future__ import annotations
@@ -96,6 +97,16 @@ class _Entries:
         value = of(side)
         return all(of(base) != value for base in self.bases)
 
+    def is_theirs_alone(self, of: Callable[[Entry], object]) -> bool:
+        """Tell whether theirs changed what ours left."""
+        return self.changed(self.theirs, of) and not self.changed(self.ours, of)
+
+    def is_contested(self, of: Callable[[Entry], object]) -> bool:
+        """Tell whether both sides changed what differs, or neither did, since each has it from another base."""
+        if of(self.ours) == of(self.theirs):
+            return False
+        return self.changed(self.ours, of) == self.changed(self.theirs, of)
+
     def bring(self, desk: Desk, kind: str) -> kinds.Settlement:
         ours, theirs = self.ours, self.theirs
         return desk.bring(kind, [ours.address], self.bases[0], [ours], [theirs])
@@ -168,12 +179,10 @@ def _say(all_: _Entries, change: Change, text: str, put: Put) -> None:
 
 def _wording(all_: _Entries, desk: Desk, put: Put, change: Change) -> None:
     ours, theirs = all_.ours, all_.theirs
-    if ours.parts == theirs.parts or not all_.changed(theirs, _parts):
-        return
-    if not all_.changed(ours, _parts):
+    if all_.is_theirs_alone(_parts):
         change.parts = theirs.parts
         return
-    if ours.hidden and theirs.hidden:
+    if not all_.is_contested(_parts) or (ours.hidden and theirs.hidden):
         return
     settled = all_.bring(desk, kinds.BOTH_EDITED)
     if settled.choice == THEIRS:
@@ -187,11 +196,9 @@ def _wording(all_: _Entries, desk: Desk, put: Put, change: Change) -> None:
 def _showing(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
     """Bring whether theirs hides or shows it; return the kind of conflict that was settled, or ""."""
     ours, theirs = all_.ours, all_.theirs
-    if shown_of(ours) == shown_of(theirs) or not all_.changed(theirs, shown_of):
-        return ""
-    if not all_.changed(ours, shown_of):
+    if all_.is_theirs_alone(shown_of):
         change.shown = shown_of(theirs)
-    elif not (ours.hidden and theirs.hidden):
+    elif all_.is_contested(shown_of) and not (ours.hidden and theirs.hidden):
         settled = all_.bring(desk, kinds.EDITED_AND_REMOVED)
         if settled.choice == THEIRS:
             _show(all_, change, shown_of(theirs))
@@ -205,11 +212,9 @@ def _priority(all_: _Entries, desk: Desk, change: Change, decided: str) -> None:
     ours, theirs = all_.ours, all_.theirs
     if decided and theirs.priority == ops.SKIP and not (change.shown or shown_of(ours))[0]:
         return  # it was settled that it is shown
-    if ours.priority == theirs.priority or not all_.changed(theirs, _priority_of):
-        return
-    if (
-        not all_.changed(ours, _priority_of)
-        or all_.bring(desk, kinds.CONTRADICTING_PRIORITIES).choice == THEIRS
+    if all_.is_theirs_alone(_priority_of) or (
+        all_.is_contested(_priority_of)
+        and all_.bring(desk, kinds.CONTRADICTING_PRIORITIES).choice == THEIRS
     ):
         change.priority = theirs.priority
 

@@ -72,15 +72,6 @@ def answers(
     return turns
 
 
-def given_up(answer: Sequence[Entry]) -> list[Entry]:
-    """Return what of an answer a text stands for that the last message says from then on.
-
-    Results of calls that are not of the answer stay: both sides share these calls.
-    """
-    called = {name for entry in answer for name in calls_of(entry)}
-    return [entry for entry in answer[:-1] if called.issuperset(results_of(entry))]
-
-
 def say_the_same(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
     """Tell whether two runs of messages say the same."""
     return len(one) == len(other) and all(

@@ -1,0 +1,162 @@
+"""Two answers to one question: each side goes on from what they share with its own, or chose otherwise in a merge.
+
+Rule: which answer is shown is a decision, so it is brought to the desk; until then it is ours.
+"""
+
+from __future__ import annotations
+
+from trace_store.context.folding import REMOVED
+from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
+from trace_store.joining.groups import calls_of, results_of
+from trace_store.joining.three_way import tails
+from trace_store.joining.three_way.exchanges import join_answers, without_results
+from trace_store.joining.three_way.properties import Change, difference, reworded_parts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, MutableMapping, Sequence
+
+    from trace_store.context.folding import Entry, Fold
+    from trace_store.joining.three_way.properties import Put
+
+    Address = tuple[bytes, int]
+    Changes = MutableMapping[Address, Change]
+
+
+def settle_two_answers(
+    shared: Sequence[Entry],
+    ours: Sequence[Entry],
+    theirs: Sequence[Entry],
+    changes: Changes,
+    desk: Desk,
+    put: Put,
+) -> None:
+    """Settle that both sides answer the last message that they share.
+
+    Args:
+        shared: what stands before both tails.
+        ours: what ours goes on with.
+        theirs: what theirs goes on with.
+        changes: what is to be changed in messages; it is added to.
+        desk: where contradictions are brought.
+        put: stores the content of a text that settles one.
+    """
+    found = tails.answers(shared, ours, theirs)
+    if found is None:
+        return
+    mine, yours = found
+    if tails.say_the_same(mine, yours):
+        _hide(yours, changes)
+        return
+    last = next(entry for entry in reversed(shared) if entry.visible)
+    settled = desk.bring(TWO_ANSWERS, [last.address], last, mine, yours)
+    _hide({THEIRS: mine, BOTH: []}.get(settled.choice, yours), changes)
+    if settled.choice == BOTH:
+        join_answers(mine, yours, changes)
+    if settled.choice == TEXT:
+        _say(mine, ours, settled.text, changes, put)
+
+
+def settle_other_choices(
+    bases: Sequence[Fold],
+    ours: Mapping[Address, Entry],
+    theirs: Mapping[Address, Entry],
+    changes: Changes,
+    desk: Desk,
+    put: Put,
+) -> set[Address]:
+    """Settle that each side shows one of two answers, and hides the one that the other side shows.
+
+    So it is where both joined the same two lines, and each chose otherwise: what is an answer is told by the bases,
+    which these lines are. Return the messages of both answers, which are settled with that.
+
+    Args:
+        bases: the contexts of the merge bases.
+        ours: the messages of our side.
+        theirs: those of theirs.
+        changes: what is to be changed in messages; it is added to.
+        desk: where contradictions are brought.
+        put: stores the content of a text that settles one.
+    """
+    settled: set[Address] = set()
+    for at, one in enumerate(bases):
+        for other in bases[at + 1 :]:
+            settled |= _settle_choice(one, other, ours, theirs, changes, desk, put)
+    return settled
+
+
+def _settle_choice(
+    one: Fold,
+    other: Fold,
+    ours: Mapping[Address, Entry],
+    theirs: Mapping[Address, Entry],
+    changes: Changes,
+    desk: Desk,
+    put: Put,
+) -> set[Address]:
+    both = {entry.address for entry in one.entries if entry.address in other}
+    tail = tails.tail_of(one.entries, both)
+    shared = one.entries[: len(one.entries) - len(tail)]
+    found = tails.answers(shared, tail, tails.tail_of(other.entries, both))
+    if found is None:
+        return set()
+    groups = [[entry.address for entry in answer] for answer in found]
+    known = [all(a in ours and a in theirs for a in group) for group in groups]
+    shown = [
+        [any(side[a].visible for a in g) for g in groups] for side in (ours, theirs) if all(known)
+    ]
+    if shown not in ([[True, False], [False, True]], [[False, True], [True, False]]):
+        return set()
+    if shown[0][1]:
+        groups.reverse()
+    last = next(entry for entry in reversed(shared) if entry.visible)
+    mine, yours = [ours[a] for a in groups[0]], [theirs[a] for a in groups[1]]
+    settled = desk.bring(TWO_ANSWERS, [last.address], last, mine, yours)
+    every = {address for group in groups for address in group}
+    for address in (
+        every if settled.choice == THEIRS else groups[1] if settled.choice == BOTH else ()
+    ):
+        change = difference(ours[address], theirs[address])
+        if change is not None:
+            changes[address] = change
+    if settled.choice == BOTH:
+        join_answers(mine, yours, changes)
+    if settled.choice == TEXT:
+        _say(mine, mine, settled.text, changes, put)
+    return every
+
+
+def _say(
+    answer: Sequence[Entry], tail: Sequence[Entry], text: str, changes: Changes, put: Put
+) -> None:
+    """Let the last message of an answer that is no result of its own calls say a text, and all that it called go.
+
+    Results of calls that are not of the answer stay: both sides share these calls.
+    """
+    called = {name for entry in answer for name in calls_of(entry)}
+    own = [entry for entry in answer if results_of(entry) and called.issuperset(results_of(entry))]
+    speaker = [entry for entry in answer if entry not in own][-1]
+    kept = [entry for entry in answer if entry is not speaker and not _is_given_up(entry, called)]
+    _hide([entry for entry in answer if entry is not speaker and entry not in kept], changes)
+    parts = [part for part in speaker.parts if part.get("type") != "tool_call"]
+    _change(speaker, changes).parts = reworded_parts(parts, text, put)
+    for entry in tail:  # a result may stand behind what somebody else said
+        if entry not in answer and called.intersection(results_of(entry)):
+            left = without_results(entry, entry.parts, called)
+            if left:
+                _change(entry, changes).parts = left
+            else:
+                _hide([entry], changes)
+
+
+def _is_given_up(entry: Entry, called: Collection[str]) -> bool:
+    return set(called).issuperset(results_of(entry))
+
+
+def _hide(entries: Sequence[Entry], changes: Changes) -> None:
+    for entry in entries:
+        _change(entry, changes).shown = (REMOVED, False)
+
+
+def _change(entry: Entry, changes: Changes) -> Change:
+    return changes.setdefault(entry.address, Change())
