@@ -78,6 +78,10 @@ class _Inverting:
         self._folds = before, after, now
         self._decide = decide
         self._conflicts: list[Conflict] = []
+        self._standing: set[Address] = (
+            set()
+        )  # summaries that others stand for, and that are left at that
+        self._summarised: set[Address] = set()  # what such a summary stood for
         self._hide: dict[bool, list[Address]] = {}
         self._show: list[Address] = []
         self._replace: list[Address] = []
@@ -86,15 +90,16 @@ class _Inverting:
 
     def run(self, commit: Commit) -> Inverse:
         _, after, _ = self._folds
-        for made in after.entries:
-            now = self._now.get(made.address)
-            if now is None:
-                continue  # the context never had it
-            was = self._before.get(made.address)
-            if was is None:
-                self._take_out(made, now)
-            else:
-                self._take_back(was, made, now)
+        there = [
+            made for made in after.entries if made.address in self._now
+        ]  # the rest it never had
+        for made in there:
+            if made.address not in self._before:
+                self._take_out(made, self._now[made.address])
+        self._summarised = self._left_summarised(commit)
+        for made in there:
+            if made.address in self._before:
+                self._take_back(self._before[made.address], made, self._now[made.address])
         self._look_at_calls()
         moves = list(self._moves(commit))
         return Inverse(
@@ -111,12 +116,35 @@ class _Inverting:
     def _take_out(self, made: Entry, now: Entry) -> None:
         """Hide a message that the commit brought."""
         if now.hidden == REPLACED and made.hidden != REPLACED:
-            self._conflict(COMPRESSED_AND_EDITED, made.address)
+            if not self._conflict(COMPRESSED_AND_EDITED, made.address):
+                self._standing.add(made.address)
         elif (now.is_ghost and made.is_ghost) or (
             not now.hidden
             and (now.parts == made.parts or self._conflict(EDITED_AND_REMOVED, made.address))
         ):  # a merge brought it as one
             self._hide.setdefault(False, []).append(made.address)
+
+    def _left_summarised(self, commit: Commit) -> set[Address]:
+        """Return the messages that the commit put summaries in the place of which stay as they are."""
+        if not self._standing:
+            return set()
+        brought = {
+            (bytes(made), number)
+            for operation in commit.operations
+            if operation.name == ops.INCLUDE
+            for made, number in operation.fields["targets"]
+        }
+        numbers = {number for _, number in self._standing - brought}
+        created = 0
+        found: set[Address] = set()
+        for operation in commit.operations:
+            count = ops.message_count(operation)
+            if operation.name == ops.REPLACE and numbers.intersection(
+                range(created, created + count)
+            ):
+                found |= {(bytes(made), number) for made, number in operation.fields["targets"]}
+            created += count
+        return found
 
     def _take_back(self, was: Entry, made: Entry, now: Entry) -> None:
         """Give a message back the state that it had before the commit."""
@@ -126,7 +154,7 @@ class _Inverting:
         if REPLACED in (was.hidden, made.hidden, now.hidden):
             kind = COMPRESSED_AND_EDITED
         shown = not now.hidden
-        if self._wants(hidden, kind, address):
+        if address not in self._summarised and self._wants(hidden, kind, address):
             shown = not was.hidden
             if shown:
                 self._show.append(address)

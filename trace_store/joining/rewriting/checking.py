@@ -140,7 +140,8 @@ class Checking:
         made = self._checked(operation)
         if settled.choice == THEIRS:
             made.append(ops.remove([entry.address for entry in mine]))
-            back = {a for others, _ in rivals for a in others} - placed
+            made_by_us = {a for _, new in self._replay.onto(self._oid).replacements for a in new}
+            back = {a for others, _ in rivals for a in others} - placed - made_by_us
             now = self._now.values()
             hidden = [each for each in now if each.address in back and each.hidden == REPLACED]
             shown = [entry.address for entry in whole(hidden)]

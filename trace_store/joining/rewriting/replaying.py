@@ -159,9 +159,9 @@ class Replay:
         """Return what settles that operations of a commit answer calls that the new line has answered as well."""
         done = Commit(commit.parents, "", 0, list(given))
         new = brought(oid, done, lambda: self._before(commit), self._reading.others(done))
-        self._calls = {name for entry in new for name in calls_of(entry)}
         included = [each for each in new if each.address[0] != oid]
         there = [each for each in included if self.placed(each.address, oid) in self.state()]
+        self._calls = {n for entry in new if entry not in there for n in calls_of(entry)}
         self._answers = answers_of_others(new, there) - self._called
         if not self._answers:
             return []  # as nearly always: a line parts seldom where a call waits

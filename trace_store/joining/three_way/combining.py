@@ -194,7 +194,9 @@ class _Merge:
             bases = [base[address] for base in self._based if address in base]
             change = merge_entry(bases, mine, entry, self._desk, self._put)
             if change is not None:
-                self._changes.setdefault(address, change)
+                settled = self._changes.get(address)
+                change.shown = change.shown if settled is None else settled.shown
+                self._changes[address] = change
 
     def _summaries(self) -> None:
         """Settle that both sides put summaries of their own in the place of the same messages."""
@@ -222,7 +224,8 @@ class _Merge:
                 for entry in mine:
                     self._hide(entry.address)
                 for others, _ in rivals:
-                    back = [e for e in self._ours.entries if e.address in others - targets]
+                    left = others - targets - {*made}
+                    back = [e for e in self._ours.entries if e.address in left]
                     for entry in whole(each for each in back if each.hidden == REPLACED):
                         self._change_of(entry.address).shown = ("", False)
 

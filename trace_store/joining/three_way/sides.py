@@ -157,14 +157,33 @@ class Reading:
         new = self._since(tip, bases)
         placed: set[Address] = set()
         replacements: list[Replacement] = []
-        oid = tip
+        for oid in self._in_order(tip, new):
+            _gather(oid, self.commit(oid), placed, replacements)
+        return Side(self.fold(tip), placed, _in_full(replacements))
+
+    def _in_order(self, tip: ObjectId, new: set[ObjectId]) -> list[ObjectId]:
+        """Return the commits of a side: its line of first parents, newest first, and what came in by merges."""
+        line: list[ObjectId] = []
+        oid: ObjectId | None = tip
         while oid in new:
-            commit = self.commit(oid)
-            _gather(oid, commit, placed, replacements)
-            if not commit.parents:
-                break
-            oid = commit.parents[0]
-        return Side(self.fold(tip), placed, replacements)
+            line.append(oid)
+            parents = self.commit(oid).parents
+            oid = parents[0] if parents else None
+        return [*line, *sorted(new.difference(line))]
+
+
+def _in_full(replacements: Sequence[Replacement]) -> list[Replacement]:
+    """Return replacements with all that each stands for: a summary of a summary stands for what that stood for."""
+    stands_for = {address: targets for targets, new in replacements for address in new}
+    made: list[Replacement] = []
+    for targets, new in replacements:
+        every, waiting = set(targets), list(targets)
+        while waiting:
+            more = stands_for.get(waiting.pop(), frozenset()) - every
+            every |= more
+            waiting += more
+        made.append((frozenset(every), new))
+    return made
 
 
 def _gather(
