@@ -531,6 +531,64 @@ def test_a_rebased_merge_asks_where_both_reworded_what_it_goes_on(repo: Repo) ->
     assert said(repo) == ["a, on main", "c, in side", "b"]
 
 
+@pytest.mark.parametrize(
+    ("choice", "shown"), [("ours", "main's"), ("theirs", "two"), ("text", "both")]
+)
+def test_what_one_commit_rewords_twice_is_asked_once(repo: Repo, choice: str, shown: str) -> None:
+    address = repo.append("user", "base").addresses[0]
+
+    def ours() -> None:
+        with repo.batch() as draft:
+            draft.edit(address, "one")
+            draft.edit(address, "two")
+
+    apart(repo, ours, lambda: repo.edit(address, "main's"))
+    assert [each.kind for each in repo.rebase("side").conflicts] == ["both-edited"]
+    assert not repo.settle("1", choice, "both" if choice == "text" else "")
+    assert repo.resume().outcome == "done"
+    assert said(repo) == [shown]
+
+
+@pytest.mark.parametrize(("choice", "shown"), [("ours", "main's"), ("theirs", "one")])
+def test_wordings_that_are_not_taken_are_not_gone_back_to(
+    repo: Repo, choice: str, shown: str
+) -> None:
+    """One commit rewords a message twice and goes back to the first of these wordings."""
+    address = repo.append("user", "base").addresses[0]
+    base = str(repo.resolve("HEAD"))
+
+    def ours() -> None:
+        repo.edit(address, "one")
+        repo.edit(address, "two")
+        repo.revert("HEAD")
+        repo.reset(base)
+        repo.commit_staged()
+
+    apart(repo, ours, lambda: repo.edit(address, "main's"))
+    assert repo.rebase("side", favour=choice).outcome == "done"
+    assert said(repo) == [shown]
+
+
+@pytest.mark.parametrize(
+    ("choice", "names"), [("ours", ["m"]), ("theirs", ["t2"]), ("both", ["m", "t2"])]
+)
+def test_what_one_commit_offers_twice_is_asked_once(
+    repo: Repo, choice: str, names: list[str]
+) -> None:
+    repo.append("user", "base")
+
+    def ours() -> None:
+        with repo.batch() as draft:
+            draft.set_tools([{"name": "t1"}])
+            draft.set_tools([{"name": "t2"}])
+
+    apart(repo, ours, lambda: repo.set_tools([{"name": "m"}]))
+    repo.rebase("side")
+    repo.settle("1", choice)
+    assert repo.resume().outcome == "done"
+    assert [tool["name"] for tool in repo.compile().tools] == names
+
+
 @pytest.mark.parametrize(("choice", "shown"), [("ours", 4), ("theirs", 2)])
 def test_what_settles_a_conflict_parts_no_call_from_its_result(
     repo: Repo, choice: str, shown: int

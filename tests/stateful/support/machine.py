@@ -157,6 +157,7 @@ class Lines(RuleBasedStateMachine):
             found = open_ if data.draw(st.integers(0, 4)) else joining.met_conflicts(store)
             conflict = found[data.draw(st.integers(0, len(found) - 1))]
             open_ = joining.resolve(store, str(conflict.number), self.settlement(data, conflict))
+            assert conflict.key not in {each.key for each in open_}, "settled, and still open"
         assert self.ground.files() == files
 
     def stored(self, text: str) -> str:

@@ -1,15 +1,16 @@
 """What a commit changes, held against what the context that it goes on has by then.
 
 Rule: nothing is overwritten unseen: where the other line has changed the same, a conflict is brought to the desk, of
-the kind that a merge would bring.
+the kind that a merge would bring. Of what a commit changes several times it is brought once, about what comes of it.
 """
 
 from __future__ import annotations
 
-from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold, Version
+from trace_store.context.folding import REPLACED, Entry, Fold
 from trace_store.joining import conflicts as kinds
 from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
 from trace_store.joining.groups import whole
+from trace_store.joining.rewriting.contradicting import as_left, contradiction
 from trace_store.joining.three_way.properties import (
     both_parts,
     merge_entry,
@@ -21,7 +22,7 @@ from trace_store.objects.commit import Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any, Protocol
 
     from trace_store.joining.plan import Side
@@ -55,22 +56,54 @@ class Checking:
     """The operations of one commit, each against what the new context has by then."""
 
     def __init__(
-        self, replay: NewLine, oid: ObjectId, before: Fold, state: Fold, desk: Desk, put: Put
+        self,
+        replay: NewLine,
+        oid: ObjectId,
+        before: Fold,
+        final: Mapping[Address, Entry],
+        state: Fold,
+        desk: Desk,
+        put: Put,
     ) -> None:
+        """Begin.
+
+        Args:
+            replay: the line that the commit is made anew on.
+            oid: the commit's id.
+            before: the context that it went on from.
+            final: the messages that it changes several times, as it leaves them.
+            state: the context that it goes on by now.
+            desk: where contradictions are brought.
+            put: stores the content of texts that settle them.
+        """
         self._replay = replay
         self._oid = oid
         self._before = {entry.address: entry for entry in before.entries}
+        self._final = final
         self._tools = before.tools, state.tools
+        self._our_tools = state.tools
         self._now = {entry.address: entry for entry in state.entries}
         self._desk = desk
         self._put = put
         self._brought: set[Address] = set()  # what a merge included before it says more of it
         self._worded: set[Address] = set()  # what this commit itself has given another wording
         self._hid: set[Address] = set()  # and what it hides, whatever it says of that later
+        self._decided: dict[tuple[str, Address], str] = {}
+        # Of its wordings of a message, in order: the number that each has now; None when it was not taken.
+        self._numbers: dict[Address, list[int | None]] = {}
+        self._reworded: dict[Address, int] = {}  # how often what is made anew rewords a message
         self._created = 0
 
     def checked(self, operation: Operation) -> list[Operation]:
         """Return the operation as it is made anew; none when nothing is left of it. To be asked one after the other."""
+        made = self._made_anew(operation)
+        for each in made:
+            if each.name == ops.EDIT:
+                target = bytes(each.fields["target"][0]), each.fields["target"][1]
+                self._reworded[target] = self._reworded.get(target, 0) + 1
+        return made
+
+    def _made_anew(self, operation: Operation) -> list[Operation]:
         if operation.name == ops.TOOLS:
             return self._offered(operation)
         if operation.name == ops.RESTORE and operation.fields.get("version") is not None:
@@ -92,8 +125,12 @@ class Checking:
             return [operation]
         settled = self._desk.bring(kinds.CONTRADICTING_TOOLS, [])
         if settled.choice == BOTH:
-            both: list[Any] = [*now, *(each for each in theirs if each not in now)]
+            ours = self._our_tools
+            both: list[Any] = [*ours, *(each for each in theirs if each not in ours)]
+            self._tools = theirs, tuple(both)
             return [ops.tools(both)]
+        if settled.choice == OURS:
+            self._tools = theirs, now
         return [operation] if settled.choice == THEIRS else []
 
     def _with_patterns(self, operation: Operation) -> list[Operation]:
@@ -159,8 +196,9 @@ class Checking:
                 made += self._checked(ops.restore([old], version=version))
                 continue
             if version >= len(base.versions):  # a wording of this very commit
-                later = version - len(base.versions) + len(now.versions)
-                made += self._checked(ops.restore([old], version=later))
+                later = self._numbers.get(old, [])[version - len(base.versions)]
+                taken = ops.restore([old]) if later is None else ops.restore([old], version=later)
+                made += self._checked(taken)
                 continue
             wording = base.versions[version].parts
             edit = ops.edit(old, wording)
@@ -185,7 +223,7 @@ class Checking:
         kept: dict[str, Any] = {}
         if operation.name == ops.EDIT:
             target = (bytes(fields["target"][0]), fields["target"][1])
-            if not self._may(operation, target, made):
+            if not self._may_word(operation, target, made):
                 return made
             self._worded.add(target)
         elif "targets" in fields and operation.name != ops.INCLUDE:
@@ -292,6 +330,14 @@ class Checking:
             base = self._before.get(old)
             self._desk.bring(kinds.MISSING_TARGET, [old], base, (), [base] if base else ())
 
+    def _may_word(self, operation: Operation, old: Address, made: list[Operation]) -> bool:
+        """Tell whether an edit is made, and note which number its wording has then."""
+        may = self._may(operation, old, made)
+        now = self._now.get(self._replay.address(old))
+        had = 0 if now is None else len(now.versions) + self._reworded.get(now.address, 0)
+        self._numbers.setdefault(old, []).append(had if may else None)
+        return may
+
     def _may(self, operation: Operation, old: Address, made: list[Operation]) -> bool:
         """Tell whether an operation may change a message; what settles a contradiction otherwise is added."""
         if not self._is_there(old):
@@ -300,11 +346,14 @@ class Checking:
         base, now = self._before.get(old), self._now.get(self._replay.address(old))
         if base is None or now is None:
             return True
-        kind = _contradiction(operation, base, now, hides=bool(base.hidden) or old in self._hid)
+        kind = contradiction(operation, base, now, hides=bool(base.hidden) or old in self._hid)
         if not kind:
             return True
-        theirs = _after(base.copy(), operation)
+        if (kind, old) in self._decided:
+            return self._decided[kind, old] == THEIRS
+        theirs = self._final.get(old) or as_left(base.copy(), operation)
         settled = self._desk.bring(kind, [now.address], base, [now], [theirs])
+        self._decided[kind, old] = settled.choice
         if settled.choice in (BOTH, TEXT):
             parts = both_parts(now.parts, theirs.parts)
             if settled.choice == TEXT:
@@ -315,44 +364,3 @@ class Checking:
         elif settled.choice == THEIRS and now.hidden and not base.hidden:
             made.append(ops.restore([now.address]))  # theirs shows it
         return settled.choice == THEIRS
-
-
-def _contradiction(operation: Operation, base: Entry, now: Entry, *, hides: bool) -> str:
-    """Return the kind of conflict between what an operation does and what the context has by then, or "".
-
-    Args:
-        operation: what is done.
-        base: the message before the commit.
-        now: the message on the new line.
-        hides: whether the commit's own line hides it as well by then.
-    """
-    if operation.name == ops.EDIT:
-        if now.hidden and not hides:
-            return (
-                kinds.COMPRESSED_AND_EDITED if now.hidden == REPLACED else kinds.EDITED_AND_REMOVED
-            )
-        changed = now.parts != base.parts and now.parts != operation.fields["parts"]
-        return kinds.BOTH_EDITED if changed else ""
-    if operation.name in (ops.REMOVE, ops.REPLACE) and not now.hidden:
-        if now.parts != base.parts:
-            replaces = operation.name == ops.REPLACE
-            return kinds.COMPRESSED_AND_EDITED if replaces else kinds.EDITED_AND_REMOVED
-        pinned = now.priority == ops.PINNED != base.priority
-        return kinds.PINNED_AND_REMOVED if pinned else ""
-    priority = operation.fields.get("priority")
-    if operation.name == ops.ANNOTATE and now.hidden and not hides:
-        return kinds.PINNED_AND_REMOVED if priority == ops.PINNED != base.priority else ""
-    if operation.name == ops.ANNOTATE and priority not in (None, now.priority):
-        return kinds.CONTRADICTING_PRIORITIES if now.priority != base.priority else ""
-    return ""
-
-
-def _after(entry: Entry, operation: Operation) -> Entry:
-    """Return a message after an operation, to be shown as what theirs wants."""
-    if operation.name == ops.EDIT:
-        entry.versions[entry.current] = Version(operation.fields["parts"], entry.place)
-    elif operation.name == ops.ANNOTATE:
-        entry.priority = operation.fields["priority"]
-    else:
-        entry.hidden = REPLACED if operation.name == ops.REPLACE else REMOVED
-    return entry

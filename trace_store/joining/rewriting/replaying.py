@@ -31,6 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trace_store.context.folding import Entry
     from trace_store.joining.conflicts import Desk
     from trace_store.joining.three_way.properties import Put
     from trace_store.joining.three_way.sides import Reading
@@ -135,7 +136,8 @@ class Replay:
                 return made
             return [*made, *self._kept_together(oid, commit, self._before(commit), made, desk)]
         before = self._before(commit)
-        checking = Checking(self, oid, before, self.state(), desk, self._put)
+        final = self._final(oid, commit, before)
+        checking = Checking(self, oid, before, final, self.state(), desk, self._put)
         made = [each for operation in given for each in checking.checked(operation)]
         made += self._settled_answers(oid, commit, given, desk)
         return [*made, *self._kept_together(oid, commit, before, made, desk)]
@@ -152,6 +154,23 @@ class Replay:
 
     def _before(self, commit: Commit) -> Fold:
         return self._reading.fold(commit.parents[0]) if commit.parents else Fold()
+
+    def _final(self, oid: ObjectId, commit: Commit, before: Fold) -> dict[Address, Entry]:
+        """Return the messages that a commit changes several times, as it leaves them."""
+        seen: set[Address] = set()
+        several: set[Address] = set()
+        for each in commit.operations if len(commit.operations) > 1 else ():
+            target = each.fields.get("target")
+            targets = each.fields.get("targets", ()) if target is None else [target]
+            named = {(bytes(made), number) for made, number in targets if made}
+            several |= named & seen
+            seen |= named
+        several &= before.addresses()
+        if not several:
+            return {}
+        after = before.copy()
+        after.apply(oid, commit, self._reading.others(commit))
+        return {address: after.entry(address) for address in several}
 
     def _settled_answers(
         self, oid: ObjectId, commit: Commit, given: Sequence[Operation], desk: Desk
