@@ -253,3 +253,14 @@ def test_old_addresses_are_understood_after_what_was_rebased_is_committed_as_one
     repo.reset("main")
     tip = repo.commit_staged().oid
     assert [repo.rewritten(each) for each in old] == [(tip, 0), (tip, 1)]
+
+
+def test_a_copy_is_one_wherever_a_rebase_puts_it(repo: Repo) -> None:
+    repo.switch("main")
+    repo.append("user", "n")
+    repo.cherry_pick("side")
+    repo.rebase("main~2", plan=lambda steps: [steps[0], Step(SQUASH, steps[1].oid)])
+    assert said(repo) == ["q", "m", "n", "s2"]
+    found = repo.merge("side")
+    assert (found.included, found.hidden) == (2, 1)
+    assert said(repo) == ["q", "m", "n", "s2", "s1"]

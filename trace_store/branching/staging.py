@@ -13,7 +13,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation, read_commit
-from trace_store.objects.origins import REWRITES, later_name
+from trace_store.objects.origins import later_link
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.head import NAME
 from trace_store.refs.names import staged_ref
@@ -137,11 +137,7 @@ def squash(
         for operation in commit.operations:
             done.append(_rewritten(operation, oid, commit, created, parents))
             count += ops.message_count(operation)
-        for relation, target in commit.links:
-            if relation == REWRITES and isinstance(target, str):
-                links[relation, later_name(target, first)] = None
-            else:
-                links[relation, target] = None
+        links.update((later_link(*link, first), None) for link in commit.links)
     said = message or "\n\n".join(each.message for each in commits if each.message)
     meta = commits[0].meta if len(commits) == 1 else None
     return Commit(parents, author, time, done, said, meta, list(links))

@@ -46,3 +46,14 @@ def later_name(name: str, first: int) -> str:
     oid, _, had = name.partition("+")
     at = first + (count_of(had) if is_count(had) else 0)
     return f"{oid}+{at}" if at else oid
+
+
+def later_link(relation: str, target: ObjectId | str, first: int) -> tuple[str, ObjectId | str]:
+    """Return a link of a commit whose messages begin at a number in what is made of it.
+
+    What names a commit that they were made from is moved by so many; other links stay, as those of single messages do.
+    """
+    of_one = picked_message(relation, target) is not None
+    if of_one or relation not in (REWRITES, PICKED) or not isinstance(target, str):
+        return relation, target
+    return relation, later_name(target, first)

@@ -24,7 +24,7 @@ from trace_store.joining.three_way.squashing import copy_of, marks_of, with_pare
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering, read_content, text_of
-from trace_store.objects.origins import PICKED, REWRITES, later_name
+from trace_store.objects.origins import PICKED, REWRITES, later_link, later_name
 from trace_store.oid import ObjectId
 from trace_store.revision import created_by
 from trace_store.values import replace, value
@@ -267,12 +267,7 @@ class Rewriting:
         if not self._rebases:
             kept = [link for link in old.links if link[0] not in (REWRITES, PICKED)]
             return [*kept, (PICKED, name)]
-        earlier = [
-            (relation, later_name(target, first))
-            if relation == REWRITES and isinstance(target, str)
-            else (relation, target)
-            for relation, target in old.links
-        ]
+        earlier = [later_link(*link, first) for link in old.links]
         return [*earlier, (REWRITES, later_name(name, first))]
 
     def _squash(
