@@ -255,6 +255,77 @@ def test_old_addresses_are_understood_after_what_was_rebased_is_committed_as_one
     assert [repo.rewritten(each) for each in old] == [(tip, 0), (tip, 1)]
 
 
+def test_what_was_squashed_in_comes_in_once(repo: Repo) -> None:
+    """A merge that squashes leaves copies; the line they are of may be merged, or go on top of them, all the same."""
+    second = repo.compile().messages[-1].address
+    repo.edit(second, "s2, reworded")
+    repo.annotate(second, priority="pinned")
+    repo.append("assistant", "s1")
+    repo.switch("main")
+    repo.merge("side", squash=True)
+    once = ["q", "m", "s1", "s2, reworded", "s1"]
+    assert said(repo) == once
+    repo.branch("squashed")
+    found = repo.merge("side")
+    assert (found.included, found.hidden, found.again) == (3, 3, ())
+    assert said(repo) == once
+    repo.switch("side")
+    repo.append("user", "s3")
+    repo.branch("beside")
+    rebased = repo.rebase("squashed")
+    assert (len(rebased.made), len(rebased.there)) == (1, 5)
+    assert said(repo) == [*once, "s3"]
+    repo.switch("beside")
+    assert repo.merge("squashed").hidden == 3
+    assert said(repo) == ["q", "s1", "s2, reworded", "s1", "s3", "m"]
+
+
+def test_what_is_squashed_again_brings_what_is_new(repo: Repo) -> None:
+    repo.switch("main")
+    repo.merge("side", squash=True)
+    repo.switch("side")
+    repo.append("user", "s1")
+    repo.switch("main")
+    found = repo.merge("side", squash=True)
+    assert (found.outcome, found.included, found.again) == ("squashed", 1, ())
+    assert said(repo) == ["q", "m", "s1", "s2", "s1"]
+    assert repo.merge("side").hidden == 3
+    assert said(repo) == ["q", "m", "s1", "s2", "s1"]
+
+
+def test_a_squash_of_what_another_line_squashed_comes_in_once(repo: Repo) -> None:
+    repo.switch("other", create=True)
+    repo.reset("main", hard=True)
+    repo.append("user", "o")
+    repo.merge("side", squash=True)
+    repo.switch("main")
+    repo.merge("side", squash=True)
+    repo.merge("other")
+    assert sorted(said(repo)) == ["m", "o", "q", "s1", "s2"]
+
+
+def test_a_squashed_exchange_comes_in_once(repo: Repo) -> None:
+    repo.commit([Message("assistant", [ToolCall("c", "look", "{}")])])
+    repo.commit([Message("tool", [ToolResult("c", "seen")]), Message("user", "s3")])
+    repo.switch("main")
+    repo.merge("side", squash=True)
+    before = said(repo)
+    assert repo.merge("side").hidden == 5
+    assert said(repo) == before
+    assert_valid_requests(repo.compile().messages)
+
+
+def test_what_a_rebase_put_together_comes_in_once_either_way(repo: Repo) -> None:
+    repo.branch("apart")
+    repo.rebase("main", plan=lambda steps: [steps[0], Step(SQUASH, steps[1].oid)])
+    repo.branch("together")
+    assert repo.merge("apart").hidden == 2
+    assert said(repo) == ["q", "m", "s1", "s2"]
+    repo.switch("apart")
+    assert repo.merge("together").hidden == 2
+    assert said(repo) == ["q", "s1", "s2", "m"]
+
+
 def test_a_copy_is_one_wherever_a_rebase_puts_it(repo: Repo) -> None:
     repo.switch("main")
     repo.append("user", "n")
@@ -264,3 +335,12 @@ def test_a_copy_is_one_wherever_a_rebase_puts_it(repo: Repo) -> None:
     found = repo.merge("side")
     assert (found.included, found.hidden) == (2, 1)
     assert said(repo) == ["q", "m", "n", "s2", "s1"]
+
+
+def test_a_message_that_theirs_picked_from_ours_comes_in_once(repo: Repo) -> None:
+    several = repo.commit([Message("user", "x"), Message("user", "y")])
+    repo.switch("main")
+    repo.cherry_pick(several.addresses[1])
+    repo.switch("side")
+    assert repo.merge("main").hidden == 1
+    assert said(repo) == ["q", "s1", "s2", "x", "y", "m"]

@@ -13,7 +13,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import stops
 from trace_store.joining.advising.matter import Matter
 from trace_store.joining.conflicts import OURS, Settlement, ask
-from trace_store.joining.copies import Copies, find_copies, shown_once
+from trace_store.joining.copies import shown_again, without
 from trace_store.joining.outcome import (
     FAST_FORWARD,
     JOINER,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from trace_store.secrets import Guard
     from trace_store.store import Store
 
+    Address = tuple[bytes, int]
     Resolver: TypeAlias = Callable[[Conflict], Settlement | None]
 
 _EVEN = (APPEND, INTERLEAVE)  # strategies that name no side
@@ -283,17 +284,19 @@ class _Merging:
             return None, plan.conflicts
         self._included += len(plan.included)
         operations = [*plan.operations, *(advised.operations if advised is not None else ())]
-        copies = find_copies(self._store, ours, theirs) if plan.included else Copies()
-        if copies.commits or copies.picked:
+        twice: list[Address] = []
+        if plan.included:
             fold = self._reading.fold
-            operations, again = shown_once(operations, fold(ours), fold(theirs), copies)
+            twice, again = shown_again(self._store, ours, theirs, operations, fold)
             self._again += again
         if self._stop.inputs["squash"]:
-            operations, _ = squashed(operations, self._folds[theirs])
+            self._included -= len(twice)
+            operations, _ = squashed(operations, without(self._folds[theirs], twice))
             if not operations:
                 return None, ()
             links = [(SQUASHES, str(theirs))]
             return (SQUASHED, self._made([ours], operations, links, plan, advised)), ()
+        operations += [ops.remove(twice)] if twice else []
         return (MERGED, self._made([ours, theirs], operations, (), plan, advised)), ()
 
     def _matter(
