@@ -391,6 +391,50 @@ def test_a_resolver_settles_what_it_can(repo: Repo) -> None:
     assert said(repo) == ["ours and theirs"]
 
 
+@pytest.mark.parametrize("verb", ["merge", "rebase", "cherry_pick"])
+def test_a_resolver_is_asked_about_what_its_answers_open(repo: Repo, verb: str) -> None:
+    """Whether a call and its result part is only found once it is settled that the result is shown."""
+    repo.append("user", "q")
+    call = repo.commit([Message("assistant", [ToolCall("c", "look", "{}")])])
+    result = repo.commit([Message("tool", [ToolResult("c", "seen")])])
+    repo.append("assistant", "t")
+    both = [(call.oid, 0), (result.oid, 0)]
+    apart(repo, lambda: repo.remove(both), lambda: repo.edit(both[1], "seen again"))
+    asked: list[str] = []
+
+    def resolver(conflict: Conflict) -> Settlement:
+        asked.append(conflict.kind)
+        return Settlement("theirs")
+
+    if verb == "rebase":
+        on(repo, "side")
+    found = getattr(repo, verb)("main" if verb == "rebase" else "side", resolver=resolver)
+    assert (found.outcome, asked) == (
+        "merged" if verb == "merge" else "done",
+        ["edited-and-removed", "parted-call"],
+    )
+    assert_valid_requests(repo.compile().messages)
+    assert len(repo.compile().messages) == 4
+
+
+def test_a_resolver_is_asked_once_about_what_it_leaves_open(repo: Repo) -> None:
+    first, second = ((repo.append("user", text).oid, 0) for text in "ab")
+
+    def edit(text: str) -> None:
+        repo.edit(first, text)
+        repo.edit(second, text)
+
+    apart(repo, lambda: edit("ours"), lambda: edit("theirs"))
+    asked: list[Any] = []
+
+    def resolver(conflict: Conflict) -> Settlement | None:
+        asked.append(conflict.addresses)
+        return Settlement("ours") if conflict.addresses[0] == first else None
+
+    found = merge(repo.store, "side", author="ada", resolver=resolver)
+    assert (found.outcome, len(found.conflicts), len(asked)) == ("stopped", 1, 2)
+
+
 def test_squash_copies_and_leaves_the_other_line_out_of_the_history(repo: Repo) -> None:
     target = (repo.append("assistant", "a").oid, 0)
 

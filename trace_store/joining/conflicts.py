@@ -14,12 +14,13 @@ from trace_store.values import field, replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from trace_store.context.folding import Entry
 
     Address = tuple[bytes, int]
     Settlements = Mapping[str, "Settlement"]
+    T = TypeVar("T")
 
 BOTH_EDITED = "both-edited"
 EDITED_AND_REMOVED = "edited-and-removed"
@@ -171,21 +172,40 @@ def check_settlement(conflict: Conflict, said: object) -> None:
         raise errors.InvalidInputError(f"{conflict.kind} is settled by a text, and none is given")
 
 
-def ask(
-    resolver: Callable[[Conflict], Settlement | None], open_: Sequence[Conflict]
-) -> dict[str, Settlement]:
-    """Return how somebody settles conflicts, by their keys; those that are left open are not among them.
+def settle_open(
+    resolver: Callable[[Conflict], Settlement | None] | None,
+    settlements: dict[str, Settlement],
+    made: T,
+    again: Callable[[], T],
+    open_of: Callable[[T], Sequence[Conflict]],
+) -> T:
+    """Return what is made with the conflicts settled that somebody settles, and those that only this opens.
+
+    Args:
+        resolver: asked about each conflict once, and again when other messages are at stake; None is nobody.
+        settlements: where it is noted how conflicts are settled, and about what, by their keys.
+        made: what is made with the settlements that there are.
+        again: makes it anew.
+        open_of: returns what is open in it.
 
     Raises:
         InvalidInputError: as `check_settlement`.
     """
-    found: dict[str, Settlement] = {}
-    for conflict in open_:
-        said = resolver(conflict)
-        if said is not None:
-            check_settlement(conflict, said)
-            found[conflict.key] = said
-    return found
+    asked: set[tuple[str, str]] = set()
+    while resolver is not None:
+        new = [each for each in open_of(made) if (each.key, each.stakes) not in asked]
+        asked.update((each.key, each.stakes) for each in new)
+        found: dict[str, Settlement] = {}
+        for conflict in new:
+            said = resolver(conflict)
+            if said is not None:
+                check_settlement(conflict, said)
+                found[conflict.key] = replace(said, about=conflict.stakes)
+        if not found:
+            break
+        settlements.update(found)
+        made = again()
+    return made
 
 
 def check_favour(favour: str) -> None:

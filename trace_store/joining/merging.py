@@ -12,7 +12,7 @@ from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import stops
 from trace_store.joining.advising.matter import Matter
-from trace_store.joining.conflicts import OURS, Settlement, ask
+from trace_store.joining.conflicts import OURS, Settlement, settle_open
 from trace_store.joining.copies import shown_again, without
 from trace_store.joining.outcome import (
     FAST_FORWARD,
@@ -276,9 +276,13 @@ class _Merging:
             advised = self._advise(self._matter(ours, theirs, bases, plan))
             self._stop.settlements.update(advised.settlements)
             plan = self._plan(ours, theirs, bases)
-        if plan.conflicts and self._resolver is not None:
-            self._stop.settlements.update(ask(self._resolver, plan.conflicts))
-            plan = self._plan(ours, theirs, bases)
+        plan = settle_open(
+            self._resolver,
+            self._stop.settlements,
+            plan,
+            lambda: self._plan(ours, theirs, bases),
+            lambda made: made.conflicts,
+        )
         self._settled += plan.settled
         if plan.conflicts:
             return None, plan.conflicts

@@ -11,7 +11,7 @@ from trace_store.branching.inverting import SEPARATED_CALL
 from trace_store.context.folding import REMOVED
 from trace_store.context.pairs import callers
 from trace_store.joining import stops
-from trace_store.joining.conflicts import TEXT, THEIRS, Desk, ask, check_favour
+from trace_store.joining.conflicts import TEXT, THEIRS, Desk, check_favour, settle_open
 from trace_store.joining.three_way.properties import reworded_parts
 from trace_store.objects import operations as ops
 from trace_store.objects.content import Gathering
@@ -191,11 +191,13 @@ class _Reverting:
 
     def _inverse(self, line: TakingBack, oid: ObjectId) -> tuple[Inverse, Desk]:
         """Return what takes a commit back, and the desk to which its conflicts were brought."""
-        inverse, desk = self._tried(line, oid)
-        if desk.open and self._resolver is not None:
-            self._stop.settlements.update(ask(self._resolver, desk.open))
-            inverse, desk = self._tried(line, oid)
-        return inverse, desk
+        return settle_open(
+            self._resolver,
+            self._stop.settlements,
+            self._tried(line, oid),
+            lambda: self._tried(line, oid),
+            lambda tried: tried[1].open,
+        )
 
     def _tried(self, line: TakingBack, oid: ObjectId) -> tuple[Inverse, Desk]:
         stop = self._stop

@@ -12,7 +12,7 @@ from trace_store.context.folding import Entry, Fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import conflicts as kinds
 from trace_store.joining import safety, stops
-from trace_store.joining.conflicts import TEXT, Desk, ask
+from trace_store.joining.conflicts import TEXT, Desk, settle_open
 from trace_store.joining.groups import with_groups
 from trace_store.joining.rewriting.addressing import put_into
 from trace_store.joining.rewriting.pins import refuse_to_drop_pins
@@ -166,10 +166,13 @@ class Rewriting:
 
     def _do(self, number: int, step: Step, replay: Replay) -> Sequence[Conflict]:
         """Do a step; return the conflicts that keep it from being done."""
-        desk, operations = self._tried(number, step, replay)
-        if desk.open and self._resolver is not None:
-            self._stop.settlements.update(ask(self._resolver, desk.open))
-            desk, operations = self._tried(number, step, replay)
+        desk, operations = settle_open(
+            self._resolver,
+            self._stop.settlements,
+            self._tried(number, step, replay),
+            lambda: self._tried(number, step, replay),
+            lambda tried: tried[0].open,
+        )
         self._settled += desk.settled
         if desk.open:
             return desk.open
