@@ -690,6 +690,49 @@ def test_ours_is_what_head_is_on_also_where_tips_are_joined(
     assert commit_of(repo, found.after).author == "ada"
 
 
+def three_tips(folder: Path) -> Repo:
+    """Return a repository whose branch git left with three tips that reword a message."""
+    repo = Repo.init(folder, environment=ADA, clock=FixedClock(), durability="fast")
+    root = repo.append("user", "which day?")
+    tips = []
+    for text in ("which month?", "which year?", "which week?"):
+        repo.reset(str(root.oid), hard=True)
+        tips.append(repo.edit((root.oid, 0), text).oid)
+    repo.seal()
+    for tip in tips[:-1]:
+        repo.store.refs.files.add("refs/heads/main", tip)  # type: ignore[union-attr]
+    assert len(repo.store.refs.tips("refs/heads/main")) == 3
+    return repo
+
+
+def test_each_of_several_tips_has_conflicts_of_its_own(tmp_path: Path) -> None:
+    """They are about the same message, and each is settled for itself."""
+    repo = three_tips(tmp_path)
+    tips = repo.store.refs.tips("refs/heads/main")
+    texts = [said(repo, str(tip)) for tip in tips]
+    found: object = repo.merge()
+    for choice in ("theirs", "ours"):
+        assert [each.kind for each in open_conflicts(repo.store)] == ["both-edited"]
+        repo.settle("", choice)
+        found = repo.resume()
+    assert isinstance(found, Merge)
+    assert found.outcome == "merged"
+    assert said(repo) == texts[1]
+
+
+def test_a_resolver_answers_for_each_of_several_tips(tmp_path: Path) -> None:
+    repo = three_tips(tmp_path)
+    asked: list[Conflict] = []
+
+    def resolver(conflict: Conflict) -> Settlement:
+        asked.append(conflict)
+        return Settlement("text", f"answer {len(asked)}")
+
+    assert repo.merge(resolver=resolver).outcome == "merged"
+    assert said(repo) == ["answer 2"]
+    assert len({each.key for each in asked}) == 2
+
+
 @pytest.mark.parametrize("sealed", [False, True])
 def test_undoing_a_join_brings_the_tips_back(tmp_path: Path, sealed: bool) -> None:
     repo, _ = diverged(tmp_path)

@@ -326,16 +326,19 @@ class _Merging:
         near = inputs["strategy"] in (*_EVEN, OURS)
         folds, mine, yours = self._reading.sides(ours, theirs, bases, refs if near else ())
         self._folds = {ours: mine.fold, theirs: yours.fold}
-        return three_way(
+        step = f"{self._stop.number}:" if len(self._theirs) > 1 else ""
+        said = {**self._stop.settlements, **(settlements or {})}
+        plan = three_way(
             folds,
             mine,
             yours,
             strategy=inputs["strategy"],
-            settlements={**self._stop.settlements, **(settlements or {})},
+            settlements={key[len(step) :]: said[key] for key in said if key.startswith(step)},
             favour=inputs["favour"],
             time_of=self._reading.time,
             put=put or self._gathering.put,
         )
+        return plan.at(step)
 
     def _made(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.joining.conflicts import OURS, THEIRS
-from trace_store.values import value
+from trace_store.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +67,16 @@ class Plan:
     conflicts: tuple[Conflict, ...]
     settled: tuple[Conflict, ...]
     included: tuple[Address, ...]
+
+    def at(self, step: str) -> Plan:
+        """Return it as one of several steps; "" is the only one."""
+        if not step:
+            return self
+        open_, settled = (
+            tuple(replace(each, step=step) for each in some)
+            for some in (self.conflicts, self.settled)
+        )
+        return replace(self, conflicts=open_, settled=settled)
 
 
 def no_put(content: bytes) -> ObjectId:
