@@ -351,6 +351,18 @@ def test_edit_stops_for_another_wording(repo: Repo) -> None:
     assert said(repo) == ["start", "A", "b"]
 
 
+@pytest.mark.parametrize("favour", ["ours", "theirs"])
+def test_a_side_that_is_favoured_words_nothing(repo: Repo, favour: str) -> None:
+    """What a to-do list asks for contradicts nothing."""
+    repo.append("user", "a")
+    repo.append("user", "b")
+    found = rebased(repo, "HEAD~1", "edit 0", favour=favour)
+    assert [each.kind for each in found.conflicts] == ["rewording"]
+    repo.settle("", Settlement("text", "c"))
+    repo.resume()
+    assert said(repo) == ["a", "c"]
+
+
 def test_a_pinned_message_is_dropped_only_when_told(repo: Repo) -> None:
     repo.append("user", "start")
     made = (repo.append("user", "pinned").oid, 0)

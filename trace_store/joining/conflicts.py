@@ -262,7 +262,8 @@ class Desk:
             kind, tuple(addresses), base, tuple(ours), tuple(theirs), self._step, self._reverts
         )
         found = self._settlements.get(conflict.key)
-        if found is None and self._favour in conflict.choices:
+        contradicts = kind != REWORDING  # that is asked for, and favours no side
+        if found is None and contradicts and self._favour in conflict.choices:
             found = Settlement(self._favour)
         if found is not None and found.about not in ("", conflict.stakes):
             found = None  # what it was about has been changed since
