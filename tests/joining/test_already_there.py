@@ -344,3 +344,50 @@ def test_a_message_that_theirs_picked_from_ours_comes_in_once(repo: Repo) -> Non
     repo.switch("side")
     assert repo.merge("main").hidden == 1
     assert said(repo) == ["q", "s1", "s2", "x", "y", "m"]
+
+
+@pytest.fixture
+def with_third(repo: Repo) -> Repo:
+    """`side` has merged `third`, on which are t1 and t2, and goes on; HEAD is on main."""
+    repo.switch("third", create=True)
+    repo.reset("main~1", hard=True)
+    repo.append("user", "t1")
+    repo.append("user", "t2")
+    repo.switch("side")
+    repo.merge("third")
+    repo.append("user", "s3")
+    repo.switch("main")
+    return repo
+
+
+def test_a_range_with_a_merge_copies_each_message_once(with_third: Repo) -> None:
+    repo = with_third
+    found = repo.cherry_pick("main..side")
+    once = ["q", "m", "s1", "s2", "t1", "t2", "s3"]
+    assert said(repo) == once
+    assert len(found.dropped) == 1  # the merge brings nothing more
+    assert repo.merge("side").hidden == 5
+    assert said(repo) == once
+
+
+def test_what_a_merge_said_of_what_it_brought_is_said_of_the_copies(with_third: Repo) -> None:
+    repo = with_third
+    repo.switch("side")
+    repo.reset("HEAD~2", hard=True)
+    first = repo.compile("third").messages[1].address
+    repo.edit(repo.compile().messages[0].address, "q, reworded")
+    repo.merge("third", fast_forward="never")
+    repo.edit(first, "t1, reworded")
+    repo.switch("main")
+    repo.cherry_pick("main..side")
+    assert said(repo) == ["q, reworded", "m", "s1", "s2", "t1, reworded", "t2"]
+
+
+def test_a_merge_is_picked_as_what_the_line_does_not_show(with_third: Repo) -> None:
+    repo = with_third
+    repo.merge("third")
+    assert repo.cherry_pick("side~1").outcome == "up-to-date"
+    assert said(repo) == ["q", "m", "t1", "t2"]
+    repo.remove(repo.compile().messages[2].address)
+    repo.cherry_pick("side~1")
+    assert said(repo) == ["q", "m", "t2", "t1"]

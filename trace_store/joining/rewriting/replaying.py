@@ -143,8 +143,23 @@ class Replay:
         return [*made, *self._kept_together(oid, commit, before, made, desk)]
 
     def _squashed(self, oid: ObjectId, commit: Commit) -> Sequence[Operation]:
-        """Return the operations of a merge without its other parents, and note which numbers its own messages get."""
-        given: Sequence[Operation] = commit.operations
+        """Return the operations of a merge without its other parents, and note which numbers its own messages get.
+
+        What it included is copied, but for what the line shows, or what of it was copied by itself.
+        """
+        state = self.state()
+        given: list[Operation] = []
+        for operation in commit.operations:
+            if operation.name == ops.INCLUDE:
+                named = [(bytes(made), number) for made, number in operation.fields["targets"]]
+                placed = [(each, self.address(each)) for each in named]
+                left = [
+                    list(old)
+                    for old, new in placed
+                    if new not in state or (new == old and not state.entry(old).visible)
+                ]
+                operation = Operation(operation.name, {**operation.fields, "targets": left})
+            given.append(operation)
         numbers = list(range(sum(map(ops.message_count, given))))
         for parent in range(1, len(commit.parents)):
             given, later = squashed(given, self._reading.fold(commit.parents[parent]), parent)
