@@ -547,8 +547,40 @@ def test_what_is_settled_is_settled_though_nothing_else_can_be_taken_back(tmp_pa
     found = joining.revert(store, ["HEAD~1", "HEAD~2"], author=AUTHOR)
     assert [each.kind for each in found.conflicts] == ["both-edited"]
     assert joining.resolve(store, "1", joining.Settlement("ours")) == ()
-    with pytest.raises(StateError, match="nothing to take back"):
-        joining.continue_revert(store, author=AUTHOR)
+    done = joining.continue_revert(store, author=AUTHOR)
+    assert (done.outcome, done.made) == ("done", ())
+
+
+def test_a_revert_passes_over_what_did_nothing_that_shows() -> None:
+    """What a merge brought is taken back with it, and a report of usage changed nothing."""
+    store = opened()
+    told(store, "base")
+    branching.create_branch(store, "side", author=AUTHOR)
+    branching.switch(store, "side", author=AUTHOR)
+    told(store, "s")
+    branching.switch(store, "main", author=AUTHOR)
+    told(store, "m")
+    joining.merge(store, "side", author=AUTHOR)
+    usage = change(store, lambda draft: draft.record_usage({"input_tokens": 1}))
+    made = joining.revert(store, ["HEAD~3..HEAD"], author=AUTHOR).made
+    assert len(made) == 2
+    assert [entry.visible for entry in fold(store).entries] == [True, False, False]
+    with pytest.raises(StateError, match=r"nothing to take back: .* records what a provider"):
+        joining.revert(store, [usage.hex()], author=AUTHOR)
+
+
+def test_a_revert_skips_what_it_stopped_at_and_not_what_did_nothing(tmp_path: Path) -> None:
+    store = Store.init(str(tmp_path), clock=FixedClock(step=1000), durability="fast")
+    (at,) = told(store, "base")
+    change(store, lambda draft: draft.edit(at, "once"))
+    change(store, lambda draft: draft.record_usage({"input_tokens": 1}))
+    told(store, "more")
+    change(store, lambda draft: draft.edit(at, "twice"))
+    found = joining.revert(store, ["HEAD~2", "HEAD~3", "HEAD~1"], author=AUTHOR)
+    assert [each.kind for each in found.conflicts] == ["both-edited"]
+    done = joining.continue_revert(store, author=AUTHOR, skip=True)
+    assert len(done.made) == 1
+    assert [entry.address for entry in fold(store).visible()] == [at]
 
 
 def test_a_result_goes_with_a_call_that_is_replaced_again() -> None:

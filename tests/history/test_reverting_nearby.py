@@ -15,7 +15,6 @@ from trace_store import Repo
 from trace_store.branching import nearby
 from trace_store.branching.inverting import Conflict, Inverse
 from trace_store.branching.reverting import TakingBack
-from trace_store.errors import StateError
 from trace_store.oid import ObjectId
 
 
@@ -28,11 +27,7 @@ def taken_back(repo: Repo, oids: list[ObjectId], favour: bool) -> tuple[list[Any
         return favour
 
     for oid in oids:
-        try:
-            inverse: Inverse = line.inverse(oid, decide)
-        except StateError:
-            made.append(None)
-            continue
+        inverse: Inverse = line.inverse(oid, decide)
         made.append((inverse.operations, inverse.conflicts))
         line.put(oid, inverse)
     return made, bool(line._near)

@@ -86,17 +86,14 @@ class TakingBack:
         return self._near.get(oid) or _around(self._reading, oid, self._reading.commit(oid))
 
     def inverse(self, oid: ObjectId, decide: Decide) -> Inverse:
-        """Return what takes a commit back on the line, given what decides about conflicts.
-
-        Raises:
-            StateError: it changed nothing that could be taken back.
-        """
-        commit = self._reading.commit(oid)
+        """Return what takes a commit back on the line, given what decides about conflicts; it may be nothing."""
         before, after = self._around(oid)
-        inverse = invert(before, after, self.now, commit, decide)
-        if not inverse.operations and not inverse.conflicts:
-            raise errors.StateError(f"there is nothing to take back: {_why(oid, commit)}", oid=oid)
-        return inverse
+        return invert(before, after, self.now, self._reading.commit(oid), decide)
+
+    def nothing(self, oid: ObjectId) -> errors.StateError:
+        """Return the error that says why there is nothing of a commit to take back."""
+        why = _why(oid, self._reading.commit(oid))
+        return errors.StateError(f"there is nothing to take back: {why}", oid=oid)
 
     def put(
         self,

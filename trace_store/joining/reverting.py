@@ -75,6 +75,8 @@ def revert(
 ) -> Revert:
     """Take commits back by new commits, in the order given, those of a range newest first; all of them, or none.
 
+    What did nothing that shows is passed over: a report of usage, or what a merge brought that is taken back itself.
+
     Args:
         store: the repository.
         wanted: revisions and ranges.
@@ -86,7 +88,7 @@ def revert(
         resolver: asked about each conflict; None as an answer leaves it open.
 
     Raises:
-        StateError: something else is in progress, or a commit changed nothing that could be taken back.
+        StateError: something else is in progress, or no commit changed anything that could be taken back.
         InvalidInputError: nothing is wanted, or there is no such side to favour.
         UnbornBranchError: HEAD has no commit.
         RefChangedError: HEAD moved meanwhile.
@@ -174,6 +176,7 @@ class _Reverting:
         message = stop.inputs["message"]
         said = self._gathering.text(message) if message else ""
         settled: list[Conflict] = []
+        nothing: list[ObjectId] = []
         for number, oid in enumerate(oids):
             if number in stop.skipped:
                 continue
@@ -184,8 +187,12 @@ class _Reverting:
                 open_ = stop.numbered(desk.open)
                 by_hand = stop.by_hand(settled)
                 return Revert(STOPPED, ref, before, before, (), open_, oid, by_hand), line
+            if not inverse.operations and not inverse.conflicts:
+                nothing.append(oid)
             inverse.operations += self._reworded(line.now.entries)
             line.put(oid, inverse, said, self._gathering.facts)
+        if nothing == oids:
+            raise line.nothing(oids[0])
         made = tuple(line.found)
         return Revert(DONE, ref, before, line.tip, made, settled=stop.by_hand(settled)), line
 
