@@ -20,7 +20,7 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
     from typing import Any
 
     from trace_store.branching.inverting import Conflict, Decide, Inverse
@@ -160,6 +160,8 @@ class _Reading:
 def chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:
     """Return the commits that revisions and ranges name, each once; those of a range newest first.
 
+    Of a range these are the commits along first parents: what a merge among them brought goes with the merge.
+
     Raises:
         As `resolve_commit`.
     """
@@ -171,12 +173,27 @@ def chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:
             hidden = list(span.exclude)
             if span.symmetric:
                 hidden += commits.merge_bases(*span.include)
-            found.update(
-                dict.fromkeys(graph.topological(span.include, commits.parents, hidden=hidden))
-            )
+            every = list(graph.topological(span.include, commits.parents, hidden=hidden))
+            line = _first_parents(span.include, set(every), commits.parents)
+            found.update(dict.fromkeys(oid for oid in every if oid in line))
         else:
             found[revisions.resolve_commit(store, text, commits)] = None
     return list(found)
+
+
+def _first_parents(
+    tips: Iterable[ObjectId],
+    among: Set[ObjectId],
+    parents: Callable[[ObjectId], Sequence[ObjectId]],
+) -> set[ObjectId]:
+    """Return those of some commits to which first parents lead from a tip."""
+    found: set[ObjectId] = set()
+    for tip in tips:
+        oid: ObjectId | None = tip
+        while oid is not None and oid in among and oid not in found:
+            found.add(oid)
+            oid = next(iter(parents(oid)), None)
+    return found
 
 
 def _around(reading: _Reading, oid: ObjectId, commit: Commit) -> tuple[Fold, Fold]:

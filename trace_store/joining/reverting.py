@@ -75,7 +75,7 @@ def revert(
 ) -> Revert:
     """Take commits back by new commits, in the order given, those of a range newest first; all of them, or none.
 
-    What did nothing that shows is passed over: a report of usage, or what a merge brought that is taken back itself.
+    Of a range these are the commits along first parents. What did nothing that shows is passed over: a report of usage.
 
     Args:
         store: the repository.
@@ -191,7 +191,7 @@ class _Reverting:
                 nothing.append(oid)
             inverse.operations += self._reworded(line.now.entries)
             line.put(oid, inverse, said, self._gathering.facts)
-        if nothing == oids:
+        if oids and nothing == oids:
             raise line.nothing(oids[0])
         made = tuple(line.found)
         return Revert(DONE, ref, before, line.tip, made, settled=stop.by_hand(settled)), line
