@@ -225,6 +225,34 @@ def test_addresses_of_commits_that_are_not_here_are_understood(
     assert there("show", "abcdefabcdef.0").code == 4
 
 
+def test_a_log_of_all_follows_what_refs_have_and_not_the_trash(ok: Ok) -> None:
+    """A rebase that was taken back leaves its copies there; one that was not leaves what they are of."""
+    ok("commit", "--user", "base", "-q")
+    ok("branch", "-q", "up")
+    topic = ok("commit", "--user", "topic").text.split()[0]
+    ok("switch", "-q", "up")
+    ok("commit", "--user", "u", "-q")
+    ok("switch", "-q", "main")
+    ok("rebase", "-q", "up")
+    ok("undo", "-q")
+    ok("label", "-q", f"{topic}.0", "--add", "x")
+    for head in ("main", "up"):
+        ok("switch", "-q", head)
+        found = ok("log", "--all", "--follow", f"{topic}.0")
+        assert (found.text.count("\n"), "trash" in found.text, found.err) == (2, False, "")
+        assert "+x" in found.text
+    ok("pin", "-q", "HEAD.0")
+    pinned = ok("log", "--all", "--priority", "pinned").text
+    assert ("user: u" in pinned, "user: topic" in pinned) == (True, False)
+    ok("switch", "-q", "main")
+    ok("rebase", "-q", "up")
+    for head in ("main", "up"):
+        ok("switch", "-q", head)
+        found = ok("log", "--all", "--follow", f"{topic}.0")
+        assert ("trash" in found.text, found.text.count("\n")) == (False, 2)
+        assert "since a rebase" in found.err
+
+
 def test_what_stands_on_another_branch_is_shown_as_it_is_there(ok: Ok) -> None:
     ok("commit", "--user", "start", "-q")
     ok("switch", "-q", "-c", "side")

@@ -10,7 +10,7 @@ from trace_store.revision import commits_of, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from trace_cli.runtime import Invocation
     from trace_store.history.draft import Draft
@@ -44,9 +44,10 @@ def moved_to(
     revision: str | ObjectId = "HEAD",
     *,
     limit: int | None = None,
+    passed: set[ObjectId] | None = None,
 ) -> tuple[ObjectId, int] | None:
     """Return where a rebase has put a message, and say so; None where none is known to have put it anywhere."""
-    new = joining.rewritten_address(store, old, revision, limit=limit)
+    new = joining.rewritten_address(store, old, revision, limit=limit, passed=passed)
     if new is not None:
         _tell_moved(invocation, old, new)
     return new
@@ -74,17 +75,30 @@ def looked_for(
 
 
 def address_in(
-    invocation: Invocation, store: Store, text: str, tip: ObjectId
+    invocation: Invocation, store: Store, text: str, tips: Sequence[ObjectId]
 ) -> tuple[ObjectId, int]:
-    """Return the address of a message as the history of a commit has it, also where a rebase gave it another.
+    """Return the address of a message as the history of the first commit that knows it has it, also since a rebase.
 
     Raises:
         As `resolve_address`.
     """
-    asked, moved = looked_for(invocation, store, text, tip)
-    if moved is None and not commits_of(store).is_ancestor(asked[0], tip):
-        moved = moved_to(invocation, store, asked, tip)
-    return moved or asked
+    passed: set[ObjectId] = set()
+    try:
+        asked = resolve_address(store, text)
+    except errors.RevisionNotFoundError:
+        for tip in tips:
+            found = joining.rewritten_name(store, text, tip, passed=passed)
+            if found is not None:
+                _tell_moved(invocation, *found)
+                return found[1]
+        raise
+    for tip in tips:
+        if commits_of(store).is_ancestor(asked[0], tip):
+            break
+        moved = moved_to(invocation, store, asked, tip, passed=passed)
+        if moved is not None:
+            return moved
+    return asked
 
 
 def _tell_moved(invocation: Invocation, old: tuple[bytes, int], new: tuple[ObjectId, int]) -> None:

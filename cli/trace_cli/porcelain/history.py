@@ -204,10 +204,12 @@ def _filtered(
                 raise usage_error(f"not a time: {given[name][:80]!r}", "`2026-03-02`, `2 days ago`")
             given[name] = moment_
     contexts = context.ContextCompiler(store)
-    tip = reach_of_several(store, starts)[0][-1]
+    head = store.refs.head().oid
+    # Of all refs the trash comes last: what it keeps is told where nothing else knows better.
+    tips = sorted(reach_of_several(store, starts)[0], key=lambda tip: tip != head)
     if "follow" in given:
-        given["follow"] = porcelain.address_in(invocation, store, given["follow"], tip)
-    return history.matching(contexts, entries, history.LogFilter(**given), tip)
+        given["follow"] = porcelain.address_in(invocation, store, given["follow"], tips)
+    return history.matching(contexts, entries, history.LogFilter(**given), tips[0])
 
 
 class _Block:

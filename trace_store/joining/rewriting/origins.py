@@ -46,6 +46,7 @@ def rewritten_address(
     revision: str | ObjectId = "HEAD",
     *,
     limit: int | None = None,
+    passed: set[ObjectId] | None = None,
 ) -> tuple[ObjectId, int] | None:
     """Return where a message is that had another address before a rebase; None where no rebase says so.
 
@@ -54,6 +55,8 @@ def rewritten_address(
         address: the one that it had.
         revision: in whose line of first parents the commits are that were made anew, newest first.
         limit: look at so many commits of it, at most.
+        passed: commits that were looked at for the same, where the line need not be followed further; those that are
+            looked at are added.
 
     Raises:
         InvalidInputError: it is no address.
@@ -61,14 +64,18 @@ def rewritten_address(
     """
     commit, number = revisions.as_address(address)
     wanted = str(commit)
-    for oid, old, first in _rewrites(store, revision, limit):
+    for oid, old, first in _rewrites(store, revision, limit, passed):
         if old == wanted:
             return oid, first + number
     return None
 
 
 def rewritten_name(
-    store: Store, text: str, revision: str | ObjectId = "HEAD"
+    store: Store,
+    text: str,
+    revision: str | ObjectId = "HEAD",
+    *,
+    passed: set[ObjectId] | None = None,
 ) -> tuple[tuple[ObjectId, int], tuple[ObjectId, int]] | None:
     """Return the address that a text such as `ab12cd.0` named before a rebase, and the one that the message has now.
 
@@ -77,7 +84,7 @@ def rewritten_name(
     prefix, dot, digits = text.rpartition(".")
     if not (dot and is_prefix(prefix) and is_count(digits)):
         return None
-    for oid, old, first in _rewrites(store, revision, None):
+    for oid, old, first in _rewrites(store, revision, None, passed):
         if old.startswith(prefix.lower()):
             number = count_of(digits)
             return (ObjectId.parse(old), number), (oid, first + number)
@@ -85,11 +92,13 @@ def rewritten_name(
 
 
 def _rewrites(
-    store: Store, revision: str | ObjectId, limit: int | None
+    store: Store, revision: str | ObjectId, limit: int | None, passed: set[ObjectId] | None
 ) -> Iterator[tuple[ObjectId, str, int]]:
     """Yield (commit, id of one that it was made from, where the messages of that begin), the newest commit first."""
     oid: ObjectId | None = revisions.resolve_commit(store, revision)
-    while oid is not None and limit != 0:
+    passed = set() if passed is None else passed
+    while oid is not None and limit != 0 and oid not in passed:
+        passed.add(oid)
         data = store.objects.read(oid)
         for relation, name, first in origins_of(data):
             if relation == REWRITES:
