@@ -142,3 +142,14 @@ def test_what_comes_in_again_is_told(repository: Trace) -> None:
     outcome = repository("merge", "side")
     assert "merged: 2 messages came in, 2 of them hidden" in outcome.text
     assert outcome.err == ""
+
+
+def test_a_pick_of_either_side_leaves_out_what_both_share(repository: Trace) -> None:
+    for words in (
+        *(["commit", "-q", "--system", "S", "--user", "base"], ["branch", "-q", "side"]),
+        *(["commit", "-q", "--user", "m1"], ["switch", "-q", "side"]),
+        *(["commit", "-q", "--user", "s1"], ["switch", "-q", "-c", "pick", "HEAD~1"]),
+    ):
+        assert repository(*words).code == 0, words
+    assert len(repository("rev-list", "main...side").lines) == 2
+    assert "2 commits picked" in repository("cherry-pick", "main...side").text

@@ -14,6 +14,7 @@ from trace_store.joining.conflicts import check_favour
 from trace_store.joining.merging import branch_of_head
 from trace_store.joining.rewriting.steps import Rewriting
 from trace_store.joining.rewriting.todo import PICK, Step
+from trace_store.reach import reach
 from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
@@ -42,7 +43,8 @@ def cherry_pick(
 
     Args:
         store: the repository.
-        wanted: commits, ranges `A..B` (oldest first), and addresses of single messages, in the order to pick them.
+        wanted: commits, ranges `A..B` and `A...B` (oldest first), and addresses of single messages, in the order to
+            pick them.
         author: who runs the command; each commit keeps its own author.
         at: the revision in whose context single messages are taken; "" is the commit that made each.
         favour: "ours" or "theirs" settles every conflict that it can.
@@ -75,8 +77,8 @@ def cherry_pick(
 
 def _steps(store: Store, text: str) -> list[Step]:
     if ".." in text:
-        found = revisions.resolve_range(store, text)
-        oids = list(commits_of(store).topological(found.include, found.exclude))
+        commits = commits_of(store)
+        oids = list(commits.topological(*reach(store, text, commits)))
         return [Step(PICK, oid) for oid in reversed(oids)]
     _, dot, digits = text.rpartition(".")
     if dot and is_count(digits) and revisions.ref_of(store, text) is None:  # `v1.0` may be a tag
