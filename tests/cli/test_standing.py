@@ -78,6 +78,22 @@ def test_what_is_staged_and_a_search_that_goes_on_are_told(ok: Run) -> None:
     assert "bisecting" not in ok("status").text
 
 
+def test_what_is_on_the_branch_again_is_not_staged(ok: Run, repository: Trace) -> None:
+    for text in ("first", "second", "third"):
+        ok("commit", "--user", text, "-q")
+    ok("reset", "-q", "HEAD~1")
+    ok("reset", "-q", "--hard", "ORIG_HEAD")
+    for _ in range(2):
+        assert "staged" not in ok("status").text
+        assert json.loads(ok("status", "--json").out)["staged"] is None
+        assert "nothing is staged" in _failed(repository, 6, "commit", "--staged")
+        ok("commit", "--user", "further", "-q")
+    tip = ok("rev-parse", "HEAD").text.strip()
+    ok("reset", "-q", "HEAD~1")
+    assert json.loads(ok("status", "--json").out)["staged"] == tip
+    assert "refs/trash/staged" not in ok("for-each-ref").text
+
+
 def test_an_empty_revision_is_refused(ok: Run, repository: Trace) -> None:
     ok("commit", "--user", "first", "-q")
     for command, what in (("merge", "REVISION"), ("rebase", "UPSTREAM")):

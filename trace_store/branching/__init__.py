@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from trace_store.branching.logs import has_log, newest_first
     from trace_store.branching.resetting import Reset, reset_hard, reset_soft
     from trace_store.branching.reverting import Reverted, TakingBack, chosen
-    from trace_store.branching.staging import Recommitted, Staged, commit_staged, squash, staged
+    from trace_store.branching.staging import (
+        Recommitted,
+        Staged,
+        commit_staged,
+        squash,
+        staged,
+        staged_tip,
+    )
     from trace_store.branching.switching import Switched, begin_branch, begin_empty, detach, switch
     from trace_store.branching.tagging import TagEntry, create_tag, delete_tags, list_tags
     from trace_store.branching.trash import keeping, steps_between
@@ -44,7 +51,7 @@ _HOMES = {
     "logs": ("has_log", "newest_first"),
     "resetting": ("Reset", "reset_hard", "reset_soft"),
     "reverting": ("Reverted", "TakingBack", "chosen"),
-    "staging": ("Recommitted", "Staged", "commit_staged", "squash", "staged"),
+    "staging": ("Recommitted", "Staged", "commit_staged", "squash", "staged", "staged_tip"),
     "switching": ("Switched", "begin_branch", "begin_empty", "detach", "switch"),
     "tagging": ("TagEntry", "create_tag", "delete_tags", "list_tags"),
     "trash": ("keeping", "steps_between"),
@@ -92,6 +99,7 @@ __all__ = [
     "set_upstream",
     "squash",
     "staged",
+    "staged_tip",
     "steps_between",
     "switch",
     "tracking",

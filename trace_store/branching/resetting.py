@@ -105,4 +105,6 @@ def _staging(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[
         return [RefEdit(name, before, None)]
     if steps_between(store, already, before, _STAGED) is not None:
         return [RefEdit(name, already, already)]
+    if revisions.commits_of(store).is_ancestor(already, before):
+        return [RefEdit(name, before, already)]
     return [RefEdit(name, before, already), keeping(name, already)]

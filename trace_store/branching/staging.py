@@ -17,6 +17,7 @@ from trace_store.objects.origins import later_link
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.head import NAME
 from trace_store.refs.names import staged_ref
+from trace_store.revision import commits_of
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -56,6 +57,18 @@ class Recommitted:
     staged: Staged
 
 
+def staged_tip(store: Store) -> ObjectId | None:
+    """Return the last commit that `reset --soft` left for HEAD's branch, or for a detached HEAD; None when none is.
+
+    What is on the branch again, since that was moved forward, is not staged.
+    """
+    head = store.refs.head()
+    tip = store.refs.read(staged_ref(head.ref or NAME))
+    if tip is None or head.oid is None:
+        return tip
+    return None if commits_of(store).is_ancestor(tip, head.oid) else tip
+
+
 def staged(store: Store) -> Staged | None:
     """Return what `reset --soft` left for HEAD's branch, or for a detached HEAD; None when there is nothing.
 
@@ -64,7 +77,7 @@ def staged(store: Store) -> Staged | None:
     """
     head = store.refs.head()
     ref = staged_ref(head.ref or NAME)
-    tip = store.refs.read(ref)
+    tip = staged_tip(store)
     if tip is None:
         return None
     found: list[ObjectId] = []
@@ -97,7 +110,7 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitte
     head = store.refs.head()
     check_author(author)
     ready = staged(store)
-    if ready is None or not ready.commits:
+    if ready is None:
         raise errors.StateError(
             "nothing is staged", hint="`trace reset REVISION` stages what was after it"
         )

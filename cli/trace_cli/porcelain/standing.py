@@ -37,6 +37,8 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
         compared = _compared(store, found)
         stop = porcelain.what_waits(store) if something_waits(store) else None
         staged = store.refs.read(staged_ref(found.ref or NAME))
+        if staged is not None:  # few working copies have something
+            staged = branching.staged_tip(store)
         bisecting = store.local and store.disk.exists(store.layout.bisect_file)
         if as_json:
             waits = None if stop is None else porcelain.waiting_record(stop)
