@@ -52,21 +52,38 @@ def reach_of_several(
     return list(dict.fromkeys(starts)), hidden
 
 
-def all_tips(store: Store) -> list[ObjectId]:
-    """Return every tip of every ref, and HEAD when it is detached."""
-    found = [tip for _, tips in store.refs.iterate_tips() for tip in tips]
+def tips_of_refs(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
+    """Return every tip of every ref but those whose names begin with one of `without`."""
+    return [
+        tip
+        for name, tips in store.refs.iterate_tips()
+        if not name.startswith(without)
+        for tip in tips
+    ]
+
+
+def all_tips(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
+    """Return what `tips_of_refs` does, each once, and HEAD when it is detached."""
+    found = tips_of_refs(store, without)
     head = store.refs.head()
     if head.ref is None and head.oid is not None:
         found.append(head.oid)
     return list(dict.fromkeys(found))
 
 
-def all_commits(store: Store) -> list[ObjectId]:
-    """Return the commits that refs and HEAD stand for, through tags; a ref may stand for any object."""
+def all_commits(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
+    """Return the commits that `all_tips` stand for, through tags; a ref may stand for any object."""
+    return commits_among(store, all_tips(store, without))
+
+
+def commits_among(
+    store: Store, tips: Iterable[ObjectId], commits: Commits | None = None
+) -> list[ObjectId]:
+    """Return the commits that tips of refs stand for; `commits` is as in `revision.resolve_commit`."""
     found: list[ObjectId] = []
-    for tip in all_tips(store):
+    for tip in tips:
         try:
-            found.append(resolve_commit(store, tip))
+            found.append(resolve_commit(store, tip, commits))
         except errors.RevisionNotFoundError:
             continue
     return list(dict.fromkeys(found))

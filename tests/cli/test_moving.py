@@ -199,6 +199,28 @@ class TestSwitch:
         line("switch", "-")
         assert at(line) == alone
 
+    def test_what_a_branch_has_is_not_said_to_be_on_none(self, line: Run) -> None:
+        line("switch", "--detach")
+        line("reset", "HEAD~1")
+        assert line("switch", "main").lines[1:] == []
+        line("tag", "v1", "main", "-m", "An annotated one also leads there.")
+        line("switch", "-q", "-c", "other", "HEAD~3")
+        line("branch", "-d", "-q", "main")
+        line("switch", "--detach", "v1")
+        line("reset", "HEAD~2")
+        assert "no branch has" not in line("switch", "other").text
+        assert "refs/trash/HEAD" not in line("for-each-ref").text
+
+    def test_a_branch_whose_commit_is_not_here_keeps_nothing(self, line: Run) -> None:
+        line("switch", "--detach", "HEAD~1")
+        line("commit", "-q", "--user", "alone")
+        alone = at(line)
+        lost = Path(".trace/refs/heads/lost", "ab" * 32)
+        lost.parent.mkdir(parents=True)
+        lost.touch()
+        line("switch", "main")
+        assert at(line, f"trash/HEAD/{alone[:12]}") == alone
+
     def test_unborn(self, ok: Run) -> None:
         ok("switch", "-c", "idea")
         ok("commit", "-q", "--user", "x")

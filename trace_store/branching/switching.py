@@ -14,9 +14,10 @@ from trace_store.branching.logs import newest_first
 from trace_store.branching.trash import keeping, keeping_others
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.oid import is_full_id
+from trace_store.reach import commits_among, tips_of_refs
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.log_messages import read_switch, switch_message
-from trace_store.refs.names import branch_ref
+from trace_store.refs.names import STAGED, TRASH, branch_ref
 from trace_store.values import replace, value
 
 TYPE_CHECKING = False
@@ -193,6 +194,16 @@ def _what_is_left(store: Store, before: Head) -> RefEdit | None:
             if entry.new == before.oid:
                 return None
             break
-    if store.refs.naming([before.oid]).get(before.oid):
+    if store.refs.naming([before.oid]).get(before.oid) or _is_led_to(store, before.oid):
         return None
     return keeping(NAME, before.oid)
+
+
+def _is_led_to(store: Store, oid: ObjectId) -> bool:
+    """Tell whether a commit lies in the past of a branch, of a tag or of another ref that does not only keep it."""
+    commits = revisions.commits_of(store)
+    try:
+        tips = commits_among(store, tips_of_refs(store, (TRASH, STAGED)), commits)
+        return not any(True for _ in commits.topological([oid], tips, limit=1))
+    except (errors.NotFoundError, errors.FormatError):
+        return False  # what is not whole keeps nothing for sure
