@@ -11,8 +11,7 @@
 
 TIME is ISO 8601 (UTC when it names no zone), `now`, `yesterday`, or like `2 hours ago` (also `2.hours.ago`).
 
-Rule: reads refs, reflogs and commits, and changes nothing. Names of refs win over abbreviated ids of objects, and these
-over ids of sessions.
+Rule: reads, and changes nothing. Names of refs win over abbreviated ids of objects, and these over ids of sessions.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from __future__ import annotations
 from trace_store import commit_table, errors, ident, objects, refs
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
 from trace_store.oid import HEX_CHARACTERS, OID_BYTES, ObjectId, is_full_id, is_prefix
+from trace_store.ref_names import is_ref_name
 from trace_store.refs.names import ORIGINAL
 
 TYPE_CHECKING = False
@@ -67,18 +67,18 @@ def resolve(store: Store, text: str) -> ObjectId:
     """Return the id of the object that a revision names.
 
     Raises:
-        RevisionNotFoundError: it names nothing here.
+        RevisionNotFoundError: it names nothing here, or a message; `.address` holds that then, as it was typed.
         UnbornBranchError: it starts from HEAD, which has no commit yet.
         AmbiguousRevisionError: several ids begin like this; `.candidates` holds them.
         InvalidInputError: it cannot be a revision at all.
     """
     if (whole := _whole(store, text)) is not None:
         return whole
-    base, suffixes = _split(text)
-    oid = _base(store, base, suffixes, text)
-    for suffix in suffixes:
-        oid = _step(store, oid, suffix, text)
-    return oid
+    try:
+        return _resolved(store, text)
+    except (errors.RevisionNotFoundError, errors.InvalidInputError):
+        _refuse_address(store, text)
+        raise
 
 
 def resolve_commit(
@@ -93,10 +93,9 @@ def resolve_commit(
     """
     if isinstance(revision, bytes):
         return _peel(store, ObjectId(revision), revision.hex(), commits)
-    if (oid := _whole(store, revision)) is None:
-        base, suffixes = _split(revision)
-        if not suffixes and is_prefix(base) and branch_of(store, base) is None:
-            oid = _id(store, base, commits=True)
+    oid = _whole(store, revision)
+    if oid is None and is_prefix(revision) and branch_of(store, revision) is None:
+        oid = _id(store, revision, commits=True)
     return _peel(store, oid or resolve(store, revision), revision, commits)
 
 
@@ -129,10 +128,9 @@ def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
             code=errors.ErrorCode.INVALID_ADDRESS,
             text=text,
         )
-    commit = resolve_commit(store, revision)
-    number = ident.count_of(digits)
-    require_message(store, (commit, number))
-    return commit, number
+    address = resolve_commit(store, revision), ident.count_of(digits)
+    require_message(store, address)
+    return address
 
 
 def require_message(store: Store, address: tuple[ObjectId, int]) -> None:
@@ -179,7 +177,7 @@ def ref_of(store: Store, name: str) -> str | None:
         return store.refs.head().ref
     for place in _PLACES:
         full = place + name
-        if full.startswith("refs/") and _exists(store, full):
+        if is_ref_name(full) and store.refs.read(full) is not None:
             return full
     return None
 
@@ -236,6 +234,29 @@ def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | N
             return oid
         oid = commit.parents[0] if commit.parents else None
     return None
+
+
+def _resolved(store: Store, text: str) -> ObjectId:
+    base, suffixes = _split(text)
+    oid = _base(store, base, suffixes, text)
+    for suffix in suffixes:
+        oid = _step(store, oid, suffix, text)
+    return oid
+
+
+def _refuse_address(store: Store, text: str) -> None:
+    """Raise when what is no revision is the address of a message that is here."""
+    revision, _, digits = text.rpartition(".")
+    if not (revision and ident.is_count(digits)):
+        return
+    try:
+        commit = _peel(store, _resolved(store, revision), revision)
+        require_message(store, (commit, ident.count_of(digits)))
+    except (errors.NotFoundError, errors.InvalidInputError):
+        return
+    raise errors.RevisionNotFoundError(
+        f"{text[:120]} names a message, and a commit is needed", revision=text, address=text
+    )
 
 
 def _whole(store: Store, text: str) -> ObjectId | None:
@@ -377,10 +398,3 @@ def _peel(
         data = store.objects.read(oid)
     article = "content" if kind_of(data) == BLOB else f"a {kind_of(data)}"
     raise errors.RevisionNotFoundError(f"{text[:120]} is {article}, not a commit", revision=text)
-
-
-def _exists(store: Store, full: str) -> bool:
-    try:
-        return store.refs.read(full) is not None
-    except errors.InvalidInputError:
-        return False

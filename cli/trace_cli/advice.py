@@ -177,5 +177,8 @@ def hint(error: TraceError) -> str:
         if waiting:
             return f"`trace {waiting} --continue` goes on with that, `trace {waiting} --abort` gives it up"
         return f"`trace {kind} {BEGUN[kind]}` begins one" if kind in BEGUN else ""
+    if error.code == ErrorCode.REVISION_NOT_FOUND and error.data.get("address"):
+        named = error.data["address"]
+        return f"`trace show {named}` shows it, `trace blame --address {named}` tells where it comes from"
     given = error.data.get("hint")
     return given if isinstance(given, str) else HINTS.get(error.code, "")

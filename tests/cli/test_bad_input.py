@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,18 @@ def test_a_branch_without_a_commit(repository: Trace) -> None:
         repository("usage", "record", '{"input_tokens": 1, "output_tokens": 1}', "--about", "HEAD"),
         6,
     )
+
+
+def test_a_message_where_a_commit_is_needed(ok: Callable[..., Outcome], repository: Trace) -> None:
+    for text in ("a", "b"):
+        ok("commit", "-q", "--user", text)
+    for words in (
+        *(["log"], ["blame"], ["tag", "x"], ["reset"], ["checkout"], ["diff"], ["branch", "q"]),
+        *(["revert"], ["merge"], ["rebase"], ["rev-list"], ["compile"], ["switch", "--detach"]),
+        *(["export", "--format", "openai"], ["bisect", "start", "HEAD"], ["cherry-pick", "--at"]),
+    ):
+        for address in ("HEAD.0", "HEAD~1.0"):
+            outcome = repository(*words, address, *["HEAD"] * (words[0] == "cherry-pick"))
+            assert outcome.code == 4, words
+            assert f"error: {address} names a message, and a commit is needed" in outcome.err
+            assert f"hint: `trace show {address}` shows it" in outcome.err

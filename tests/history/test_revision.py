@@ -227,3 +227,18 @@ def test_a_session_hides_no_branch_and_no_object(store: Store, line: list[Object
     assert resolve(store, "HEAD") == resolve(store, "main") == line[3]
     assert resolve_commit(store, digits) == line[0]
     assert resolve(store, f"codex/{digits}") == line[1]
+
+
+def test_an_address_is_said_to_be_one_where_a_commit_is_needed(
+    store: Store, line: list[ObjectId]
+) -> None:
+    move(store, "refs/tags/v1.0", line[3])
+    for text in ("HEAD.0", "HEAD~2.1", "main^.0", "@{0}.0", f"{line[1]}.1", "v1.0.0"):
+        for find in (resolve, resolve_commit, resolve_range):
+            with pytest.raises(RevisionNotFoundError, match="names a message, and a") as caught:
+                find(store, text)
+            assert caught.value.address == text
+    for text in ("HEAD.1", "nope.0", "HEAD~9.0", "HEAD.0.0", ".0" * 2000):
+        with pytest.raises((RevisionNotFoundError, InvalidInputError)) as caught_:
+            resolve_commit(store, text)
+        assert "message" not in str(caught_.value)
