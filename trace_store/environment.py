@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_EDITORS = ("TRACE_EDITOR", "VISUAL", "EDITOR")
+_EDITORS = ("TRACE_EDITOR", "GIT_EDITOR", "VISUAL", "EDITOR")
+_LIST_EDITORS = ("TRACE_EDITOR", "GIT_SEQUENCE_EDITOR", *_EDITORS[1:])
 _ACCOUNTS = ("USER", "LOGNAME", "USERNAME")
 OWN_ID = (os.geteuid(),) if hasattr(os, "geteuid") else None
 DISCOVERY_OFF = frozenset({"off", "0", "no", "false", "never"})
@@ -31,7 +32,8 @@ class Environment:
         config_dir: where programs keep a user's settings (`XDG_CONFIG_HOME`, else `~/.config`), or "".
         data_dir: where programs keep a user's data (`XDG_DATA_HOME`, else `~/.local/share`), or "".
         opencode_database: the database of opencode (`OPENCODE_DB`), or "" for those in `data_dir`.
-        editor: the user's editor (`TRACE_EDITOR`, else `VISUAL`, else `EDITOR`), or "".
+        editor: the user's editor (`TRACE_EDITOR`, else `GIT_EDITOR`, `VISUAL` or `EDITOR`), or "".
+        list_editor: the one for to-do lists (`TRACE_EDITOR`, else `GIT_SEQUENCE_EDITOR`, else as `editor`), or "".
         color: whether coloured output is welcome (`NO_COLOR` and `TERM=dumb` say no).
         secrets: names and values of all variables, of which `secrets.known` picks what has to be kept secret; no `repr`
             shows them.
@@ -47,6 +49,7 @@ class Environment:
             "editor",
             "gemini_dir",
             "home",
+            "list_editor",
             "opencode_database",
             "secrets",
             "trace_dir",
@@ -68,6 +71,7 @@ class Environment:
         data_dir: str = "",
         opencode_database: str = "",
         editor: str = "",
+        list_editor: str | None = None,
         color: bool = False,
         debug: bool = False,
         user_ids: tuple[int, ...] | None = OWN_ID,
@@ -84,6 +88,7 @@ class Environment:
         self.data_dir = data_dir
         self.opencode_database = opencode_database
         self.editor = editor
+        self.list_editor = editor if list_editor is None else list_editor
         self.color = color
         self.debug = debug
         self.user_ids = user_ids
@@ -116,8 +121,10 @@ class Environment:
             expanded = os.path.expanduser("~")
             home = "" if expanded == "~" else expanded
 
-        names = (values.get(n, "").strip() for n in ("TRACE_AUTHOR", *_ACCOUNTS))
         gemini_home = values.get("GEMINI_CLI_HOME") or home
+
+        def first_of(names: Iterable[str]) -> str:
+            return next(filter(None, (values.get(n, "").strip() for n in names)), "")
 
         def folder(variable: str, *below_home: str) -> str:
             return values.get(variable) or (os.path.join(home, *below_home) if home else "")
@@ -125,7 +132,7 @@ class Environment:
         return cls(
             trace_dir=values.get("TRACE_DIR") or None,
             discovery=values.get("TRACE_DISCOVERY", "").strip().lower() not in DISCOVERY_OFF,
-            author=next(filter(None, names), None),
+            author=first_of(("TRACE_AUTHOR", *_ACCOUNTS)) or None,
             home=home,
             claude_dir=folder("CLAUDE_CONFIG_DIR", ".claude"),
             codex_dir=folder("CODEX_HOME", ".codex"),
@@ -133,7 +140,8 @@ class Environment:
             config_dir=folder("XDG_CONFIG_HOME", ".config"),
             data_dir=folder("XDG_DATA_HOME", ".local", "share"),
             opencode_database=values.get("OPENCODE_DB", ""),
-            editor=next(filter(None, (values.get(n, "").strip() for n in _EDITORS)), ""),
+            editor=first_of(_EDITORS),
+            list_editor=first_of(_LIST_EDITORS),
             color=not values.get("NO_COLOR") and values.get("TERM") != "dumb",
             debug=values.get("TRACE_DEBUG", "") not in ("", "0"),
             user_ids=_user_ids(values.get("SUDO_UID", "")),

@@ -83,6 +83,20 @@ def test_a_list_with_a_mistake_is_kept(waiting: Trace) -> None:
     assert waiting("rebase", "main", "--todo", kept).code == 3
 
 
+def test_editors_are_looked_for_as_git_does(waiting: Trace, tmp_path: Path) -> None:
+    waiting("merge", "--abort")
+    outcome = waiting("rebase", "-i", "main~1", environment=Environment(discovery=False))
+    assert "or give the list with --todo" in outcome.err
+    assert "-F" not in outcome.err
+    variables = ["TRACE_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_EDITOR", "VISUAL", "EDITOR"]
+    for number, name in enumerate(variables):
+        read = Environment.read({each: each for each in variables[number:]})
+        assert read.list_editor == name
+        assert read.editor == ("GIT_EDITOR" if name == "GIT_SEQUENCE_EDITOR" else name)
+    lists = Environment.read({"GIT_SEQUENCE_EDITOR": "sed -i -e s/^pick/pikc/", "EDITOR": "false"})
+    assert "there are pick" in waiting("rebase", "-i", "main~1", environment=lists).err
+
+
 def test_a_call_that_loses_its_result_is_told(repository: Trace, tmp_path: Path) -> None:
     messages = (
         '{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", '

@@ -25,15 +25,24 @@ if TYPE_CHECKING:
 OPENING, MIDDLE, CLOSING = "<<<<<<< ours", "=======", ">>>>>>> theirs"
 
 
-def edited(invocation: Invocation, text: str, name: str = "text.md") -> str:
-    """Return a text as the user's editor left it.
+def edited(
+    invocation: Invocation, text: str, name: str, otherwise: str, editor: str | None = None
+) -> str:
+    """Return a text as an editor left it.
+
+    Args:
+        invocation: the run.
+        text: what is edited.
+        name: what the file is called in which the editor finds it.
+        otherwise: how it is given without an editor.
+        editor: which one; None is the user's editor of texts.
 
     Raises:
         InvalidInputError: the environment names no editor, or it failed.
     """
-    editor = invocation.environment.editor
+    editor = invocation.environment.editor if editor is None else editor
     if not editor:
-        raise usage_error("no editor is named", "set VISUAL or EDITOR, or give the text with -F")
+        raise usage_error("no editor is named", f"set VISUAL or EDITOR, or {otherwise}")
     import shlex  # here, since they take longer to load than most merges, and few open an editor
     import subprocess
     import tempfile
@@ -86,7 +95,7 @@ def settle_in_editor(
     )
     ours, theirs = sides
     name = short_address(conflict.addresses[0]) if conflict.addresses else conflict.kind
-    text = edited(invocation, marked(ours, theirs), f"{name}.md")
+    text = edited(invocation, marked(ours, theirs), f"{name}.md", "give the text with -F")
     if any(line.rstrip() in (OPENING, CLOSING) for line in text.splitlines()):
         raise errors.InvalidInputError("the conflict markers are still there")
     return text.removesuffix("\n")

@@ -217,7 +217,8 @@ def resolve(
 
     A conflict keeps its number, and may be settled anew until what stopped goes on.
 
-    On a terminal, --edit opens $VISUAL or $EDITOR with both sides between conflict markers; what is saved is the text.
+    On a terminal, --edit opens $GIT_EDITOR, $VISUAL or $EDITOR with both sides between conflict markers; what is saved
+    is the text.
     """
     said = [OURS] * ours + [THEIRS] * theirs + [BOTH] * both + [TEXT] * (text is not None)
     said += [TEXT] * (file is not None) + [TEXT] * edit

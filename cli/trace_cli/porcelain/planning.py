@@ -42,7 +42,10 @@ def planned(
     known = [step.oid for step in steps]
     if file is not None:
         return todo.read(text_from(invocation, file), known)
-    text = edited(invocation, todo.written(steps, lambda oid: say(store, oid)), "todo")
+    written = todo.written(steps, lambda oid: say(store, oid))
+    editor = invocation.environment.list_editor
+    otherwise = "give the list with --todo; --print-todo prints one to begin with"
+    text = edited(invocation, written, "todo", otherwise, editor)
     if not todo.lines(text):
         raise usage_error(
             "the to-do list is empty, and nothing was done", "`drop ID` leaves a commit out"
@@ -68,7 +71,8 @@ def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
     if step.deed != todo.REWORD or step.message not in ("", say(store, step.oid)):
         return step
     said = read_commit(step.oid, store.objects.read).message
-    message = edited(invocation, f"{said}\n", "message.txt").strip()
+    otherwise = "give the message behind the id, as `reword ID MESSAGE`"
+    message = edited(invocation, f"{said}\n", "message.txt", otherwise).strip()
     if not message:
         raise usage_error("the message is empty, and nothing was done")
     return todo.Step(todo.REWORD, step.oid, message)
