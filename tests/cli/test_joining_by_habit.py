@@ -167,3 +167,17 @@ def test_a_pick_of_either_side_leaves_out_what_both_share(repository: Trace) -> 
         assert repository(*words).code == 0, words
     assert len(repository("rev-list", "main...side").lines) == 2
     assert "2 commits picked" in repository("cherry-pick", "main...side").text
+
+
+def test_the_way_back_is_one_that_is_open_while_something_waits(waiting: Trace) -> None:
+    waiting("branch", "plan")
+    moved = waiting("branch", "-f", "plan", "HEAD~1").lines[-1]
+    for said in (waiting("branch", "-d", "plan").lines[-1], moved):
+        back = said.partition("`trace ")[2].partition("`")[0].split()
+        assert waiting(*back).code == 0
+    waiting("tag", "v1")
+    back = waiting("tag", "-d", "v1").lines[-1].partition("`trace ")[2].partition("`")[0].split()
+    assert waiting(*back).code == 0
+    assert waiting("rev-parse", "plan").text == waiting("rev-parse", "v1").text
+    waiting("merge", "--abort")
+    assert "`trace undo` brings it back" in waiting("branch", "-d", "plan").text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store
+from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store, something_waits
 from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -84,7 +84,7 @@ def branch(
                 raise usage_error("no branch is named", "for example: trace branch -d idea")
             found = branching.delete_branches(store, names, author=author)
             finish(invocation, store, quiet=quiet)
-            tell_deleted(invocation, "branch", found, as_json=as_json, quiet=quiet)
+            tell_deleted(invocation, store, "branch", found, as_json=as_json, quiet=quiet)
         elif upstream is not None or unset:
             _set_upstream(invocation, store, names, upstream, as_json=as_json, quiet=quiet)
         elif names and not (listing or verbose):
@@ -112,7 +112,8 @@ def _create(
     elif not quiet:
         name = safe(ref.removeprefix("refs/heads/"))
         invocation.line(f"branch {name} begins at {oid.short()}; `trace switch {name}` goes to it")
-        tell_kept(invocation, kept)
+        if kept is not None:
+            _tell_kept(invocation, store, kept, f"branch -f {name}")
 
 
 def _rename(
@@ -266,7 +267,13 @@ def _record(store: Store, each: Branch) -> dict[str, Any]:
 
 
 def tell_deleted(
-    invocation: Invocation, what: str, found: Sequence[Deleted], *, as_json: bool, quiet: bool
+    invocation: Invocation,
+    store: Store,
+    what: str,
+    found: Sequence[Deleted],
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Say what was deleted, and where it is kept."""
     for each in found:
@@ -278,10 +285,11 @@ def tell_deleted(
             name = safe(each.ref.split("/", 2)[2])
             invocation.line(f"deleted {what} {name}, which was at {each.oid.short()}")
             for kept in each.kept:
-                tell_kept(invocation, kept)
+                _tell_kept(invocation, store, kept, f"{what} {name}")
 
 
-def tell_kept(invocation: Invocation, kept: str | None) -> None:
-    """Say where something is kept that a ref stood for."""
-    if kept is not None:
-        invocation.line(f"kept as {safe(kept.removeprefix('refs/'))}; `trace undo` brings it back")
+def _tell_kept(invocation: Invocation, store: Store, kept: str, anew: str) -> None:
+    """Say where something is kept that a ref stood for; nothing is undone while something waits."""
+    place = safe(kept.removeprefix("refs/"))
+    back = f"trace {anew} {place}" if something_waits(store) else "trace undo"
+    invocation.line(f"kept as {place}; `{back}` brings it back")

@@ -64,7 +64,7 @@ def tag(
                 raise usage_error("no tag is named", "for example: trace tag -d v1")
             found = branching.delete_tags(store, names, author=author)
             finish(invocation, store, quiet=quiet)
-            tell_deleted(invocation, "tag", found, as_json=as_json, quiet=quiet)
+            tell_deleted(invocation, store, "tag", found, as_json=as_json, quiet=quiet)
         elif names and not listing:
             if len(names) > 2:
                 raise usage_error("a tag has one name and names one object")
