@@ -35,6 +35,23 @@ def user(trace: Trace, tmp_path: Path) -> Callable[..., Outcome]:
     return run
 
 
+def test_what_is_hinted_at_leads_somewhere(user: Callable[..., Outcome]) -> None:
+    assert "`trace config model` shows what else there is" in user("model").err
+    outcome = user("config", "model")
+    assert (outcome.code, outcome.text) == (0, "")
+    assert "nothing is set; settings: model.api, model.url, model.name" in outcome.err
+    assert (user("config", "model", "--json").text, user("config", "model", "--json").err) == (
+        "{}\n",
+        "",
+    )
+    nowhere = {"TRACE_MODEL": "tiny", "TRACE_MODEL_URL": "http://127.0.0.1:1/v1"}
+    outcome = user("model", "test", **nowhere)
+    assert outcome.code == 16
+    assert "trace model test" not in outcome.err
+    assert "http://127.0.0.1:1/v1 was asked" in outcome.err
+    assert "`trace config model.url ADDRESS`" in outcome.err
+
+
 def test_a_model_is_set_up_and_tried(user: Callable[..., Outcome], serving: Serving) -> None:
     server = serving(answer(said("ready")))
     assert user("config", "model.name", "tiny").code == 0

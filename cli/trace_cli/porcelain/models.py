@@ -9,7 +9,7 @@ from trace_cli.porcelain.opening import JSON
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.subcommands import Group
-from trace_store import llm
+from trace_store import errors, llm
 from trace_store.files import Disk
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ Without a subcommand it is shown: its name, where it is, and where its key comes
 (TRACE_MODEL, TRACE_MODEL_API, TRACE_MODEL_URL, TRACE_MODEL_KEY) go before your own settings (`trace config model`);
 a repository has no say. Nothing but a command that says so asks a model.
 """
+ELSEWHERE = "`trace config model.url ADDRESS` names another place"
 QUESTION = "Answer with the one word: ready"
 
 
@@ -67,7 +68,12 @@ def test(invocation: Invocation, *, prompt: str, stream: bool, as_json: bool) ->
 
     start = time.monotonic()
     question = llm.Prompt((("user", prompt),))
-    answer = asked(question, heard=heard if pieces else None)
+    try:
+        answer = asked(question, heard=heard if pieces else None)
+    except errors.ModelError as error:
+        if error.code == errors.ErrorCode.MODEL_UNREACHABLE:
+            error.data.setdefault("hint", f"{settings.url or 'its vendor'} was asked; {ELSEWHERE}")
+        raise
     milliseconds = round((time.monotonic() - start) * 1000)
     if as_json:
         usage = answer.usage.as_map() if answer.usage else None

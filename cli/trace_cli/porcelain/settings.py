@@ -107,6 +107,8 @@ def _model(invocation: Invocation, key: str, value: str | None, unset: bool, as_
     }
     if as_json or not key:
         _list(invocation, shown, as_json)
+        if not (shown or as_json):
+            invocation.note(f"note: nothing is set; {_model_keys()}")
     else:
         for each in shown.values():
             invocation.line(one_line(str(each)))
