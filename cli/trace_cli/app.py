@@ -28,7 +28,7 @@ from trace_cli.arguments import (
     Argument,
     Option,
     arguments_of,
-    bare_flag,
+    bare_flags,
     takes_command,
 )
 from trace_cli.commands import BY_NAME, COMMANDS, PANELS, PLUMBING, Command
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from typer._click.core import Command as ClickCommand
 
 HELP = "Version control for what a language model is shown."
+NO_NUMBER = ("is not a valid int range", "is no whole number")
+"""What Typer says of a number that is none, and what is said instead."""
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -101,7 +103,7 @@ def load_command(command: Command) -> ClickCommand:
     )
     made = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
     assert isinstance(made, InOrder)
-    made.bare = bare_flag(arguments_of(target) or ())
+    made.bare = bare_flags(arguments_of(target) or ())
     return made
 
 
@@ -162,7 +164,7 @@ def _root(
 
 def _explain(error: ClickException, invocation: Invocation, program: str) -> None:
     """Say on one line how the command was called wrongly, and where to read more."""
-    message = one_line(error.format_message()).rstrip(".")
+    message = one_line(error.format_message()).rstrip(".").replace(*NO_NUMBER)
     invocation.note(f"trace: error: {message[:1].lower()}{message[1:]}")
     context = error.ctx if isinstance(error, UsageError) else None
     path = context.command_path if context is not None else program

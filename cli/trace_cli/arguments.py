@@ -159,7 +159,7 @@ def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any
                 options[item.off] = item
     rest: list[str] = []
     position = 0
-    words = with_flags(bare_flag(items), words)
+    words = with_flags(bare_flags(items), words)
     while position < len(words):
         word = words[position]
         position += 1
@@ -202,10 +202,10 @@ def parse(items: Sequence[Option | Argument], words: list[str]) -> dict[str, Any
     return values if _place(items, rest, values) else None
 
 
-def bare_flag(items: Sequence[Option | Argument]) -> str:
-    """Return the flag that a number with a dash stands for; "" when it stands for none."""
-    bare = (item.flags[0] for item in items if isinstance(item, Option) and item.bare)
-    return next(bare, "")
+def bare_flags(items: Sequence[Option | Argument]) -> Sequence[str]:
+    """Return the flags of the option that a number with a dash stands for; none when it stands for none."""
+    bare = (item.flags for item in items if isinstance(item, Option) and item.bare)
+    return next(bare, ())
 
 
 def takes_command(items: Sequence[Option | Argument]) -> bool:
@@ -213,16 +213,16 @@ def takes_command(items: Sequence[Option | Argument]) -> bool:
     return any(isinstance(item, Argument) and item.count == COMMAND for item in items)
 
 
-def with_flags(flag: str, words: list[str]) -> list[str]:
-    """Return words with a flag before each number that has a dash alone; what follows `--` stays."""
-    if not flag:
+def with_flags(flags: Sequence[str], words: list[str]) -> list[str]:
+    """Return words with a flag before each number that has a dash alone; what follows `--`, or a flag, stays."""
+    if not flags:
         return words
     end = words.index("--") if "--" in words else len(words)
     spelled: list[str] = []
     for word in words[:end]:
         number = word[1:] if word.startswith("-") else ""
-        is_number = number.isascii() and number.isdigit()
-        spelled += [flag, number] if is_number else [word]
+        is_bare = number.isascii() and number.isdigit() and not (spelled and spelled[-1] in flags)
+        spelled += [flags[0], number] if is_bare else [word]
     return spelled + words[end:]
 
 

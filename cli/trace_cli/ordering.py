@@ -24,10 +24,10 @@ class InOrder(TyperCommand):
     """A command that remembers in which order its options stood.
 
     Attributes:
-        bare: the flag that a number with a dash alone stands for; "" for none.
+        bare: the flags of the option that a number with a dash alone stands for; none when there is none.
     """
 
-    bare = ""
+    bare: Sequence[str] = ()
 
     def make_parser(self, ctx: ClickContext) -> Any:
         parser = super().make_parser(ctx)

@@ -207,3 +207,12 @@ def test_what_each_commit_changed(repository: Trace, talk: Run) -> None:
     assert lines[2].startswith("1 message differs (1 edited)")
     refused(repository("log", "--graph", "-p"), 2, "commits alone")
     refused(repository("log", "--json", "--stat"), 2, "are for people")
+
+
+def test_what_is_no_number_of_commits_is_said_to_be_none(talk: Run, repository: Trace) -> None:
+    for value, said in (("x", "'x' is no whole number"), ("-1", "-1 is not in the range x>=0")):
+        for command in ("log", "reflog"):
+            outcome = repository(command, "-n", value)
+            assert outcome.code == 2
+            assert said in outcome.err
+    assert len(talk("log", "-n", "1", "--", "HEAD").lines) == 1
