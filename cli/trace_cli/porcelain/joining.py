@@ -133,7 +133,7 @@ def merge(
 
     def tell(store: Store, found: Merge) -> None:
         if found.outcome != STOPPED and not quiet:
-            invocation.line(_line(found))
+            invocation.line(_line(found, skipped=skip))
             _tell_what_comes_again(invocation, found)
 
     run.carry_out(begin, lambda store, found: [_record(store, found)], tell, message)
@@ -151,10 +151,12 @@ def _tell_what_comes_again(invocation: Invocation, found: Merge) -> None:
         )
 
 
-def _line(found: Merge) -> str:
+def _line(found: Merge, *, skipped: bool) -> str:
     branch = safe(found.ref.removeprefix("refs/heads/"))
     if not found.theirs:
         return f"{branch} has one tip and no upstream: there is nothing to merge"
+    if found.after == found.before and skipped:
+        return f"{branch} is as it was: what the merge stopped at is left out"
     if found.after == found.before:
         return f"{branch} is up to date: there is nothing to merge"
     assert found.after is not None

@@ -42,6 +42,8 @@ def planned(
     known = [step.oid for step in steps]
     if file is not None:
         return todo.read(text_from(invocation, file), known)
+    if not steps:
+        return steps
     written = todo.written(steps, lambda oid: say(store, oid))
     editor = invocation.environment.list_editor
     otherwise = "give the list with --todo; --print-todo prints one to begin with"

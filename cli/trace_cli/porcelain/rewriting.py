@@ -221,6 +221,8 @@ def _carry_out(
 
 def _line(found: Rewrite, kind: str) -> str:
     branch = safe(found.ref.removeprefix("refs/heads/"))
+    if found.outcome == UP_TO_DATE and found.dropped:
+        return f"{branch} is as it was: {counted(len(found.dropped), 'commit')} left out"
     if found.outcome == UP_TO_DATE:
         return f"{branch} is up to date: there is nothing to do"
     what = "made anew" if kind == REBASE else "picked"
