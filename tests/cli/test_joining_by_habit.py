@@ -200,3 +200,16 @@ def test_a_list_of_nothing_is_up_to_date(waiting: Trace) -> None:
     emptied = Environment(discovery=False, editor="truncate -s 0")
     outcome = waiting("rebase", "-i", "HEAD~1", environment=emptied)
     assert (outcome.code, "the to-do list is empty" in outcome.err) == (2, True)
+
+
+def test_a_number_is_no_message_for_taking_a_merge_back(repository: Trace) -> None:
+    for words in (
+        *(["commit", "-q", "--user", "a"], ["branch", "-q", "side"]),
+        *(["commit", "-q", "--user", "m"], ["switch", "-q", "side"]),
+        *(["commit", "-q", "--user", "s"], ["switch", "-q", "main"], ["merge", "-q", "side"]),
+    ):
+        assert repository(*words).code == 0, words
+    outcome = repository("revert", "-m", "1", "HEAD")
+    assert (outcome.code, "is a merge, and -m 1 would be what to say" in outcome.err) == (2, True)
+    assert repository("revert", "-q", "-m", "1", "HEAD~1").code == 0
+    assert repository("revert", "-q", "-m", "The side was wrong.", "HEAD~1").code == 0

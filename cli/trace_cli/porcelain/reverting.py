@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
+from trace_cli.failures import usage_error
 from trace_cli.porcelain.conflicts import conflict_records
 from trace_cli.porcelain.opening import JSON, QUIET, SECRETS, guarded_message
 from trace_cli.porcelain.stopping import GOING_ON, STOPPED, Run
 from trace_cli.render.records import address_text
-from trace_store import joining
+from trace_store import branching, joining
+from trace_store.ident import is_count
 from trace_store.joining.conflicts import OURS, THEIRS
 from trace_store.joining.stops import REVERT
+from trace_store.objects.commit import parents_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from trace_cli.runtime import Invocation
@@ -76,6 +80,8 @@ def revert(
     run.check("REVISION", wanted)
 
     def begin(store: Store, guard: Guard) -> Revert:
+        if is_count(message):
+            _refuse_mainline(store, wanted, message)
         said = guarded_message(invocation, store, message)
         author = invocation.environment.author
         return joining.revert(
@@ -93,6 +99,16 @@ def revert(
                 invocation.line("nothing is taken back")
 
     run.carry_out(begin, _records, tell)
+
+
+def _refuse_mainline(store: Store, wanted: Sequence[str], number: str) -> None:
+    """Raise a usage error when a merge is taken back with a number as what to say: in git it is that of a parent."""
+    for oid in branching.chosen(store, wanted):
+        if len(parents_of(store.objects.read(oid))) > 1:
+            raise usage_error(
+                f"{oid.short()} is a merge, and -m {number} would be what to say about taking it back",
+                "leave -m out: what the merge brought to its first parent is taken back",
+            )
 
 
 def _records(store: Store, found: Revert) -> list[dict[str, Any]]:
