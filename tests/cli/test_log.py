@@ -140,6 +140,27 @@ def test_several_starts(talk: Run, repository: Trace) -> None:
     refused(repository("log", "main", "nowhere"), 4, "nowhere")
 
 
+def test_what_is_in_the_trash_is_shown_when_asked_for(ok: Run) -> None:
+    for text in ("a", "b", "c"):
+        ok("commit", "-q", "--user", text)
+    ok("branch", "-q", "side", "HEAD~1")
+    ok("branch", "-q", "-d", "side")
+    ok("reset", "-q", "--hard", "HEAD~2")
+    for words in (["--all"], ["--all", "--graph"], ["--all", "-n", "5"]):
+        assert said(ok("log", *words)) == ["user: a"]
+        shown = ok("log", *words, "--trash").text
+        assert shown.count("user:") == 3
+        assert shown.count("(trash/heads/") == 2
+    for words in (
+        ["log", "ORIG_HEAD"],
+        ["log", "-3", "--full", "ORIG_HEAD"],
+        ["show", "ORIG_HEAD"],
+    ):
+        assert "trash/" not in ok(*words).text
+    assert "refs/trash/heads/main" in ok("log", "--json", "ORIG_HEAD").text
+    assert '"refs/trash' not in ok("log", "--json", "--all").text
+
+
 def test_lines_beside_each_other_are_told_by_time(ok: Run) -> None:
     ok("commit", "--user", "root", "-q")
     ok("branch", "-q", "side")

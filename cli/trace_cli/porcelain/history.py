@@ -13,6 +13,7 @@ from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, fit, table, terminal_width
 from trace_store import comparing, context, history
 from trace_store.reach import all_commits, reach_of_several
+from trace_store.refs import TRASH
 from trace_store.revision import parse_moment
 
 TYPE_CHECKING = False
@@ -65,7 +66,8 @@ FILTERS = (
         ANY,
         completes="COMMIT",
     ),
-    Option("--all", "everything", "Start from every ref and HEAD"),
+    Option("--all", "everything", "Start from every ref and HEAD, but for what is in the trash"),
+    Option("--trash", "trash", "Name refs in the trash; with --all start from them, too"),
     Option(
         "-n --max-count",
         "limit",
@@ -90,6 +92,7 @@ def log(
     *,
     revisions: list[str],
     everything: bool,
+    trash: bool,
     limit: int | None,
     full: bool,
     oneline: bool,
@@ -119,6 +122,7 @@ def log(
     Of several filters all have to hold, and what is asked of a message has to hold of one message.
 
     From several revisions on, and with --all, commits are in the order of their times; with --graph line after line.
+    What was given up is in the trash, which only --trash shows.
 
         trace log --tool Bash --since yesterday
         trace log --path src/app.py --role assistant main
@@ -148,10 +152,11 @@ def log(
         raise usage_error("-p and --stat are for people", "`trace diff --json A B` for programs")
     with opened_store(invocation) as store:
         few = limit is not None and limit < DEFAULT_LIMIT
-        names = {} if few else names_by_commit(store)
+        trash_named = trash or as_json
+        names = {} if few else names_by_commit(store, trash=trash_named)
         block: list[LogEntry] = []
         drawn = render.Drawing(first_parent) if graph else None
-        starts = _starts(store, revisions, everything=everything)
+        starts = _starts(store, revisions, everything=everything, trash=trash)
         entries = history.log(
             store,
             starts,
@@ -176,14 +181,16 @@ def log(
                 show(block, names)
                 block = []
         if few:
-            names = names_by_commit(store, [entry.oid for entry in block])
+            names = names_by_commit(store, [entry.oid for entry in block], trash=trash_named)
         show(block, names)
 
 
-def _starts(store: Store, revisions: list[str], *, everything: bool) -> list[str | ObjectId]:
+def _starts(
+    store: Store, revisions: list[str], *, everything: bool, trash: bool
+) -> list[str | ObjectId]:
     """Return where a log starts, and as `^A` what it leaves out: HEAD unless something else is named."""
     if everything:
-        return [*revisions, *all_commits(store)]
+        return [*revisions, *all_commits(store, () if trash else (TRASH,))]
     is_named = any(not each.startswith("^") for each in revisions)
     return [*revisions] if is_named else [*revisions, "HEAD"]
 
@@ -325,19 +332,22 @@ class Changes:
 
 
 def names_by_commit(
-    store: Store, commits: Iterable[ObjectId] | None = None
+    store: Store, commits: Iterable[ObjectId] | None = None, *, trash: bool
 ) -> dict[bytes, list[str]]:
     """Return the full names of the refs that end in each commit; HEAD, and then its branch, come first.
 
-    With `commits` those of these commits alone, for which no list of all refs is made.
+    With `commits` those of these commits alone, for which no list of all refs is made; `trash` says whether those in
+    the trash are named.
     """
     head = store.refs.head()
     names: dict[bytes, list[str]] = {}
     if commits is None:
         for name, oid in store.refs.iterate("refs/"):
-            names.setdefault(oid, []).append(name)
+            if trash or not name.startswith(TRASH):
+                names.setdefault(oid, []).append(name)
     else:
-        names.update(store.refs.naming(commits).items())
+        for oid, named in store.refs.naming(commits).items():
+            names[oid] = [name for name in named if trash or not name.startswith(TRASH)]
     if head.oid is not None and (commits is None or head.oid in names):
         others = [name for name in names.get(head.oid, ()) if name != head.ref]
         names[head.oid] = ["HEAD", *([] if head.ref is None else [head.ref]), *others]

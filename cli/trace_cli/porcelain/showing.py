@@ -118,7 +118,7 @@ def _show_commit(
     entry = entry_of(store, oid, commit)
     read = store.objects.read
     messages = [load_message(stored, read) for stored in created_messages(commit)]
-    names = names_by_commit(store, [oid])
+    names = names_by_commit(store, [oid], trash=as_json)
     if as_json:
         record = log_record(entry, names, None)
         record["meta"] = {key: _plain(value) for key, value in commit.meta.items()}
