@@ -85,7 +85,8 @@ def test_among_messages_with_a_file(talk: Run, tmp_path: Path) -> None:
 def test_what_cannot_be_told(repository: Trace, talk: Run) -> None:
     talk("bisect", "start", "HEAD", "HEAD~8")
     skips = program("n = said.count('message'); sys.exit(125 if n in (6, 7) else n > 6)")
-    found = talk("bisect", "run", "--", *skips)
+    found = repository("bisect", "run", "--", *skips)
+    assert (found.code, "3 points may be the first bad one" in found.err) == (3, True)
     assert "among these" in found.lines[0]
     assert len(found.lines) == 4
     talk("bisect", "start", "HEAD", "HEAD~8")

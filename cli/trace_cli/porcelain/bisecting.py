@@ -172,7 +172,8 @@ def run(
     the command prints goes to standard error.
 
     A command that is not deterministic can be run several times at each point. Should it come out both ways at one
-    point, nothing is concluded, unless --threshold says from how many failures on a point is bad.
+    point, nothing is concluded, unless --threshold says from how many failures on a point is bad. The exit code is 3
+    then, and also when points that were skipped leave open which is the first bad one.
 
         trace bisect start HEAD HEAD~40
         trace bisect run --repeat 5 --threshold 3 -- ./ask.sh
@@ -200,6 +201,11 @@ def run(
             step = bisecting.next_step(store, search, count)
         bisecting.save(store, search)
         _say(invocation, store, search, step, as_json=as_json)
+        if len(step.found) > 1:
+            raise errors.ConflictError(
+                f"{len(step.found)} points may be the first bad one, since some were skipped",
+                hint="`trace bisect good` and `bad` tell of one; `trace bisect reset` ends the search",
+            )
 
 
 class _Trial:
