@@ -231,6 +231,7 @@ COMMANDS = (
         "refs.RefDatabase.iterate",
         "Print what a shell runs to complete branches and addresses",
     ),
+    _ancillary("help", "helping:show_help", "__version__", "Show help for a command"),
     _ancillary("version", "version:show_version", "__version__", "Print the version"),
     _plumbing(
         "hash-object",

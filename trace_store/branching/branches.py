@@ -70,17 +70,43 @@ class Deleted:
     kept: tuple[str, ...]
 
 
-def list_branches(store: Store, patterns: Sequence[str] = ()) -> list[Branch]:
-    """Return the branches, sorted by name; with patterns such as `feature/*` those whose short name is like one."""
+def list_branches(
+    store: Store,
+    patterns: Sequence[str] = (),
+    *,
+    contains: ObjectId | None = None,
+    merged: ObjectId | None = None,
+    unmerged: ObjectId | None = None,
+) -> list[Branch]:
+    """Return the branches, sorted by name.
+
+    Args:
+        store: where.
+        patterns: such as `feature/*`; without any all, else those whose short name is like one.
+        contains: a commit that has to be theirs.
+        merged: a commit whose history has to hold all that they have.
+        unmerged: one whose history must not.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: a history that is asked about is not whole.
+    """
     for pattern in patterns:
         check_text(pattern)
     current = store.refs.head_target()
     known = revisions.upstreams(store)
-    commits = commits_of(store) if known else None
-    return [
+    commits = commits_of(store)
+    found = [
         Branch(ref, tips, ref == current, _tracking(store, tips[0], known.get(ref), commits))
         for ref, tips in store.refs.iterate_tips(BRANCHES)
         if not patterns or is_like(ref.removeprefix(BRANCHES), patterns)
+    ]
+    led_to = commits.is_ancestor
+    return [
+        each
+        for each in found
+        if (contains is None or any(led_to(contains, tip) for tip in each.tips))
+        and (merged is None or all(led_to(tip, merged) for tip in each.tips))
+        and (unmerged is None or not all(led_to(tip, unmerged) for tip in each.tips))
     ]
 
 

@@ -48,6 +48,7 @@ class LogFilter:
         tool: the name of a tool that a message calls, or whose result it holds.
         path: a file or folder that a message mentions, by all of its path or the end of it.
         priority: the commit gives this priority, or makes a message that has it in the context that is looked at.
+        merges: whether it has several parents.
     """
 
     author: str = ""
@@ -61,6 +62,7 @@ class LogFilter:
     tool: str = ""
     path: str = ""
     priority: str = ""
+    merges: bool | None = None
 
 
 def matching(
@@ -127,6 +129,8 @@ class _Match:
     def entry(self, entry: LogEntry) -> bool:
         wanted = self._wanted
         if self._author and self._author not in entry.author.casefold():
+            return False
+        if wanted.merges is not None and wanted.merges != (len(entry.parents) > 1):
             return False
         if wanted.since is not None and entry.time < wanted.since:
             return False

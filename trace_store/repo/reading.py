@@ -87,7 +87,7 @@ class Reading(Handle):
             revision: a revision, or a range `A..B` or `A...B`.
             limit: at most so many.
             wanted: those alone that a `history.LogFilter` of these fields lets through: text, kind, role, tool, path,
-                priority, author, operation, since, until, and follow, the address of a message.
+                priority, author, operation, since, until, merges, and follow, the address of a message.
 
         Raises:
             RevisionNotFoundError: there is no such commit.

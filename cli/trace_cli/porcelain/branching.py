@@ -12,6 +12,7 @@ from trace_cli.render.tables import LEFT, moment, table
 from trace_store import branching, errors, history
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
+from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,14 +22,20 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.branching.branches import Branch, Deleted
     from trace_store.branching.upstreams import Tracking
+    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
 SUMMARY_WIDTH = 72
+RELATIONS = ("contains", "merged", "unmerged")
+"""How branches may stand to a commit that is asked about."""
 
 
 @takes(
     Argument("NAME START", "names", "The branch, and where it begins", ANY, completes="BRANCH"),
     Option("-l --list", "listing", "List the branches whose names are like the patterns given"),
+    Option("--contains", "contains", "List those that have the commit NAME, or HEAD's"),
+    Option("--merged", "merged", "List those of which NAME, or HEAD, has all"),
+    Option("--no-merged", "unmerged", "List those of which NAME, or HEAD, has not all"),
     Option("-v --verbose", "verbose", "Show what the latest commit of each says"),
     Option("-m --move", "move", "Rename: NAME, or HEAD's branch, to the other name"),
     Option("-M", "overwrite", "Rename, also to the name of another branch: -m -f"),
@@ -47,6 +54,9 @@ def branch(
     *,
     names: list[str],
     listing: bool,
+    contains: bool,
+    merged: bool,
+    unmerged: bool,
     verbose: bool,
     move: bool,
     overwrite: bool,
@@ -68,9 +78,11 @@ def branch(
         trace branch -m idea plan      rename it
         trace branch -d plan           delete it
         trace branch -u main idea      compare idea with main
+        trace branch --contains ab12cd which branches have a commit
     """
     move, force = move or overwrite, force or overwrite
-    chosen = [move, delete, upstream is not None, unset, current, listing]
+    asked = [contains, merged, unmerged]
+    chosen = [move, delete, upstream is not None, unset, current, listing, *asked]
     if sum(chosen) > 1:
         raise usage_error("several things to do with branches; choose one")
     with opened_store(invocation, quiet=quiet) as store:
@@ -87,6 +99,8 @@ def branch(
             tell_deleted(invocation, store, "branch", found, as_json=as_json, quiet=quiet)
         elif upstream is not None or unset:
             _set_upstream(invocation, store, names, upstream, as_json=as_json, quiet=quiet)
+        elif any(asked):
+            _list(invocation, store, names, verbose=verbose, as_json=as_json, asked=asked)
         elif names and not (listing or verbose):
             _create(invocation, store, names, force=force, as_json=as_json, quiet=quiet)
         else:
@@ -190,8 +204,15 @@ def _list(
     *,
     verbose: bool,
     as_json: bool,
+    asked: Sequence[bool] = (),
 ) -> None:
-    found = branching.list_branches(store, patterns)
+    """List branches; where it is asked how they stand to a commit, the first pattern is that."""
+    related: dict[str, ObjectId] = {}
+    if any(asked):
+        commit = resolve_commit(store, patterns[0] if patterns else "HEAD")
+        related = {name: commit for name, is_ in zip(RELATIONS, asked, strict=True) if is_}
+        patterns = patterns[1:]
+    found = branching.list_branches(store, patterns, **related)
     head = store.refs.head()
     if as_json:
         for each in found:
@@ -199,7 +220,7 @@ def _list(
         return
     rows: list[tuple[str, ...]] = []
     styles: list[tuple[str, ...]] = []
-    if head.ref is None and head.oid is not None and not patterns:
+    if head.ref is None and head.oid is not None and not (patterns or related):
         rows.append(("*", "(HEAD detached)", head.oid.short(), "", _said(store, head.oid, verbose)))
         styles.append(("", "red", "yellow", "", ""))
     for each in found:
@@ -209,7 +230,7 @@ def _list(
         styles.append(("", "green" if each.is_current else "", "yellow", "cyan", ""))
     for line in table(invocation, (), rows, LEFT * 5, styles):
         invocation.line(line)
-    if head.unborn and head.ref is not None and not patterns:
+    if head.unborn and head.ref is not None and not (patterns or related):
         name = safe(head.ref.removeprefix("refs/heads/"))
         invocation.note(f"note: HEAD is on {name}, which has no commit yet")
 

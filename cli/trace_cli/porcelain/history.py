@@ -84,6 +84,8 @@ FILTERS = (
     Option("--stat", "stat", "Show how many tokens each message gained or lost by each commit"),
     Option("--first-parent", "first_parent", "Follow first parents alone, as a context does"),
     Option("--tokens", "tokens", "Show the tokens each commit added, and the total"),
+    Option("--merges", "merges", "Only commits with several parents"),
+    Option("--no-merges", "no_merges", "Only commits with one parent or none"),
     *FILTERS,
     JSON,
 )
@@ -102,6 +104,8 @@ def log(
     stat: bool,
     first_parent: bool,
     tokens: bool,
+    merges: bool,
+    no_merges: bool,
     as_json: bool,
     text: str,
     kind: str,
@@ -142,8 +146,11 @@ def log(
         "since": since,
         "until": until,
         "follow": follow,
+        "merges": "yes" * merges or "no" * no_merges,
     }
     asked = any(filters.values())
+    if merges and no_merges:
+        raise usage_error("--merges and --no-merges leave nothing")
     if graph and as_json:
         raise usage_error("--graph draws for people", "--json tells the parents of each")
     if graph and (backwards or patch or stat):
@@ -210,6 +217,8 @@ def _filtered(
             if moment_ is None:
                 raise usage_error(f"not a time: {given[name][:80]!r}", "`2026-03-02`, `2 days ago`")
             given[name] = moment_
+    if "merges" in given:
+        given["merges"] = given["merges"] == "yes"
     contexts = context.ContextCompiler(store)
     head = store.refs.head().oid
     # Of all refs the trash comes last: what it keeps is told where nothing else knows better.
