@@ -57,3 +57,8 @@ def test_help_is_a_command_too(repository: Trace) -> None:
     assert repository("help", "log") == repository("log", "--help")
     assert repository("help", "bundle", "create") == repository("bundle", "create", "--help")
     assert repository("help", "nope").code == 2
+
+
+def test_a_merge_is_shown_without_marks_of_python(merged: Run) -> None:
+    assert '    merge: {"strategy": "append"}' in merged("show").lines
+    assert "'" not in merged("show").text

@@ -9,7 +9,7 @@ from trace_cli.porcelain.history import names_by_commit
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.commits import commit_lines, log_record
 from trace_cli.render.escape import bounded, one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.records import address_text, json_bytes, short_address, write_record
 from trace_cli.render.structure import to_json
 from trace_cli.render.tables import ROLE_STYLES, counted, paint, size
 from trace_store import errors
@@ -129,9 +129,9 @@ def _show_commit(
     for line in commit_lines(invocation, entry, names, None):
         invocation.line(line)
     for key, value in commit.meta.items():
-        invocation.line(f"    {one_line(key)}: {one_line(str(_plain(value)), 200)}")
+        invocation.line(f"    {one_line(key)}: {one_line(_told(value), 200)}")
     for relation, target in commit.links[:SHOWN_LINKS]:
-        invocation.line(f"    {one_line(relation)}: {one_line(str(_plain(target)), 200)}")
+        invocation.line(f"    {one_line(relation)}: {one_line(_told(target), 200)}")
     if len(commit.links) > SHOWN_LINKS:
         invocation.line(f"    and {counted(len(commit.links) - SHOWN_LINKS, 'more link')}")
     if commit.meta or commit.links:
@@ -313,6 +313,12 @@ def _raw(part: Part) -> bytes:
 def _lossless(messages: Sequence[Message]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = render("json", messages).request["messages"]
     return found
+
+
+def _told(value: object) -> str:
+    """Return a stored value for people: a text as it is, the rest as JSON."""
+    plain = _plain(value)
+    return plain if isinstance(plain, str) else json_bytes(plain).decode("utf-8")
 
 
 def _plain(value: object) -> object:
