@@ -62,3 +62,8 @@ def test_help_is_a_command_too(repository: Trace) -> None:
 def test_a_merge_is_shown_without_marks_of_python(merged: Run) -> None:
     assert '    merge: {"strategy": "append"}' in merged("show").lines
     assert "'" not in merged("show").text
+
+
+def test_nothing_to_blame_on_a_branch_without_a_commit(repository: Trace) -> None:
+    outcome = repository("blame")
+    assert (outcome.code, "HEAD has no commit yet" in outcome.err) == (6, True)

@@ -16,7 +16,7 @@ from trace_store.ident import format_time
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId, is_prefix
 from trace_store.refs import TRASH
-from trace_store.revision import resolve
+from trace_store.revision import resolve, resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
     tell, and where they do not, the branch in whose line the commit stands.
     """
     with opened_store(invocation) as store:
+        resolve_commit(
+            store, revision
+        )  # on a branch without a commit there is no context to tell of
         contexts = ContextCompiler(store)
         asked = moved = None
         if address:
