@@ -67,3 +67,10 @@ def test_a_merge_is_shown_without_marks_of_python(merged: Run) -> None:
 def test_nothing_to_blame_on_a_branch_without_a_commit(repository: Trace) -> None:
     outcome = repository("blame")
     assert (outcome.code, "HEAD has no commit yet" in outcome.err) == (6, True)
+
+
+def test_the_list_of_a_rebase_as_json(merged: Run) -> None:
+    merged("switch", "-q", "ahead")
+    (line,) = merged("rebase", "--print-todo", "--json", "main").lines
+    tip = merged("rev-parse", "ahead").text.strip()
+    assert json.loads(line) == {"deed": "pick", "commit": tip, "summary": "user: more"}

@@ -21,14 +21,23 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 
-def printed(store: Store, upstream: str | None, onto: str) -> Iterable[str]:
-    """Return the lines of the list for what a rebase would make anew."""
+def first_list(store: Store, upstream: str | None, onto: str) -> list[Step]:
+    """Return the steps of the list for what a rebase would make anew, before anybody has changed it."""
     tip = resolve_commit(store, "HEAD")
     base = None if upstream is None else resolve_commit(store, upstream)
     start = resolve_commit(store, onto) if onto else base
     commits, _ = joining.to_rebase(store, base, tip, start)
-    steps = [todo.Step(todo.PICK, oid) for oid in commits]
+    return [todo.Step(todo.PICK, oid) for oid in commits]
+
+
+def printed(store: Store, steps: Sequence[Step]) -> Iterable[str]:
+    """Return the lines of a list."""
     return map(safe, todo.written(steps, lambda oid: say(store, oid)).splitlines())
+
+
+def step_record(store: Store, step: Step) -> dict[str, str]:
+    """Return a step as JSON."""
+    return {"deed": step.deed, "commit": str(step.oid), "summary": say(store, step.oid)}
 
 
 def planned(

@@ -7,10 +7,11 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.advising import judge as judging
 from trace_cli.porcelain.conflicts import conflict_records, settled_records
 from trace_cli.porcelain.opening import JSON, QUIET, SECRETS
-from trace_cli.porcelain.planning import planned, printed, say
+from trace_cli.porcelain.planning import first_list, planned, printed, say, step_record
 from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, Run
 from trace_cli.porcelain.warning import warn, warning_records
 from trace_cli.render.escape import safe
+from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_store import branching, joining
 from trace_store.joining.rewriting.steps import UP_TO_DATE
@@ -174,8 +175,7 @@ def rebase(
 
         base = None if root else upstream or branching.required_upstream(store)
         if print_todo:
-            for line in printed(store, base, onto):
-                invocation.line(line)
+            _print_todo(invocation, store, first_list(store, base, onto), as_json=as_json)
             return None
         return joining.rebase(
             store,
@@ -190,6 +190,17 @@ def rebase(
         )
 
     _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned)
+
+
+def _print_todo(
+    invocation: Invocation, store: Store, steps: Sequence[Step], *, as_json: bool
+) -> None:
+    if as_json:
+        for step in steps:
+            write_record(invocation, step_record(store, step))
+    else:
+        for line in printed(store, steps):
+            invocation.line(line)
 
 
 def _carry_out(
