@@ -74,3 +74,10 @@ def test_the_list_of_a_rebase_as_json(merged: Run) -> None:
     (line,) = merged("rebase", "--print-todo", "--json", "main").lines
     tip = merged("rev-parse", "ahead").text.strip()
     assert json.loads(line) == {"deed": "pick", "commit": tip, "summary": "user: more"}
+
+
+def test_json_is_said_to_be_the_input_of_a_commit(repository: Trace) -> None:
+    outcome = repository("commit", "--user", "x", "--json")
+    assert (outcome.code, "--result-json prints the result" in outcome.err) == (2, True)
+    assert "hint" not in repository("commit", "--json").err
+    assert "nothing" not in repository("commit", "--user", "x", "--result-json").err

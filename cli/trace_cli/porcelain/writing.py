@@ -10,6 +10,7 @@ from trace_cli.porcelain.reading import argument_text, messages_from, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
+from trace_store import errors
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolResult
 from trace_store.store import Store
@@ -44,6 +45,9 @@ def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool
     else:
         invocation.line(f"made an empty repository in {safe(directory)}")
     porcelain.tell_where(invocation, directory)
+
+
+RESULT = "--json names the input, which is read beside the options; --result-json prints the result as JSON"
 
 
 def _shortcut(role: str) -> Option:
@@ -133,7 +137,12 @@ def commit(
     elif text is not None and text != "-":
         raise usage_error("with --json and --jsonl, messages come from -F FILE or standard input")
     if reads_file or not messages:
-        messages += _read(invocation, file, role, from_json, from_jsonl)
+        try:
+            messages += _read(invocation, file, role, from_json, from_jsonl)
+        except errors.UnreadableInputError as error:
+            if messages and file is None:  # what was to be recorded is here
+                error.data.setdefault("hint", RESULT)
+            raise
     if not messages:
         raise usage_error("there is no message to record")
     recorded(
