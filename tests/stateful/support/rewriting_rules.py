@@ -21,11 +21,20 @@ from trace_store.joining import (
     revert,
 )
 from trace_store.joining.rewriting.steps import Rewrite
-from trace_store.joining.rewriting.todo import DROP, EDIT, PICK, REWORD, SQUASH, Step
+from trace_store.joining.rewriting.todo import (
+    DROP,
+    EDIT,
+    FIXUP,
+    JOINED,
+    PICK,
+    REWORD,
+    SQUASH,
+    Step,
+)
 from trace_store.objects import operations as ops
 
 AWAY = "result away from its call"
-DEEDS = (PICK, PICK, PICK, SQUASH, SQUASH, REWORD, EDIT, DROP)
+DEEDS = (PICK, PICK, PICK, SQUASH, FIXUP, REWORD, EDIT, DROP)
 
 
 class Rewriting(Lines):
@@ -89,7 +98,7 @@ class Rewriting(Lines):
             steps = data.draw(st.permutations(steps))
         return [
             Step(PICK, each.oid)
-            if each.deed == SQUASH and all(s.deed == DROP for s in steps[:at])
+            if each.deed in JOINED and all(s.deed == DROP for s in steps[:at])
             else Step(
                 each.deed, each.oid, f"said {each.oid.short()}" if each.deed == REWORD else ""
             )

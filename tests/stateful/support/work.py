@@ -168,7 +168,10 @@ def _tools(ground: Ground, data: st.DataObject, draft: Draft) -> None:
 
 
 def _usage(ground: Ground, data: st.DataObject, draft: Draft) -> None:
-    draft.record_usage({"input_tokens": ground.number(), "output_tokens": 4})
+    counts = {"input_tokens": ground.number(), "output_tokens": 4}
+    line = ground.line(ground.tip())[:3]
+    about = data.draw(st.sampled_from([None, *line]))
+    draft.record_usage(counts, about=about)
 
 
 def _several(ground: Ground, data: st.DataObject, draft: Draft) -> None:
