@@ -567,6 +567,7 @@ def test_a_revert_passes_over_what_did_nothing_that_shows() -> None:
     assert [entry.visible for entry in fold(store).entries] == [True, False, False]
     with pytest.raises(StateError, match=r"nothing to take back: .* records what a provider"):
         joining.revert(store, [usage.hex()], author=AUTHOR)
+    assert joining.revert(store, ["HEAD..HEAD"], author=AUTHOR).made == ()  # an empty range
 
 
 def test_a_revert_skips_what_it_stopped_at_and_not_what_did_nothing(tmp_path: Path) -> None:
