@@ -215,11 +215,7 @@ class JournalFile:
     def place(self, oid: bytes) -> tuple[int, int] | None:
         """Return (offset, size) of an object; None when it is not in this journal."""
         frame = self.objects.get(oid)
-        found = None
-        for each, offset, size in () if frame is None else frame.objects:
-            if each == oid:
-                found = offset, size
-        return found
+        return None if frame is None else frame.place_of(oid)
 
     def places(self) -> dict[ObjectId, tuple[int, int]]:
         """Return (offset, size) of each object."""

@@ -59,6 +59,8 @@ _ENTRY = struct.Struct("<32sI")
 ENTRY_BYTES = _ENTRY.size
 _OID_HEAD = b"\xc4\x20"
 _NOTHING = b"\xc0"
+_FEW = 8
+"""Up to so many objects of a frame are looked through; of more it is noted where each stands."""
 _EMPTY = b"\x80"
 
 
@@ -93,6 +95,7 @@ class Frame:
 
     __slots__ = (
         "_objects",
+        "_places",
         "author",
         "closed_line",
         "closes",
@@ -136,6 +139,7 @@ class Frame:
         self.voided = False
         self.entries = entries
         self._objects: list[tuple[ObjectId, int, int]] | None = None
+        self._places: dict[bytes, tuple[int, int]] | None = None
 
     @property
     def objects(self) -> list[tuple[ObjectId, int, int]]:
@@ -148,6 +152,15 @@ class Frame:
                 offset += size
         return self._objects
 
+    def place_of(self, oid: bytes) -> tuple[int, int] | None:
+        """Return (offset in the journal, size) of an object; None when it is not of this frame."""
+        if self._places is None:
+            if len(self.objects) <= _FEW:
+                found = [(offset, size) for each, offset, size in self.objects if each == oid]
+                return found[-1] if found else None
+            self._places = {each: (offset, size) for each, offset, size in self.objects}
+        return self._places.get(oid)
+
     def place(self, start: int, size: int, objects: Mapping[ObjectId, bytes]) -> None:
         """Note where the frame stands that has just been written, and where its objects are."""
         self.start = start
@@ -158,7 +171,7 @@ class Frame:
             size = len(data)
             placed.append((oid, offset, size))
             offset += size
-        self._objects = placed
+        self._objects, self._places = placed, None
 
     def says_as(self, other: Frame) -> bool:
         """Tell whether another frame, which may stand elsewhere, says the same."""
