@@ -7,6 +7,8 @@ nothing here is synced, and losing a file costs time and nothing else.
 
 from __future__ import annotations
 
+from _thread import allocate_lock  # what `threading` has, which takes longer to load
+
 from trace_store import errors
 from trace_store.files import APPEND, Disk, replace_file, write_all
 
@@ -98,10 +100,11 @@ class DiskColumn:
 class MemoryBytes:
     """One generation of a column, in memory."""
 
-    __slots__ = ("_data", "identity")
+    __slots__ = ("_data", "_mutex", "identity")
 
     def __init__(self, data: bytes = b"") -> None:
         self._data = bytearray(data)
+        self._mutex = allocate_lock()
         self.identity = None
 
     def size(self) -> int:
@@ -114,9 +117,10 @@ class MemoryBytes:
 
     def append(self, expected: int, data: bytes) -> bool:
         """Append when the length is still the expected one; tell whether it was done."""
-        if len(self._data) != expected:
-            return False
-        self._data += data
+        with self._mutex:
+            if len(self._data) != expected:
+                return False
+            self._data += data
         return True
 
 

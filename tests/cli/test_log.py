@@ -12,6 +12,7 @@ from tests.cli.test_bad_input import refused
 from tests.cli.test_startup import loaded_by
 from tests.support.command_line import Outcome, Trace
 from trace_cli.render.graph import Graph
+from trace_store.odb.database import ObjectDatabase
 
 Run = Callable[..., Outcome]
 
@@ -237,3 +238,37 @@ def test_what_is_no_number_of_commits_is_said_to_be_none(talk: Run, repository: 
             assert outcome.code == 2
             assert said in outcome.err
     assert len(talk("log", "-n", "1", "--", "HEAD").lines) == 1
+
+
+@pytest.mark.parametrize("edits", [0, 1])
+def test_changes_are_told_from_the_commit_before(
+    ok: Run, monkeypatch: pytest.MonkeyPatch, edits: int
+) -> None:
+    """Where no index tells of a commit, its context follows from that of the one before, and is not folded anew."""
+    reads: list[bytes] = []
+    read = ObjectDatabase.read
+
+    def counted(self: ObjectDatabase, oid: bytes) -> bytes:
+        reads.append(oid)
+        return read(self, oid)
+
+    for number in range(120):
+        ok("commit", "-q", "--user", f"message {number}")
+        if edits and number == 60:
+            ok("edit", "-q", "HEAD~60.0", "other words")
+    monkeypatch.setattr(ObjectDatabase, "read", counted)
+    for words in (["--stat"], ["-p"], ["-p", "--reverse"]):
+        reads.clear()
+        ok("log", *words)
+        assert len(reads) < 20 * 120, words
+
+
+def test_changes_in_either_order_are_the_same(talk: Run) -> None:
+    for number in range(9):
+        talk("commit", "-q", "--user", f"message {number}")
+    for words in (["--stat"], ["-p"]):
+        newest, oldest = (
+            [each.strip() for each in f"\n{talk('log', *words, *order).text}".split("\ncommit ")]
+            for order in ([], ["--reverse"])
+        )
+        assert newest[1:] == oldest[:0:-1]

@@ -61,6 +61,7 @@ class ContextCompiler:
         self._tokenizer = tokenizer
         self._commits: dict[bytes, Commit] = {}
         self._indexes: dict[str, CompileIndex] = {}
+        self._passing: CompileIndex | None = None  # of what no branch's index begins with
         self._token_columns: dict[tuple[str, str], TokenColumn] = {}
         self._fold: tuple[bytes, Fold] | None = None
         self._moulds: Moulds | None = None
@@ -235,7 +236,7 @@ class ContextCompiler:
             view = index.prefix_view(tip)
             if view is not None:
                 return self._mended(view, index, tip), name
-        index = self._made_index(MemoryColumn())
+        index = self._passing = self._passing or self._made_index(MemoryColumn())
         return index.view(tip, read, lambda: self._seeds(""), read_many), ""
 
     def _mended(self, view: IndexView, index: CompileIndex, tip: bytes | None) -> IndexView:
@@ -275,7 +276,7 @@ class ContextCompiler:
         return CompileIndex(column, self.moulds, lambda *two: context.new_commits(self.store, *two))
 
     def token_column(self, ref: str, encoding: str) -> TokenColumn:
-        """Return the tokens column of a branch ("": a new one, in memory); another when something was purged since."""
+        """Return the tokens column of a branch ("": one in memory); another when something was purged since."""
         key = self.store.objects.purged_key()
         name = f"{encoding}-{key}" if key else encoding
         column = self._token_columns.get((ref, name))
@@ -283,8 +284,7 @@ class ContextCompiler:
             suffix = f"{name}.tokens"
             others = lambda: [self._column(r, suffix) for r, _ in self._other_indexes(ref)]  # noqa: E731
             column = TokenColumn(self._column(ref, suffix), others)
-            if ref:
-                self._token_columns[(ref, name)] = column
+            self._token_columns[(ref, name)] = column
         return column
 
     def _column(self, ref: str, suffix: str) -> DiskColumn | MemoryColumn:

@@ -11,14 +11,14 @@ from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.commits import Minutes, commit_lines, log_record, log_row
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, fit, table, terminal_width
-from trace_store import comparing, context, history
+from trace_store import comparing, context, errors, history
 from trace_store.reach import all_commits, reach_of_several
 from trace_store.refs import TRASH
 from trace_store.revision import parse_moment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from trace_cli.render import Drawing
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 1000
 """How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
+FIRST_CHANGES, MOST_CHANGES = 4, 256
+"""Of how many commits it is worked out at once what they changed: few at first, so that something is shown soon."""
 
 
 FILTERS = (
@@ -181,7 +183,7 @@ def log(
         full = (full or patch or stat) and not oneline
         show = _Block(invocation, store, full, tokens, as_json, drawn)
         if patch or stat:
-            show.changes = Changes(invocation, store, stat=not patch)
+            show.changes = Changes(invocation, store, stat=not patch, oldest_first=backwards)
         for entry in entries:
             block.append(entry)
             if len(block) == DEFAULT_LIMIT:
@@ -261,8 +263,11 @@ class _Block:
         elif self._drawn is not None:
             self._draw(self._drawn, entries, names, growth)
         elif self._full or self.changes is not None:
+            changes = None if self.changes is None else self.changes.of(entries)
             for entry in entries:
                 self._describe(entry, names, growth)
+                for line in () if changes is None else next(changes):
+                    invocation.line(line)
         else:
             self._list(entries, names, growth)
 
@@ -277,8 +282,6 @@ class _Block:
                 self._invocation.line(line)
         else:
             self._list([entry], names, growth)
-        if self.changes is not None:
-            self.changes.show(entry)
 
     def _list(
         self,
@@ -324,20 +327,45 @@ class _Block:
 
 
 class Changes:
-    """Shows what commits changed in the context that they went on from: of a merge, what it brought in."""
+    """What commits changed in the context that they went on from: of a merge, what it brought in."""
 
-    def __init__(self, invocation: Invocation, store: Store, *, stat: bool) -> None:
+    def __init__(
+        self, invocation: Invocation, store: Store, *, stat: bool, oldest_first: bool
+    ) -> None:
         self._invocation = invocation
         self._contexts = context.ContextCompiler(store)
         self._stat = stat
+        self._oldest_first = oldest_first
+        self._count = FIRST_CHANGES
 
-    def show(self, entry: LogEntry) -> None:
-        """Show those of one commit, with an empty line behind them."""
+    def of(self, entries: Sequence[LogEntry]) -> Iterator[list[str]]:
+        """Yield the lines that tell what each commit changed, with an empty line behind them.
+
+        A context follows from the one before it, so of a number of commits the oldest is looked at first.
+        """
+        start = 0
+        while start < len(entries):
+            some = entries[start : start + self._count]
+            found = {
+                entry.oid: self._told(entry)
+                for entry in (some if self._oldest_first else reversed(some))
+            }
+            for entry in some:
+                told = found[entry.oid]
+                if isinstance(told, errors.TraceError):
+                    raise told
+                yield told
+            start += self._count
+            self._count = min(4 * self._count, MOST_CHANGES)
+
+    def _told(self, entry: LogEntry) -> list[str] | errors.TraceError:
+        """Return the lines of one commit; what is wrong, where it cannot be told."""
         before = entry.parents[0] if entry.parents else None
-        found = comparing.diff(self._contexts, before, entry.oid)
-        for line in render.diff_lines(self._invocation, found, stat=self._stat):
-            self._invocation.line(line)
-        self._invocation.line()
+        try:
+            found = comparing.diff(self._contexts, before, entry.oid)
+            return [*render.diff_lines(self._invocation, found, stat=self._stat), ""]
+        except errors.TraceError as error:
+            return error
 
 
 def names_by_commit(
