@@ -15,15 +15,33 @@ def test_blame(repository: Trace, ok: Run) -> None:
     ok("commit", "--user", "first", "-q")
     ok("commit", "--assistant", "second\x1b[2J", "-q")
     ok("edit", "HEAD~1.0", "another", "-q")
-    head, one, two = ok("blame", terminal=True).lines
+    head, one, two, last = ok("blame", terminal=True).lines
     assert "address" in head
     assert "edit " in one
-    assert "main" in one
+    assert last == "all of it was made on main"
     assert "\x1b[2J" not in two
     (record,) = map(json.loads, ok("blame", "--address", "HEAD~2.0", "--json").lines)
     assert record["since"][0]["operation"] == "edit"
     refused(repository("blame", "--address", "HEAD~1.0", "HEAD~2"), 4, "does not show")
     refused(repository("blame", "nowhere"), 4, "nowhere")
+
+
+def test_what_is_said_has_room_on_a_terminal(ok: Run) -> None:
+    said = "What stands here is to be seen on a terminal"
+    session = "sessions/claude-code/70d782f7-b303-4e48-9512-6bec16c37abd"
+    ok("switch", "-q", "-c", session)
+    ok("commit", "--user", said, "-q")
+    ok("edit", "HEAD.0", f"{said}.", "-q")
+    head, line, _ = ok("blame", terminal=True).lines
+    assert len(line) <= 100
+    assert head.split() == ["address", "time", "author", "role", "since", "text"]
+    assert f"user  edit   {said[:36]}" in line
+    ok("commit", "--branch", "main", "--user", "elsewhere", "-q")
+    ok("merge", "-q", "--allow-unrelated-histories", "main")
+    head, *lines = ok("blame", terminal=True).lines
+    assert "branch" in head
+    assert [session[:15] in line for line in lines] == [True, False]
+    assert session[:29] in ok("blame").text
 
 
 def test_whohas(repository: Trace, ok: Run) -> None:

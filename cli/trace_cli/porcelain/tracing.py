@@ -8,7 +8,16 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
-from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, moment, paint, table
+from trace_cli.render.tables import (
+    LEFT,
+    RIGHT,
+    ROLE_STYLES,
+    fit,
+    moment,
+    paint,
+    table,
+    terminal_width,
+)
 from trace_store import comparing, errors
 from trace_store.context import ContextCompiler
 from trace_store.context.wording import message_line, stored_wording
@@ -20,12 +29,16 @@ from trace_store.revision import resolve, resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.comparing import Blame, Deed, Found
     from trace_store.store import Store
+
+
+ROOMY = 140
+"""On a terminal with fewer columns all but the text is shortened."""
 
 
 @takes(
@@ -71,13 +84,7 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
             for each in found:
                 write_record(invocation, {**_blame_record(each), "rewritten_from": was})
             return
-        rows, styles = [], []
-        for each in found:
-            rows.append(_blame_row(store, each))
-            role = ROLE_STYLES.get(each.message.role, "")
-            styles.append(("yellow", "dim", "", "", role, "", "cyan", ""))
-        header = ("address", "time", "author", "branch", "role", "tools", "since", "text")
-        for line in table(invocation, header if rows else (), rows, LEFT * 8, styles):
+        for line in _blame_lines(invocation, [_blame_row(store, each) for each in found]):
             invocation.line(line)
 
 
@@ -88,6 +95,38 @@ def _blamed(
     for each in comparing.blame(contexts, revision):
         if address is None or each.message.address == address:
             yield each
+
+
+def _blame_lines(invocation: Invocation, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the table; on a terminal one branch is told once, and on a narrow one all but the text is shortened."""
+    header = ("address", "time", "author", "branch", "role", "tools", "since", "text")
+    if not rows:
+        return
+    places = list(range(len(header)))
+    branches = {row[3] for row in rows}
+    width = terminal_width(invocation)
+    if width:
+        left_out = {3: len(branches) == 1, 5: width < ROOMY}
+        places = [at for at in places if not left_out.get(at) and any(row[at] for row in rows)]
+    if 0 < width < ROOMY:
+        rows = [_narrow(row) for row in rows]
+    shown = [[row[at] for at in places] for row in rows]
+    shades = ("yellow", "dim", "", "", "", "", "cyan", "")
+    styles = [
+        [ROLE_STYLES.get(row[4], "") if at == 4 else shades[at] for at in places] for row in rows
+    ]
+    names = [header[at] for at in places]
+    yield from table(invocation, names, shown, LEFT * len(places), styles)
+    if 3 not in places and all(branches):
+        yield paint(invocation, f"all of it was made on {branches.pop()}", "dim")
+
+
+def _narrow(row: Sequence[str]) -> tuple[str, ...]:
+    """Return a row with less of all but the text: no year, of an author the end, of what was done since the names."""
+    address, time, author, branch, role, tools, since, text = row
+    names = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in since.split(", ")))
+    author = fit(author.rpartition("/")[2], 12)
+    return address, time[5:], author, fit(branch, 16), role, tools, fit(names, 10), text
 
 
 def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
