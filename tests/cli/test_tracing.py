@@ -36,6 +36,9 @@ def test_what_is_said_has_room_on_a_terminal(ok: Run) -> None:
     assert len(line) <= 100
     assert head.split() == ["address", "time", "author", "role", "since", "text"]
     assert f"user  edit   {said[:36]}" in line
+    (line,) = ok("branch", "-v", terminal=True).lines
+    assert session[:29] in line
+    assert "  edit: " in line
     ok("commit", "--branch", "main", "--user", "elsewhere", "-q")
     ok("merge", "-q", "--allow-unrelated-histories", "main")
     head, *lines = ok("blame", terminal=True).lines

@@ -8,7 +8,7 @@ from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store, somet
 from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
-from trace_cli.render.tables import LEFT, moment, table
+from trace_cli.render.tables import LEFT, fit, moment, table, terminal_width
 from trace_store import branching, errors, history
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
 SUMMARY_WIDTH = 72
+ROOMY, NAME_WIDTH = 120, 30
+"""On a terminal with fewer columns `-v` leaves out times, and shows so much of a name."""
 RELATIONS = ("contains", "merged", "unmerged")
 """How branches may stand to a commit that is asked about."""
 
@@ -220,30 +222,35 @@ def _list(
         return
     rows: list[tuple[str, ...]] = []
     styles: list[tuple[str, ...]] = []
+    narrow = verbose and 0 < terminal_width(invocation) < ROOMY
     if head.ref is None and head.oid is not None and not (patterns or related):
-        rows.append(("*", "(HEAD detached)", head.oid.short(), "", _said(store, head.oid, verbose)))
+        told = _said(store, head.oid, verbose, narrow)
+        rows.append(("*", "(HEAD detached)", head.oid.short(), "", told))
         styles.append(("", "red", "yellow", "", ""))
     for each in found:
         mark = "*" if each.is_current else ""
-        told = _said(store, each.oid, verbose)
-        rows.append((mark, safe(each.name), each.oid.short(), _compared(each), told))
+        told = _said(store, each.oid, verbose, narrow)
+        name = fit(safe(each.name), NAME_WIDTH) if narrow else safe(each.name)
+        rows.append((mark, name, each.oid.short(), _compared(each), told))
         styles.append(("", "green" if each.is_current else "", "yellow", "cyan", ""))
-    for line in table(invocation, (), rows, LEFT * 5, styles):
+    if not any(row[3] for row in rows):  # none is compared with another
+        rows, styles = ([(*row[:3], row[4]) for row in each] for each in (rows, styles))
+    for line in table(invocation, (), rows, LEFT * len(rows[0]) if rows else "", styles):
         invocation.line(line)
     if head.unborn and head.ref is not None and not (patterns or related):
         name = safe(head.ref.removeprefix("refs/heads/"))
         invocation.note(f"note: HEAD is on {name}, which has no commit yet")
 
 
-def _said(store: Store, oid: Any, verbose: bool) -> str:
+def _said(store: Store, oid: Any, verbose: bool, narrow: bool) -> str:
     if not verbose:
         return ""
     try:
         commit = read_commit(oid, store.objects.read)
     except errors.TraceError:
         return "(not here)"
-    when = moment(format_time(commit.time))[:16]
-    return f"{when}  {one_line(history.summary(store, commit), SUMMARY_WIDTH)}"
+    when = "" if narrow else f"{moment(format_time(commit.time))[:16]}  "
+    return f"{when}{one_line(history.summary(store, commit), SUMMARY_WIDTH)}"
 
 
 def _compared(each: Branch) -> str:
