@@ -543,6 +543,24 @@ def test_a_rebased_merge_asks_where_both_reworded_what_it_goes_on(repo: Repo) ->
     assert said(repo) == ["a, on main", "c, in side", "b"]
 
 
+def test_a_conflict_of_an_earlier_step_may_be_settled_anew(repo: Repo) -> None:
+    """It is about what the line was at that step, whatever the steps after it have made of the message."""
+    one, other = (repo.append("user", text).addresses[0] for text in ("one", "other"))
+
+    def reworded(text: str) -> None:
+        repo.edit(one, f"one of {text}")
+        repo.edit(other, f"other of {text}")
+
+    apart(repo, lambda: reworded("mine"), lambda: reworded("theirs"))
+    repo.rebase("side")
+    repo.settle("1", "text", "one of both")
+    assert [each.number for each in repo.resume().conflicts] == [2]
+    assert [each.number for each in repo.settle("1", "theirs")] == [2]
+    assert not repo.settle("2", "theirs")
+    assert repo.resume().outcome == "done"
+    assert said(repo) == ["one of mine", "other of mine"]
+
+
 @pytest.mark.parametrize(
     ("choice", "shown"), [("ours", "main's"), ("theirs", "two"), ("text", "both")]
 )

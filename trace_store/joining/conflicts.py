@@ -258,8 +258,15 @@ class Desk:
         theirs: Sequence[Entry] = (),
     ) -> Settlement:
         """Return how a conflict is settled; as long as nobody did, it is kept, and ours stays as it is."""
+        # Copies, since what is made goes on to change the messages themselves.
         conflict = Conflict(
-            kind, tuple(addresses), base, tuple(ours), tuple(theirs), self._step, self._reverts
+            kind,
+            tuple(addresses),
+            None if base is None else base.copy(),
+            tuple(entry.copy() for entry in ours),
+            tuple(entry.copy() for entry in theirs),
+            self._step,
+            self._reverts,
         )
         found = self._settlements.get(conflict.key)
         contradicts = kind != REWORDING  # that is asked for, and favours no side
