@@ -37,6 +37,16 @@ def merged(place: Place) -> None:
     looked(place)
 
 
+def squashed(place: Place) -> None:
+    """Let the line at hand have squashed a line that the other has nothing to do with."""
+    parted(place)
+    place.trace("switch", "-c", "idea", "HEAD~1", "-q")
+    place.trace("commit", "--user", "Or not at all?", "-q")
+    place.trace("switch", "main", "-q")
+    place.trace("merge", "--squash", "idea", "-q")
+    looked(place)
+
+
 def edited(place: Place) -> None:
     """Let a line that parted from the one at hand reword a message that both have."""
     place.trace("switch", "-c", "side", "-q")
@@ -64,6 +74,10 @@ def test_merge_again(growth: Growth) -> None:
 
 def test_merge_of_an_edit(growth: Growth) -> None:
     growth.check(lambda place: place.trace("merge", "side", "-q"), before=edited)
+
+
+def test_merge_beside_a_squash(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("merge", "side", "-q"), before=squashed)
 
 
 def test_resolve_command(growth: Growth) -> None:

@@ -20,7 +20,7 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
     from trace_store.context.folding import Entry, Fold
     from trace_store.objects.commit import Operation
@@ -82,7 +82,7 @@ def already_there(
                 if created_by(read_commit(to, store.objects.read)) >= first + count:
                     found[oid] = to, first
                     break
-    sources = _Sources(store)
+    sources = _Sources(store, other, _kin(store, commits, tip))
     for oid in reversed(line):
         sources.names(oid)
         if sources.squashed[oid]:
@@ -100,9 +100,10 @@ def _there_as_one(
     """
     links = read_commit(squash, store.objects.read).links
     tips = [ObjectId.parse(str(name)) for relation, name in links if relation == SQUASHES]
-    past = set(commits_of(store).topological([t for t in tips if store.objects.contains(t)], []))
+    tips = [tip for tip in tips if store.objects.contains(tip)]
+    table = commits_of(store)
     for oid in commits:
-        if oid not in past:
+        if not any(table.is_ancestor(oid, tip) for tip in tips):
             continue
         commit = read_commit(oid, store.objects.read)
         own = [squashed.get((oid, number)) for number in range(created_by(commit))]
@@ -135,8 +136,11 @@ def find_copies(store: Store, ours: ObjectId, theirs: ObjectId) -> Copies:
     yours: dict[Address, list[Address]] = {}
     mine: dict[Address, list[Address]] = {}
     picks: list[list[Picked]] = [[], []]
-    for side, found, picked in zip(sides, (yours, mine), picks, strict=True):
-        sources = _Sources(store)
+    kin = [_kin(store, side, tip) for side, tip in zip(sides, (theirs, ours), strict=True)]
+    for side, tip, other, found, picked in zip(
+        *(sides, (theirs, ours), reversed(kin), (yours, mine), picks), strict=True
+    ):
+        sources = _Sources(store, tip, other)
         for oid in reversed(side):
             found.update(sources.names(oid))
             picked += sources.picked(oid)
@@ -162,16 +166,42 @@ def find_copies(store: Store, ours: ObjectId, theirs: ObjectId) -> Copies:
     )
 
 
+def _kin(store: Store, side: Iterable[ObjectId], tip: ObjectId) -> set[ObjectId]:
+    """Return the commits of a side, and those that they were made from or squashed."""
+    found: set[ObjectId] = set()
+    for oid in side:
+        data = store.objects.read(oid)
+        found.add(oid)
+        found.update(ObjectId.parse(name) for _, name, _ in origins_of(data))
+        for squashed in _squashed_tips(store, data):
+            found.update(commits_of(store).topological([squashed], [tip]))
+    return found
+
+
+def _squashed_tips(store: Store, data: bytes) -> list[ObjectId]:
+    """Return the tips of other lines that a commit, given its bytes, squashed, as far as they are here."""
+    if SQUASHES.encode() not in data:
+        return []  # as nearly all
+    named = [str(target) for relation, target in Commit.decode(data).links if relation == SQUASHES]
+    tips = [ObjectId.parse(name) for name in named if is_full_id(name)]
+    return [tip for tip in tips if store.objects.contains(tip)]
+
+
 class _Sources:
     """What the messages of one line's commits were made from, asked of one after the other, the oldest first.
+
+    What was squashed is looked at only where the other line has to do with it, since that takes whole contexts.
 
     Attributes:
         squashed: for each commit that was asked about the messages of another line that it squashed, with the numbers
             of their copies.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, tip: ObjectId, others: Set[ObjectId]) -> None:
+        """Begin with the tip of the line, and what the other line has to do with."""
         self._store = store
+        self._tip = tip
+        self._others = others
         self._taken: set[Address] = set()
         self.squashed: dict[ObjectId, dict[Address, int]] = {}
 
@@ -213,19 +243,17 @@ class _Sources:
         They come in the order of that line, and said there what they say; the commit may have messages between them
         that settled conflicts. Of what says the same, that is meant which nothing before the commit has a copy of.
         """
-        if SQUASHES.encode() not in data:
-            return {}  # as nearly all
+        found: dict[Address, int] = {}
+        line_of = commits_of(self._store).topological
+        tips = _squashed_tips(self._store, data)
+        tips = [each for each in tips if not self._others.isdisjoint(line_of([each], [self._tip]))]
+        if not tips:
+            return found  # as nearly always
         commit = Commit.decode(data)
         brought = [m for each in commit.operations for m in each.fields.get("messages", ())]
         had = self._fold(commit.parents[0]) if commit.parents else context.Fold()
-        found: dict[Address, int] = {}
-        for relation, target in commit.links:
-            tip = str(target)
-            if relation != SQUASHES or not is_full_id(tip):
-                continue
-            if not self._store.objects.contains(ObjectId.parse(tip)):
-                continue
-            line = self._fold(ObjectId.parse(tip)).visible()
+        for tip in tips:
+            line = self._fold(tip).visible()
             every = [e for e in line if not e.is_ghost and e.address not in had]
             new = [entry for entry in every if entry.address not in self._taken]
             ways = [_in_order(brought, new), _in_order(brought, every)]
