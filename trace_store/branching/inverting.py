@@ -15,7 +15,7 @@ from trace_store.values import mutable, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
     from typing import Any, TypeAlias
 
     Address = tuple[bytes, int]
@@ -221,7 +221,8 @@ class _Inverting:
         moved &= set(self._before) & set(self._now)
         if not moved:
             return
-        followed = [_followed(fold, moved, set(self._now)) for fold in self._folds]
+        there = set(self._before).intersection(self._now, self._folds[1].addresses())
+        followed = [_followed(fold, moved, there) for fold in self._folds]
         stayed = {each for each in moved if followed[0].get(each) == followed[1].get(each)}
         places = [
             _places(fold, each, stayed) for fold, each in zip(self._folds, followed, strict=True)
@@ -248,6 +249,7 @@ class _Inverting:
 
     def _look_at_calls(self) -> None:
         """Keep a call whose result stays, and a result whose call stays, or name both as what is separated."""
+        self._look_at_results()
         going = [*self._hide.values(), self._replace]
         if not any(going):
             return
@@ -270,17 +272,35 @@ class _Inverting:
                 break
         self._hide = {ghost: each for ghost, each in self._hide.items() if each}
 
-    def _whole_without(self, hidden: set[Address]) -> set[Address]:
-        """Return the messages whose partner is what is shown again, when the one they have now goes."""
-        if not self._show:
-            return set()
+    def _look_at_results(self) -> None:
+        """Name each result that is shown again of a call that has another one by now; one of them is shown."""
+        left = self._left({address for each in self._hide.values() for address in each})
+        results: dict[tuple[int, str], list[Address]] = {}
+        for (result, name), call in callers(left).items() if self._show else ():
+            results.setdefault((call, name), []).append(left[result].address)
+        for several in (each for each in results.values() if len(each) > 1):
+            for address in [each for each in several if each in self._show]:
+                if self._conflict(SEPARATED_CALL, address):
+                    others = [each for each in several if each not in self._show]
+                    self._hide.setdefault(False, []).extend(others)
+                else:
+                    self._show.remove(address)
+
+    def _left(self, hidden: Set[Address]) -> list[Entry]:
+        """Return the messages that will be shown, when some are hidden."""
         shown = set(self._show)
-        left = [
+        return [
             entry
             for entry in self._folds[2].entries
             if entry.address in shown
             or (entry.visible and not entry.is_ghost and entry.address not in hidden)
         ]
+
+    def _whole_without(self, hidden: set[Address]) -> set[Address]:
+        """Return the messages whose partner is what is shown again, when the one they have now goes."""
+        if not self._show:
+            return set()
+        shown, left = set(self._show), self._left(hidden)
         pairs = [
             (left[call].address, left[result].address)
             for (result, _), call in callers(left).items()

@@ -113,6 +113,7 @@ class Conflict:
         reverts: whether it stands in the way of a revert, so that theirs is what there was before.
         settlement: how it was settled; None as long as it was not.
         number: what it is called while something waits, from 1; 0 where nobody has to settle it.
+        others: how many of the same kind about the same message, with other messages at stake, were met before it.
     """
 
     kind: str
@@ -124,11 +125,13 @@ class Conflict:
     reverts: bool = False
     settlement: Settlement | None = None
     number: int = 0
+    others: int = 0
 
     @property
     def key(self) -> str:
         """Its name: the same for the same conflict whenever the plan is made."""
-        return self.step + key_of(self.kind, self.addresses)
+        name = self.step + key_of(self.kind, self.addresses)
+        return f"{name}#{self.others}" if self.others else name
 
     @property
     def stakes(self) -> str:
@@ -236,7 +239,7 @@ class Desk:
         settled: the others.
     """
 
-    __slots__ = ("_favour", "_reverts", "_settlements", "_step", "open", "settled")
+    __slots__ = ("_favour", "_met", "_reverts", "_settlements", "_step", "open", "settled")
 
     def __init__(
         self, settlements: Settlements, favour: str = "", step: str = "", *, reverts: bool = False
@@ -246,6 +249,7 @@ class Desk:
         self._reverts = reverts
         self._settlements = settlements
         self._favour = favour
+        self._met: dict[str, list[str]] = {}
         self.open: list[Conflict] = []
         self.settled: list[Conflict] = []
 
@@ -268,6 +272,10 @@ class Desk:
             self._step,
             self._reverts,
         )
+        met = self._met.setdefault(conflict.key, [])
+        if conflict.stakes not in met:
+            met.append(conflict.stakes)
+        conflict = replace(conflict, others=met.index(conflict.stakes))
         found = self._settlements.get(conflict.key)
         contradicts = kind != REWORDING  # that is asked for, and favours no side
         if found is None and contradicts and self._favour in conflict.choices:

@@ -24,6 +24,16 @@ def results_of(entry: Entry) -> list[str]:
     return [str(part.get("id", "")) for part in entry.parts if part.get("type") == RESULT]
 
 
+def answered_before(answer: Sequence[Entry]) -> set[str]:
+    """Return the ids of the calls from before an answer that it gives results for."""
+    called: set[str] = set()
+    found: set[str] = set()
+    for entry in answer:
+        found |= set(results_of(entry)) - called
+        called.update(calls_of(entry))
+    return found
+
+
 def open_calls(entries: Iterable[Entry]) -> dict[str, Entry]:
     """Return the visible calls that have no result, by their ids, each with its message.
 

@@ -106,13 +106,14 @@ class _Merge:
         self._yours: Mapping[Address, Entry] = {e.address: e for e in theirs.fold.entries}
         self._shared = self._mine.keys() & self._yours.keys()
         self._changes: dict[Address, Change] = {}
-        self._kept: set[Address] = set()
+        self._kept: set[Address] = set()  # messages that stay as ours has them
+        self._shown: set[Address] = set()  # of which it is settled whether they are shown
 
     def join(self, *, interleave: bool) -> None:
         """Bring everything of theirs in, and what they changed."""
         self._summaries()
         new = self._new_of_theirs()
-        self._kept |= settle_other_choices(
+        self._shown = settle_other_choices(
             self._bases, self._mine, self._yours, self._changes, self._desk, self._put
         )
         self._merge_entries()
@@ -192,10 +193,15 @@ class _Merge:
                 continue
             mine = self._mine[address]
             bases = [base[address] for base in self._based if address in base]
+            if address in self._shown:
+                entry = entry.copy()
+                entry.hidden, entry.ghost = mine.hidden, mine.ghost
             change = merge_entry(bases, mine, entry, self._desk, self._put)
             if change is not None:
                 settled = self._changes.get(address)
-                change.shown = change.shown if settled is None else settled.shown
+                if settled is not None:
+                    change.shown = settled.shown
+                    change.parts = change.parts if settled.parts is None else settled.parts
                 self._changes[address] = change
 
     def _summaries(self) -> None:
@@ -344,9 +350,9 @@ class _Merge:
     def _tools(self) -> None:
         ours, theirs = self._ours.tools, self._theirs.tools
         bases = [base.tools for base in self._bases] or [()]
-        if ours == theirs or theirs in bases:
+        if ours == theirs or (theirs in bases and ours not in bases):
             return
-        if ours not in bases:
+        if (ours in bases) == (theirs in bases):  # both set them, or each has those of another base
             settled = self._desk.bring(kinds.CONTRADICTING_TOOLS, [])
             if settled.choice == OURS:
                 return

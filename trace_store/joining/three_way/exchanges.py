@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store.context.folding import REMOVED
 from trace_store.context.pairs import CALL, RESULT, callers
 from trace_store.joining.conflicts import BOTH, PARTED_CALL, TEXT, THEIRS, TWO_ANSWERS, Desk
-from trace_store.joining.groups import calls_of, results_of
+from trace_store.joining.groups import answered_before, calls_of, results_of
 from trace_store.joining.three_way.properties import (
     Change,
     both_parts,
@@ -156,7 +156,7 @@ def join_answers(ours: Sequence[Entry], theirs: Sequence[Entry], changes: Change
         changes: what is to be changed in the messages; it is added to.
     """
     merged = _Merged({}, changes)
-    ids = _answered_before(ours) & _answered_before(theirs)
+    ids = answered_before(ours) & answered_before(theirs)
     merged.add(ours, theirs, ids)
     merged.take_out(theirs, ids)
 
@@ -177,16 +177,6 @@ def without_results(entry: Entry, parts: Sequence[Any], ids: Collection[str]) ->
 def _halves(parts: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Return the calls and results of stored parts."""
     return [(p["type"], p.get("id")) for p in parts if p.get("type") in (CALL, RESULT)]
-
-
-def _answered_before(answer: Sequence[Entry]) -> set[str]:
-    """Return the ids of the calls from before an answer that it gives results for."""
-    called: set[str] = set()
-    found: set[str] = set()
-    for entry in answer:
-        found |= set(results_of(entry)) - called
-        called.update(calls_of(entry))
-    return found
 
 
 def _results(answer: Sequence[Entry], ids: Collection[str]) -> list[Any]:

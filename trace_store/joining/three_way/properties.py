@@ -142,12 +142,15 @@ def merge_entry(
 def _hiding(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
     """Settle that one side hides what the other reworded or pinned; return the kind of conflict, or ""."""
     for hider, other in ((all_.theirs, all_.ours), (all_.ours, all_.theirs)):
-        if other.hidden or not hider.hidden or not all_.changed(hider, shown_of):
+        hides = all_.changed(hider, shown_of) or all_.is_contested(shown_of)
+        if other.hidden or not hider.hidden or not hides:
             continue
-        if all_.changed(other, _parts):
+        if all_.changed(other, _parts) or all_.is_contested(_parts):
             replaced = hider.hidden == REPLACED
             kind = kinds.COMPRESSED_AND_EDITED if replaced else kinds.EDITED_AND_REMOVED
-        elif other.priority == ops.PINNED and all_.changed(other, _priority_of):
+        elif other.priority == ops.PINNED and (
+            all_.changed(other, _priority_of) or all_.is_contested(_priority_of)
+        ):
             kind = kinds.PINNED_AND_REMOVED
         else:
             continue
@@ -173,7 +176,8 @@ def _show(all_: _Entries, change: Change, shown: tuple[str, bool]) -> None:
 
 def _say(all_: _Entries, change: Change, text: str, put: Put) -> None:
     """Let a message say a text that settles whether it is hidden: it is shown with that."""
-    change.parts = reworded_parts(all_.ours.parts, text, put)
+    shown = all_.theirs if all_.ours.hidden else all_.ours
+    change.parts = reworded_parts(shown.parts, text, put)
     _show(all_, change, ("", False))
 
 

@@ -5,7 +5,7 @@ Rule: pure functions of folds. A tool call and its results stay together, and th
 
 from __future__ import annotations
 
-from trace_store.joining.groups import calls_of, groups, open_calls, results_of
+from trace_store.joining.groups import answered_before, calls_of, groups, open_calls, results_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def answers(
     waiting = {name for entry in waiting_end(shared) for name in calls_of(entry)}
     waiting &= open_calls(shared).keys()
     if waiting:
-        answered = [
-            {name for entry in turn for name in results_of(entry)} & waiting for turn in turns
-        ]
+        answered = [answered_before(turn) & waiting for turn in turns]
         return turns if answered[0] & answered[1] else None
     if role_of(last) not in QUESTION_ROLES and not results_of(last):
         return None

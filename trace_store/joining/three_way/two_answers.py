@@ -10,7 +10,7 @@ from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
 from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.three_way import tails
 from trace_store.joining.three_way.exchanges import join_answers, without_results
-from trace_store.joining.three_way.properties import Change, difference, reworded_parts
+from trace_store.joining.three_way.properties import Change, reworded_parts, shown_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def settle_other_choices(
     """Settle that each side shows one of two answers, and hides the one that the other side shows.
 
     So it is where both joined the same two lines, and each chose otherwise: what is an answer is told by the bases,
-    which these lines are. Return the messages of both answers, which are settled with that.
+    which these lines are. Return the messages of both answers: whether they are shown is settled with that.
 
     Args:
         bases: the contexts of the merge bases.
@@ -116,9 +116,9 @@ def _settle_choice(
     for address in (
         every if settled.choice == THEIRS else groups[1] if settled.choice == BOTH else ()
     ):
-        change = difference(ours[address], theirs[address])
-        if change is not None:
-            changes[address] = change
+        wanted = shown_of(theirs[address])
+        if wanted != shown_of(ours[address]):
+            _change(ours[address], changes).shown = wanted
     if settled.choice == BOTH:
         join_answers(mine, yours, changes)
     if settled.choice == TEXT:
