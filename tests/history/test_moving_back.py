@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trace_store import FixedClock, Message, ObjectId, Store, branching, context, joining
+from trace_store import FixedClock, Message, ObjectId, Repo, Store, branching, context, joining
 from trace_store.context.folding import Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import StateError, TraceError
@@ -614,3 +614,31 @@ def test_undo_brings_back_the_tips_that_a_command_gave_up(tmp_path: Path) -> Non
     assert store.refs.tips("refs/heads/side") == (own, other)
     branching.redo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (base,)
+
+
+@pytest.mark.parametrize(("choice", "shown"), [("ours", "second"), ("theirs", "first")])
+def test_a_result_that_comes_back_is_asked_about_where_its_call_has_another(
+    tmp_path: Path, choice: str, shown: str
+) -> None:
+    repo = Repo.init(tmp_path, clock=FixedClock(), durability="fast")
+    repo.append("user", "q")
+    repo.append("assistant", [ToolCall("one", "look", "{}")])
+    first = repo.append("tool", [ToolResult("one", "first")]).addresses[0]
+    repo.remove(first)
+    gone = str(repo.resolve("HEAD"))
+    repo.append("tool", [ToolResult("one", "second")])
+    assert [each.kind for each in repo.revert(gone).conflicts] == ["separated-call"]
+    repo.settle("1", choice)
+    repo.resume()
+    (message,) = [m for m in repo.compile().messages if m.role == "tool"]
+    assert message.parts == (ToolResult("one", shown),)
+
+
+def test_a_range_is_placed_by_what_was_there_before_it(tmp_path: Path) -> None:
+    """A summary that came after a move, and is taken back first, is nothing that the move was made by."""
+    repo = Repo.init(tmp_path, clock=FixedClock(), durability="fast")
+    one, two, three = (repo.append("user", text).addresses[0] for text in ("a", "b", "c"))
+    repo.move([three], after=one)
+    repo.replace([three, two], [Message("user", "sum")])
+    assert repo.revert("HEAD~2..HEAD").outcome == "done"
+    assert [m.text for m in repo.compile().messages] == ["a", "b", "c"]

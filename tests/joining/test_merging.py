@@ -535,6 +535,77 @@ def test_what_each_side_chose_otherwise_is_asked_again(
     assert_valid_requests(repo.compile().messages)
 
 
+@pytest.mark.parametrize("choice", ["ours", "theirs", "both"])
+def test_each_conflict_has_a_name_of_its_own(tmp_path: Path, choice: str) -> None:
+    """Theirs put two summaries in the place of one message, one after the other."""
+    repo = Repo.init(tmp_path, environment=ADA, clock=FixedClock(), durability="fast")
+    address = repo.append("user", "x").addresses[0]
+
+    def theirs() -> None:
+        for text in ("one", "two"):
+            repo.replace([address], [Message("user", text)])
+            repo.restore([address])
+        repo.replace([address], [Message("user", "three")])
+
+    apart(repo, lambda: repo.replace([address], [Message("user", "mine")]), theirs)
+    found = brought(repo)
+    assert len({each.key for each in found.conflicts}) == len(found.conflicts) > 1
+    for conflict in found.conflicts:
+        repo.settle(conflict.number, choice)
+    assert repo.resume().outcome == "merged"
+
+
+def test_what_each_side_chose_keeps_what_was_said_of_it(repo: Repo) -> None:
+    repo.append("user", "q")
+    apart(repo, lambda: repo.append("assistant", "A"), lambda: repo.append("assistant", "B"))
+    mine, yours = repo.resolve("main"), repo.resolve("side")
+    brought(repo, str(yours), favour="ours")
+    on(repo, "side")
+    brought(repo, str(mine), favour="ours")
+    on(repo, "main")
+    address = (mine, 0)
+    repo.edit(address, "A, better")
+    repo.annotate([address], labels=["decision"], priority="pinned")
+    brought(repo, favour="theirs")
+    assert said(repo) == ["q", "B"]
+    repo.restore([address])
+    shown = {m.text: m for m in repo.compile().messages}["A, better"]
+    assert (shown.priority, set(shown.labels)) == ("pinned", {"decision"})
+
+
+@pytest.mark.parametrize("what", ["pin", "edit", "tools"])
+def test_what_each_side_chose_is_one_question(repo: Repo, what: str) -> None:
+    address = repo.append("user", "q").addresses[0]
+    repo.append("user", "on")
+    ours: dict[str, Callable[[], Any]] = {
+        "pin": lambda: repo.annotate([address], priority="pinned"),
+        "edit": lambda: repo.edit(address, "q, better"),
+        "tools": lambda: repo.set_tools([{"name": "a"}]),
+    }
+    theirs: dict[str, Callable[[], Any]] = {"tools": lambda: repo.set_tools([{"name": "b"}])}
+    apart(repo, ours[what], theirs.get(what, lambda: repo.remove(address)))
+    mine, yours = repo.resolve("main"), repo.resolve("side")
+    first = brought(repo, str(yours), favour="ours").settled
+    on(repo, "side")
+    brought(repo, str(mine), favour="ours")
+    on(repo, "main")
+    assert [each.kind for each in brought(repo).conflicts] == [each.kind for each in first]
+
+
+def test_a_text_for_what_ours_hides_calls_nothing_again(repo: Repo) -> None:
+    repo.append("user", "q")
+    call, result = looked(repo)
+    apart(repo, lambda: repo.remove([call, result]), lambda: repo.edit(call, [Text("No need")]))
+    on(repo, "side")
+    repo.remove([result])
+    on(repo, "main")
+    brought(repo)
+    repo.settle("1", "text", "Neither.")
+    assert repo.resume().outcome == "merged"
+    assert said(repo) == ["q", "Neither."]
+    assert_valid_requests(repo.compile().messages)
+
+
 def looked(repo: Repo) -> tuple[Any, Any]:
     """Say something and call a tool in one message, have its result, and return both addresses."""
     call = repo.append("assistant", [Text("I look"), ToolCall("a", "look", "{}")]).addresses[0]
