@@ -14,7 +14,7 @@ from trace_store.joining.three_way.properties import Change, reworded_parts, sho
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, MutableMapping, Sequence
+    from collections.abc import Mapping, MutableMapping, Sequence
 
     from trace_store.context.folding import Entry, Fold
     from trace_store.joining.three_way.properties import Put
@@ -134,10 +134,10 @@ def _say(
     Results of calls that are not of the answer stay: both sides share these calls.
     """
     called = {name for entry in answer for name in calls_of(entry)}
-    own = [entry for entry in answer if results_of(entry) and called.issuperset(results_of(entry))]
-    speaker = [entry for entry in answer if entry not in own][-1]
-    kept = [entry for entry in answer if entry is not speaker and not _is_given_up(entry, called)]
-    _hide([entry for entry in answer if entry is not speaker and entry not in kept], changes)
+    given_up = [entry for entry in answer if called.issuperset(results_of(entry))]
+    says = [entry for entry in answer if entry not in given_up or not results_of(entry)]
+    speaker = (says or answer)[-1]
+    _hide([entry for entry in given_up if entry is not speaker], changes)
     parts = [part for part in speaker.parts if part.get("type") != "tool_call"]
     _change(speaker, changes).parts = reworded_parts(parts, text, put)
     for entry in tail:  # a result may stand behind what somebody else said
@@ -147,10 +147,6 @@ def _say(
                 _change(entry, changes).parts = left
             else:
                 _hide([entry], changes)
-
-
-def _is_given_up(entry: Entry, called: Collection[str]) -> bool:
-    return set(called).issuperset(results_of(entry))
 
 
 def _hide(entries: Sequence[Entry], changes: Changes) -> None:
