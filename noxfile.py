@@ -181,7 +181,9 @@ def lock(session: nox.Session) -> None:
     for path, options in LOCKS.items():
         session.run(
             *["uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"],
-            *["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links"],
+            # With extras, since pip looks for other versions of what is pinned without the extra that somebody needs.
+            *["--generate-hashes", "--no-strip-extras"],
+            *["--no-emit-index-url", "--no-emit-find-links"],
             *["--no-annotate", "--custom-compile-command", "nox -s lock"],
             *[*options, "--output-file", path, *session.posargs, "pyproject.toml"],
             external=True,
