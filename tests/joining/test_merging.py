@@ -573,6 +573,37 @@ def test_what_each_side_chose_keeps_what_was_said_of_it(repo: Repo) -> None:
     assert (shown.priority, set(shown.labels)) == ("pinned", {"decision"})
 
 
+@pytest.mark.parametrize("what", ["hidden", "pinned", "reworded", "labelled"])
+def test_who_takes_his_own_change_back_contradicts_nobody(repo: Repo, what: str) -> None:
+    """Both had taken in the same two lines, and what one of these had done is taken back by who did it."""
+    repo.append("user", "q")
+    address = repo.append("user", "noise").addresses[0]
+    there: dict[str, Callable[[], Any]] = {
+        "hidden": lambda: repo.remove(address),
+        "pinned": lambda: repo.annotate([address], priority="pinned"),
+        "reworded": lambda: repo.edit(address, "noisy"),
+        "labelled": lambda: repo.annotate([address], labels=["todo"]),
+    }
+    back: dict[str, Callable[[], Any]] = {
+        "hidden": lambda: repo.restore([address]),
+        "pinned": lambda: repo.annotate([address], priority="normal"),
+        "reworded": lambda: repo.edit(address, "noise"),
+        "labelled": lambda: repo.annotate([address], unlabels=["todo"]),
+    }
+    apart(repo, there[what], lambda: repo.append("assistant", "answer"))
+    mine, yours = repo.resolve("main"), repo.resolve("side")
+    on(repo, "side")
+    brought(repo, str(mine))
+    on(repo, "main")
+    brought(repo, str(yours))
+    back[what]()
+    on(repo, "side")
+    assert brought(repo, "main").outcome == "merged"
+    shown = repo.compile().messages
+    assert [m.text for m in shown] == ["q", "noise", "answer"]
+    assert (shown[1].priority, set(shown[1].labels)) == ("normal", set())
+
+
 @pytest.mark.parametrize("what", ["pin", "edit", "tools"])
 def test_what_each_side_chose_is_one_question(repo: Repo, what: str) -> None:
     address = repo.append("user", "q").addresses[0]

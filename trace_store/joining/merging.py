@@ -337,6 +337,7 @@ class _Merging:
             favour=inputs["favour"],
             time_of=self._reading.time,
             put=put or self._gathering.put,
+            elder=self._reading.elder(bases),
         )
         return plan.at(step)
 

@@ -18,9 +18,11 @@ from trace_store.joining.three_way.properties import (
     Change,
     as_changed,
     difference,
+    joined_base,
     merge_entry,
     operations_of,
     reworded_parts,
+    same_state,
 )
 from trace_store.joining.three_way.two_answers import settle_other_choices, settle_two_answers
 from trace_store.objects import operations as ops
@@ -30,7 +32,7 @@ from trace_store.objects.parts import ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from trace_store.joining.conflicts import Settlements
     from trace_store.joining.three_way.properties import Put
@@ -50,6 +52,7 @@ def three_way(
     favour: str = "",
     time_of: Callable[[Address], int] = lambda _: 0,
     put: Put = no_put,
+    elder: Fold | None = None,
 ) -> Plan:
     """Return what brings theirs into ours.
 
@@ -62,12 +65,13 @@ def three_way(
         favour: OURS or THEIRS settles the conflicts without one.
         time_of: the time at which a message was written, for INTERLEAVE.
         put: stores the content of texts that settle conflicts.
+        elder: what two bases come from themselves, where that is one; None where nobody looked.
 
     Raises:
         InvalidOperationError: a text settles a conflict and there is no `put`.
     """
     desk = Desk(settlements or {}, favour)
-    made = _Merge(bases, ours, theirs, desk, time_of, put)
+    made = _Merge(bases, ours, theirs, desk, time_of, put, elder)
     if strategy == THEIRS:
         made.take_theirs()
     elif strategy == DECISIONS:
@@ -93,11 +97,13 @@ class _Merge:
         desk: Desk,
         time_of: Callable[[Address], int],
         put: Put,
+        elder: Fold | None,
     ) -> None:
         self.line = Line(entry.address for entry in ours.fold.entries)
         self._ours, self._theirs = ours.fold, theirs.fold
         self._sides = ours, theirs
         self._bases = list(bases)
+        self._elder = elder
         self._desk = desk
         self._time_of = time_of
         self._put = put
@@ -192,7 +198,7 @@ class _Merge:
             if address not in self._shared or address in self._kept:
                 continue
             mine = self._mine[address]
-            bases = [base[address] for base in self._based if address in base]
+            bases = self._bases_of(mine)
             if address in self._shown:
                 entry = entry.copy()
                 entry.hidden, entry.ghost = mine.hidden, mine.ghost
@@ -203,6 +209,16 @@ class _Merge:
                     change.shown = settled.shown
                     change.parts = change.parts if settled.parts is None else settled.parts
                 self._changes[address] = change
+
+    def _bases_of(self, mine: Entry) -> list[Entry]:
+        """Return a message as the bases have it, or as they have it together where that is no conflict."""
+        address = mine.address
+        bases = [base[address] for base in self._based if address in base]
+        if self._elder is None or len(bases) != len(self._bases) or same_state(*bases):
+            return bases
+        known = self._elder.entry(address) if address in self._elder else None
+        joined = joined_base(known or Entry(address, mine.message), *bases)
+        return bases if joined is None else [joined]
 
     def _summaries(self) -> None:
         """Settle that both sides put summaries of their own in the place of the same messages."""
@@ -319,8 +335,9 @@ class _Merge:
         """Return how to place what theirs moved."""
         ours = [entry.address for entry in self._ours.entries]
         theirs = [entry.address for entry in self._theirs.entries]
+        before = [[entry.address for entry in base.entries] for base in self._bases]
         by_us, by_them = (
-            self._moved(order, side.placed)
+            placing.moved_since(before, order, side.placed) & self._shared
             for order, side in zip((ours, theirs), self._sides, strict=True)
         )
         if not by_them:
@@ -337,15 +354,6 @@ class _Merge:
             if settled.choice == OURS:
                 going.discard(address)
         return placing.steps(theirs, going, self._shared)
-
-    def _moved(self, order: Sequence[Address], placed: Collection[Address]) -> set[Address]:
-        """Return the shared messages that a side has elsewhere than every base has them."""
-        found: set[Address] | None = None
-        for base in self._bases:
-            before = [entry.address for entry in base.entries]
-            here = placing.moved(before, order, placed) & self._shared
-            found = here if found is None else found & here
-        return found or set()
 
     def _tools(self) -> None:
         ours, theirs = self._ours.tools, self._theirs.tools

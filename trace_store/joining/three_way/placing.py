@@ -42,6 +42,20 @@ def moved(
     return _really(old, new, candidates)
 
 
+def moved_since(
+    bases: Sequence[Sequence[Address]], order: Sequence[Address], placed: Collection[Address]
+) -> set[Address]:
+    """Return the messages that a side has elsewhere than every merge base has them.
+
+    Args:
+        bases: the orders of the bases.
+        order: that of the side.
+        placed: messages that the side's operations placed.
+    """
+    found = [moved(before, order, placed) for before in bases]
+    return set.intersection(*found) if found else set()
+
+
 def _really(
     old: Sequence[Address], new: Sequence[Address], candidates: set[Address]
 ) -> set[Address]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from trace_store.context.folding import REPLACED, Entry
 from trace_store.joining import conflicts as kinds
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, Desk, stored_text
+from trace_store.joining.plan import no_put
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False
@@ -137,6 +138,35 @@ def merge_entry(
     _keep(all_, change)
     _labels(all_, change)
     return change
+
+
+def joined_base(elder: Entry, one: Entry, other: Entry) -> Entry | None:
+    """Return a message as two merge bases have it when they are merged themselves; None where that is a conflict.
+
+    So what came in from one of them is not taken for what a side did, nor what a side did for what one of them had.
+
+    Args:
+        elder: the message in what both bases come from.
+        one: the message in one of the bases.
+        other: the message in the other.
+    """
+    desk = Desk({})
+    change = merge_entry([elder], one, other, desk, no_put)
+    if desk.open:
+        return None
+    made = one.copy()
+    if change is None:
+        return made
+    if change.parts is not None:
+        made.reword(change.parts, other.place)
+    if change.shown is not None:
+        made.hidden, made.ghost = change.shown
+    if change.priority is not None:
+        made.priority = change.priority
+    if change.keep is not None:
+        made.keep = change.keep
+    made.labels = (made.labels | {*change.labels}) - {*change.unlabels}
+    return made
 
 
 def _hiding(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:

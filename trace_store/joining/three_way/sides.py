@@ -145,6 +145,13 @@ class Reading:
             return self.commits.merge_bases(ours, theirs)
         return graph.merge_bases(ours, theirs, lambda oid: self.commit(oid).parents)
 
+    def elder(self, bases: Sequence[ObjectId]) -> Fold | None:
+        """Return the context that two merge bases come from; None when there are others, or it is no single one."""
+        if len(bases) != 2:
+            return None
+        elders = self.bases(*bases)
+        return self.fold(elders[0]) if len(elders) == 1 else None
+
     def _since(self, tip: ObjectId, bases: Sequence[ObjectId]) -> set[ObjectId]:
         """Return the commits of a side that lie in no base's past."""
         if self.store.objects.contains(tip):
