@@ -224,6 +224,7 @@ def test_without_a_repository(growth: Growth) -> None:
         place.trace("--version")
         place.trace("version")
         place.trace("completion", "bash")
+        place.trace("help", "merge")
         place.trace("init", "-q", "another")
         place.trace("trust", "--list")
         place.trace("demo")
