@@ -78,10 +78,9 @@ class _Inverting:
         self._folds = before, after, now
         self._decide = decide
         self._conflicts: list[Conflict] = []
-        self._standing: set[Address] = (
-            set()
-        )  # summaries that others stand for, and that are left at that
-        self._summarised: set[Address] = set()  # what such a summary stood for
+        # Summaries that others stand for, and that are left at that; and what these stood for.
+        self._standing: set[Address] = set()
+        self._summarised: set[Address] = set()
         self._hide: dict[bool, list[Address]] = {}
         self._show: list[Address] = []
         self._replace: list[Address] = []
@@ -90,9 +89,8 @@ class _Inverting:
 
     def run(self, commit: Commit) -> Inverse:
         _, after, _ = self._folds
-        there = [
-            made for made in after.entries if made.address in self._now
-        ]  # the rest it never had
+        # The rest the context never had.
+        there = [made for made in after.entries if made.address in self._now]
         for made in there:
             if made.address not in self._before:
                 self._take_out(made, self._now[made.address])
