@@ -6,6 +6,7 @@ Rule: pure functions that assert. They say what is to come out, message by messa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.stateful.support.pictures import (
@@ -19,6 +20,7 @@ from tests.stateful.support.pictures import (
     together,
 )
 from trace_store.joining import Conflict, Settlement
+from trace_store.objects import operations as ops
 
 Settled = Sequence[tuple[Conflict, Settlement]]
 OF_MANY = ("both-compressed", "both-moved")
@@ -47,11 +49,23 @@ def common(ours: Picture, theirs: Picture, result: Picture, settled: Settled) ->
 
 
 def clean(
-    bases: Sequence[Picture], ours: Picture, theirs: Picture, result: Picture, settled: Settled
+    bases: Sequence[Picture],
+    elder: Picture | None,
+    ours: Picture,
+    theirs: Picture,
+    result: Picture,
+    settled: Settled,
 ) -> None:
     """A merge by `append` or `interleave`: each property of each message by the rule of three ways.
 
     Messages that a settlement decided on are left to `chosen`.
+
+    Args:
+        bases: the merge bases.
+        elder: what two bases come from, where that is one.
+        ours, theirs: the sides.
+        result: what they became.
+        settled: the conflicts, and what was said of them.
     """
     based = [base.by_address for base in bases]
     mine, yours, made = ours.by_address, theirs.by_address, result.by_address
@@ -71,6 +85,9 @@ def clean(
         if address in mine and address in yours:
             had = [base[address] for base in based if address in base]
             had = had or [mine[address].as_written()]
+            if elder is not None and len(had) == 2:
+                before = elder.by_address.get(address) or had[0].as_written()
+                had = _without_contradiction(before, *had)
             _three_ways(had, mine[address], yours[address], each)
         elif address in mine:
             assert each.state == mine[address].state
@@ -80,6 +97,42 @@ def clean(
             assert yours[address].says in said, "hid what nobody else says"
     if not settled:
         _orders(bases, ours, theirs, result)
+
+
+def _without_contradiction(elder: Seen, one: Seen, other: Seen) -> list[Seen]:
+    """Return a message as two bases have it together, or both of them where they contradict each other."""
+
+    def did(side: Seen, name: str) -> bool:
+        return bool(getattr(side, name) != getattr(elder, name))
+
+    hidden = bool(one.shown[0] and other.shown[0])
+    for name in ("says", "shown", "priority"):
+        differ = getattr(one, name) != getattr(other, name)
+        if differ and did(one, name) and did(other, name) and not (hidden and name != "priority"):
+            return [one, other]
+    for hider, shower in ((one, other), (other, one)):
+        if hider.shown[0] and not shower.shown[0] and did(hider, "shown"):
+            pins = shower.priority == ops.PINNED and did(shower, "priority")
+            if did(shower, "says") or pins:
+                return [one, other]
+    said = one if did(one, "says") else other
+    return [
+        replace(
+            one,
+            parts=said.parts,
+            first=said.first,
+            shown=(one if did(one, "shown") else other).shown,
+            priority=(one if did(one, "priority") else other).priority,
+            keep=tuple(dict.fromkeys((*one.keep, *other.keep)))
+            if did(one, "keep") and did(other, "keep")
+            else (one if did(one, "keep") else other).keep,
+            labels=frozenset(
+                label
+                for label in one.labels | other.labels
+                if (label in one.labels and label in other.labels) or label not in elder.labels
+            ),
+        )
+    ]
 
 
 def _three_ways(bases: Sequence[Seen], ours: Seen, theirs: Seen, made: Seen) -> None:
