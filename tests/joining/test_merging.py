@@ -733,30 +733,31 @@ def test_merging_twice_and_back_again(repo: Repo) -> None:
     assert repo.contexts.verify("HEAD").matches
 
 
-def test_tips_that_git_left_are_joined_by_the_same_commit_for_everybody(tmp_path: Path) -> None:
-    made = []
-    for first, second in (("b", "c"), ("c", "b")):
-        folder = tmp_path / first
+@pytest.mark.parametrize("texts", ["bc", "bcd", "bcde"])
+def test_tips_that_git_left_are_joined_by_the_same_commit_for_everybody(
+    tmp_path: Path, texts: str
+) -> None:
+    made = set()
+    for mine in texts:
+        folder = tmp_path / mine
         folder.mkdir()
         repo = Repo.init(folder, environment=ADA, clock=FixedClock(), durability="fast")
         root = repo.append("assistant", "a").oid
         tips = {}
-        for text in "bc":
-            repo.store.transact(
-                lambda _: Transaction([], [RefEdit("refs/heads/main", root, ANY)], "back")  # noqa: B023
-            )
+        for text in texts:
+            repo.reset(str(root), hard=True)
             tips[text] = repo.append("user", text).oid
-        edit = RefEdit("refs/heads/main", tips[first], ANY)
-        repo.store.transact(lambda _, e=edit: Transaction([], [e], "mine"))  # type: ignore[misc]
+        repo.reset(str(tips[mine]), hard=True)
         repo.seal()
-        repo.store.refs.files.add("refs/heads/main", tips[second])  # type: ignore[union-attr]
-        assert len(repo.store.refs.tips("refs/heads/main")) == 2
-        found = merge(repo.store, author=f"whoever has {first}")
+        for text in set(texts) - {mine}:
+            repo.store.refs.files.add("refs/heads/main", tips[text])  # type: ignore[union-attr]
+        assert len(repo.store.refs.tips("refs/heads/main")) == len(texts)
+        found = merge(repo.store, author=f"whoever has {mine}")
         assert found.outcome == "merged"
         assert repo.store.refs.tips("refs/heads/main") == (found.after,)
-        assert sorted(said(repo)) == ["a", "b", "c"]
-        made.append(found.after)
-    assert made[0] == made[1]
+        assert sorted(said(repo)) == ["a", *texts]
+        made.add(found.after)
+    assert len(made) == 1
 
 
 def diverged(folder: Path) -> tuple[Repo, tuple[bytes, int]]:

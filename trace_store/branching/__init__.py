@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.branching.branches import (
         Branch,
+        branch_of_head,
         create_branch,
         delete_branches,
         find_branch,
@@ -45,7 +46,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "branches": (
-        *("Branch", "create_branch", "delete_branches", "find_branch", "list_branches"),
+        *(
+            "Branch",
+            "branch_of_head",
+            "create_branch",
+            "delete_branches",
+            "find_branch",
+            "list_branches",
+        ),
         *("look_at_branch", "names_before_and_after", "rename_branch"),
     ),
     "logs": ("has_log", "newest_first"),
@@ -76,6 +84,7 @@ __all__ = [
     "ahead_behind",
     "begin_branch",
     "begin_empty",
+    "branch_of_head",
     "chosen",
     "commit_staged",
     "create_branch",

@@ -18,6 +18,7 @@ from trace_store.branching.upstreams import (
 )
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import count_of, is_count
+from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.log_messages import rename_message
 from trace_store.refs.names import BRANCHES, branch_ref, check_text
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from trace_store.commit_table import Commits
     from trace_store.contracts import RefReader
-    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
 
@@ -130,6 +130,18 @@ def _tracking(
     other = store.refs.read(upstream)
     counts = (None, None) if other is None else ahead_behind(store, oid, other, commits)
     return Tracking(upstream, other, *counts)
+
+
+def branch_of_head(store: Store) -> str:
+    """Return the full name of HEAD's branch, which need not have a commit.
+
+    Raises:
+        DetachedHeadError: it is on none.
+    """
+    ref = store.refs.head_target()
+    if isinstance(ref, ObjectId):
+        raise errors.DetachedHeadError("HEAD is on no branch, and this moves one")
+    return ref
 
 
 def find_branch(store: Store, name: str) -> str:

@@ -14,12 +14,14 @@ from trace_store.values import field, replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TypeVar
+    from typing import Any, TypeAlias, TypeVar
 
     from trace_store.context.folding import Entry
 
     Address = tuple[bytes, int]
     Settlements = Mapping[str, "Settlement"]
+    Resolver: TypeAlias = Callable[["Conflict"], "Settlement | None"]
+    """Asked about a conflict, says how it is settled; None leaves it open."""
     T = TypeVar("T")
 
 BOTH_EDITED = "both-edited"
@@ -176,7 +178,7 @@ def check_settlement(conflict: Conflict, said: object) -> None:
 
 
 def settle_open(
-    resolver: Callable[[Conflict], Settlement | None] | None,
+    resolver: Resolver | None,
     settlements: dict[str, Settlement],
     made: T,
     again: Callable[[], T],

@@ -1,8 +1,8 @@
 """Merge: another line of history becomes part of HEAD's branch.
 
-Rule: the plan is a pure function of tips, strategy and settlements; it is written in one transaction, or not at all.
-What was merged without a conflict adds no message to the context. The tips that git leaves of a branch are joined by a
-commit that follows from them alone, so that two people make the same one.
+Rule: what is asked for and settled decides everything, so that a merge that stopped is computed anew; it is written in
+one transaction, or not at all. The tips that git leaves of a branch are joined by a commit that follows from them
+alone, so that everybody makes the same one.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from trace_store import branching, errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import stops
-from trace_store.joining.advising.matter import Matter
-from trace_store.joining.conflicts import OURS, Settlement, settle_open
-from trace_store.joining.copies import shown_again, without
+from trace_store.joining.conflicts import OURS
+from trace_store.joining.merge_commits import EVEN, MergeCommits
 from trace_store.joining.outcome import (
     FAST_FORWARD,
     JOINER,
@@ -25,39 +24,24 @@ from trace_store.joining.outcome import (
     UP_TO_DATE,
     Merge,
     MergeOptions,
-    message_of,
-    meta_of,
 )
-from trace_store.joining.plan import APPEND, DECISIONS, INTERLEAVE, SEMANTIC, Plan
-from trace_store.joining.three_way.combining import three_way
+from trace_store.joining.plan import DECISIONS, SEMANTIC
 from trace_store.joining.three_way.sides import Reading
-from trace_store.joining.three_way.squashing import squashed
-from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
-from trace_store.objects.origins import SQUASHES
-from trace_store.oid import ObjectId, hash_object
+from trace_store.oid import ObjectId
 from trace_store.refs.log_messages import DIVERGED_TIPS
 from trace_store.refs.names import BRANCHES
+from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeAlias
+    from collections.abc import Sequence
 
-    from trace_store.context.folding import Fold
     from trace_store.contracts import RefReader
-    from trace_store.joining.advising.matter import Advise, Advised
-    from trace_store.joining.conflicts import Conflict
-    from trace_store.joining.three_way.properties import Put
-    from trace_store.objects.commit import Operation
+    from trace_store.joining.advising.matter import Advise
+    from trace_store.joining.conflicts import Conflict, Resolver
     from trace_store.secrets import Guard
     from trace_store.store import Store
-
-    Address = tuple[bytes, int]
-    Resolver: TypeAlias = Callable[[Conflict], Settlement | None]
-
-_EVEN = (APPEND, INTERLEAVE)  # strategies that name no side
 
 
 def merge(
@@ -98,7 +82,7 @@ def merge(
         raise errors.StateError(
             "a semantic merge asks a model, and none is given", code=errors.ErrorCode.NO_MODEL
         )
-    ref = branch_of_head(store)
+    ref = branching.branch_of_head(store)
     tips = store.refs.tips(ref)
     before = tips[0] if tips else None
     if not revision and len(tips) < 2:
@@ -147,16 +131,26 @@ def look_at_merge(store: Store) -> Merge:
     return _Merging(store, stop, JOINER, None, None).look()
 
 
-def branch_of_head(store: Store) -> str:
-    """Return the full name of HEAD's branch.
+@value
+class _Course:
+    """What merging some tips, one after the other, comes to.
 
-    Raises:
-        DetachedHeadError: it is on none.
+    Attributes:
+        commits: the commits that it takes.
+        outcome: as in `Merge`.
+        tip: where it ends; where it began when it stopped.
+        conflicts: what it stopped at.
     """
-    ref = store.refs.head_target()
-    if isinstance(ref, ObjectId):
-        raise errors.DetachedHeadError("HEAD is on no branch, and this moves one")
-    return ref
+
+    commits: MergeCommits
+    outcome: str
+    tip: ObjectId | None
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether it takes nobody's decision."""
+        return not self.conflicts and not self.commits.settled
 
 
 class _Merging:
@@ -174,76 +168,103 @@ class _Merging:
         self._store = store
         self._stop = stop
         self._author = author
+        self._guard = guard
         self._resolver = resolver
         self._advise = advise
         self._reading = Reading(store)
-        self._gathering = Gathering() if guard is None else guard.gathering()
         self._theirs = [ObjectId.parse(each) for each in stop.inputs["theirs"]]
-        self._new: list[tuple[ObjectId, bytes]] = []
-        self._folds: dict[ObjectId, Fold] = {}
-        self._included = self._hidden = 0
-        self._again: list[ObjectId] = []
-        self._settled: list[Conflict] = []
 
     def run(self) -> Merge:
         """Merge, or stop and write down what is needed to go on."""
-        found = self.look()
-        if found.outcome == STOPPED:
+        ours = self._store.refs.read(self._stop.ref)
+        course = self._course(ours)
+        found = self._result(ours, course)
+        if course.outcome == STOPPED:
             stops.write_stop(self._store, self._stop)
             return found
-        if found.after is not None and found.after != found.before:
-            self._write(found.before, found.after, found.outcome)
+        if course.tip is not None and course.tip != ours:
+            self._write(ours, course.tip, course)
         stops.clear_stop(self._store)
         return found
 
     def look(self) -> Merge:
         """Return what the merge comes to, and write nothing."""
-        stop = self._stop
-        ours = self._store.refs.read(stop.ref)
-        outcome, tip = UP_TO_DATE, ours
-        for stop.number, theirs in enumerate(self._theirs):
-            if stop.number in stop.skipped:
-                continue
-            step, conflicts = self._step(tip, theirs)
-            if conflicts:
-                return self._result(STOPPED, ours, ours, conflicts)
-            if step is not None:
-                outcome, tip = step
-        return self._result(outcome, ours, tip)
+        ours = self._store.refs.read(self._stop.ref)
+        return self._result(ours, self._course(ours))
 
-    def _result(
-        self,
-        outcome: str,
-        ours: ObjectId | None,
-        tip: ObjectId | None,
-        conflicts: Sequence[Conflict] = (),
-    ) -> Merge:
+    def _result(self, ours: ObjectId | None, course: _Course) -> Merge:
+        commits = course.commits
         return Merge(
-            outcome,
+            course.outcome,
             self._stop.ref,
             ours,
-            tip,
+            course.tip,
             tuple(self._theirs),
-            self._included,
-            self._hidden,
-            tuple(self._again),
-            self._stop.numbered(conflicts),
-            self._stop.by_hand(self._settled),
+            commits.included,
+            commits.hidden,
+            tuple(commits.again),
+            self._stop.numbered(course.conflicts),
+            self._stop.by_hand(commits.settled),
         )
 
-    def _step(
-        self, ours: ObjectId | None, theirs: ObjectId
-    ) -> tuple[tuple[str, ObjectId] | None, Sequence[Conflict]]:
-        """Merge one tip: return the outcome and the new tip (None: nothing to do), and the open conflicts."""
+    def _course(self, ours: ObjectId | None) -> _Course:
+        inputs = self._stop.inputs
+        if ours is None or not inputs["joins"] or inputs["strategy"] not in EVEN:
+            return self._one_by_one(ours, self._theirs)
+        own = [ours, *self._theirs]
+        order = sorted(own, key=self._age)
+        if self._stop.skipped or order == own:
+            return self._one_by_one(ours, self._theirs)
+        # The order that everybody comes to, where that takes nobody's decision; with two tips also where it takes one
+        # only in that order, so that everybody is asked.
+        course = self._one_by_one(order[0], order[1:], asks=False)
+        if course.is_clean:
+            return course
+        if len(own) == 2 and self._one_by_one(ours, self._theirs, asks=False).is_clean:
+            return self._one_by_one(order[0], order[1:])
+        return self._one_by_one(ours, self._theirs)
+
+    def _age(self, oid: ObjectId) -> tuple[int, bytes]:
+        return self._reading.commit(oid).time, oid
+
+    def _one_by_one(
+        self, ours: ObjectId | None, theirs: Sequence[ObjectId], *, asks: bool = True
+    ) -> _Course:
+        """Merge tips into ours; `asks` tells whether anybody is asked about what they contradict each other in."""
+        gathering = Gathering() if self._guard is None else self._guard.gathering()
+        who = (self._resolver, self._advise) if asks else (None, None)
+        commits = MergeCommits(self._reading, self._stop, self._author, gathering, *who)
+        outcome, tip = UP_TO_DATE, ours
+        for self._stop.number, other in enumerate(theirs):
+            if self._stop.number in self._stop.skipped:
+                continue
+            bases = [] if tip is None else self._reading.bases(tip, other)
+            step = self._step(tip, other, bases)
+            if tip is None or step == FAST_FORWARD:
+                outcome, tip = FAST_FORWARD, other
+            elif step != UP_TO_DATE:
+                made, conflicts = commits.join(tip, other, bases)
+                if conflicts:
+                    return _Course(commits, STOPPED, ours, tuple(conflicts))
+                if made is not None:
+                    outcome, tip = step, made
+        return _Course(commits, outcome, tip)
+
+    def _step(self, ours: ObjectId | None, theirs: ObjectId, bases: Sequence[ObjectId]) -> str:
+        """Return what merging one tip is to come to.
+
+        Raises:
+            StateError: it cannot go forward, and that was asked for.
+            InvalidInputError: the two share nothing, and that was not allowed.
+        """
         inputs = self._stop.inputs
         if ours is None:
-            return (FAST_FORWARD, theirs), ()
-        bases = self._reading.bases(ours, theirs)
+            return FAST_FORWARD
         if bases == [theirs]:
-            return None, ()
+            return UP_TO_DATE
         whole = inputs["strategy"] not in (OURS, DECISIONS) and not inputs["squash"]
         if bases == [ours] and whole and inputs["fast_forward"] != NEVER:
-            return (FAST_FORWARD, theirs), ()
+            return FAST_FORWARD
         branch = self._stop.ref.removeprefix(BRANCHES)
         if inputs["fast_forward"] == ONLY:
             raise errors.StateError(
@@ -257,144 +278,20 @@ class _Merging:
                 f"{branch} and {name} share no commit",
                 code=errors.ErrorCode.UNRELATED_HISTORIES,
             )
-        if inputs["joins"] and self._key(theirs) < self._key(ours):
-            plans = [self._plan(theirs, ours, bases), self._plan(ours, theirs, bases)]
-            if any(not plan.conflicts and self._is_clean(plan) for plan in plans):
-                ours, theirs = theirs, ours  # the same order, and the same conflicts, for everybody
-        return self._join(ours, theirs, bases)
+        return SQUASHED if inputs["squash"] else MERGED
 
-    def _is_clean(self, plan: Plan) -> bool:
-        """Tell whether tips of a branch join without anybody's decision; else ours is what HEAD is on."""
-        inputs = self._stop.inputs
-        return inputs["joins"] and inputs["strategy"] in _EVEN and not plan.settled
-
-    def _join(
-        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]
-    ) -> tuple[tuple[str, ObjectId] | None, Sequence[Conflict]]:
-        plan, advised = self._plan(ours, theirs, bases), None
-        if self._advise is not None:
-            advised = self._advise(self._matter(ours, theirs, bases, plan))
-            self._stop.settlements.update(advised.settlements)
-            plan = self._plan(ours, theirs, bases)
-        plan = settle_open(
-            self._resolver,
-            self._stop.settlements,
-            plan,
-            lambda: self._plan(ours, theirs, bases),
-            lambda made: made.conflicts,
-        )
-        self._settled += plan.settled
-        if plan.conflicts:
-            return None, plan.conflicts
-        self._included += len(plan.included)
-        operations = [*plan.operations, *(advised.operations if advised is not None else ())]
-        twice: list[Address] = []
-        if plan.included:
-            fold = self._reading.fold
-            twice, again = shown_again(self._store, ours, theirs, operations, fold)
-            self._again += again
-        if self._stop.inputs["squash"]:
-            self._included -= len(twice)
-            operations, _ = squashed(operations, without(self._folds[theirs], twice))
-            if not operations:
-                return None, ()
-            links = [(SQUASHES, str(theirs))]
-            return (SQUASHED, self._made([ours], operations, links, plan, advised)), ()
-        operations += [ops.remove(twice)] if twice else []
-        return (MERGED, self._made([ours, theirs], operations, (), plan, advised)), ()
-
-    def _matter(
-        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan
-    ) -> Matter:
-        def replan(settlements: Mapping[str, Settlement], put: Put) -> Plan:
-            return self._plan(ours, theirs, bases, settlements, put)
-
-        fold = self._reading.fold
-        folds = [fold(base) for base in bases]
-        return Matter(folds, fold(ours), fold(theirs), plan, replan, self._gathering)
-
-    def _plan(
-        self,
-        ours: ObjectId,
-        theirs: ObjectId,
-        bases: Sequence[ObjectId],
-        settlements: Mapping[str, Settlement] | None = None,
-        put: Put | None = None,
-    ) -> Plan:
-        inputs = self._stop.inputs
-        refs = [self._stop.ref, revisions.ref_of(self._store, inputs["name"]) or self._stop.ref]
-        near = inputs["strategy"] in (*_EVEN, OURS)
-        folds, mine, yours = self._reading.sides(ours, theirs, bases, refs if near else ())
-        self._folds = {ours: mine.fold, theirs: yours.fold}
-        step = f"{self._stop.number}:" if len(self._theirs) > 1 else ""
-        said = {**self._stop.settlements, **(settlements or {})}
-        plan = three_way(
-            folds,
-            mine,
-            yours,
-            strategy=inputs["strategy"],
-            settlements={key[len(step) :]: said[key] for key in said if key.startswith(step)},
-            favour=inputs["favour"],
-            time_of=self._reading.time,
-            put=put or self._gathering.put,
-            elder=self._reading.elder(bases),
-        )
-        return plan.at(step)
-
-    def _made(
-        self,
-        parents: Sequence[ObjectId],
-        operations: Sequence[Operation],
-        links: Sequence[tuple[str, str]],
-        plan: Plan,
-        advised: Advised | None = None,
-    ) -> ObjectId:
-        """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
-        inputs = self._stop.inputs
-        clean = self._is_clean(plan) and advised is None
-        message = inputs["message"] or message_of(inputs, self._stop.ref)
-        commit = Commit(
-            parents,
-            JOINER if clean else self._author,
-            max(self._key(each)[0] for each in parents) if clean else self._store.clock.now(),
-            operations,
-            self._gathering.text(message),
-            {**meta_of(inputs, plan, advised.meta if advised else None), **self._gathering.facts},
-            links,
-        )
-        others = [self._folds[each] for each in parents]
-        merged = others[0].copy()
-        merged.apply(ops.HERE, commit, others)
-        came = set(plan.included)
-        self._hidden += sum(e.address in came for e in merged.entries if not e.visible)
-        data = commit.encode()
-        oid = hash_object(data)
-        self._new.append((oid, data))
-        self._reading.remember(oid, commit)
-        return oid
-
-    def _key(self, oid: ObjectId) -> tuple[int, bytes]:
-        return self._reading.commit(oid).time, oid
-
-    def _write(self, ours: ObjectId | None, tip: ObjectId, outcome: str) -> None:
-        stop, new = self._stop, [*self._gathering.objects, *self._new]
+    def _write(self, ours: ObjectId | None, tip: ObjectId, course: _Course) -> None:
+        stop = self._stop
         said = f"merge {stop.inputs['name']}"
-        if outcome == FAST_FORWARD:
+        if course.outcome == FAST_FORWARD:
             said += ": fast-forward"
 
         def build(refs: RefReader) -> Transaction:
-            return Transaction(new, [RefEdit(stop.ref, tip, ours)], said)
+            return Transaction(course.commits.objects, [RefEdit(stop.ref, tip, ours)], said)
 
         if ours is not None:
             self._store.refs.set_original(ours)
         self._store.transact(build, author=self._author)
 
 
-__all__ = [
-    "Merge",
-    "MergeOptions",
-    "branch_of_head",
-    "continue_merge",
-    "look_at_merge",
-    "merge",
-]
+__all__ = ["Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"]

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from trace_store.branching.inverting import Conflict as Standing
     from trace_store.branching.inverting import Inverse
     from trace_store.context.folding import Entry
-    from trace_store.joining.conflicts import Conflict, Settlement
-    from trace_store.joining.merging import Resolver
+    from trace_store.joining.conflicts import Conflict, Resolver, Settlement
     from trace_store.objects.commit import Operation
     from trace_store.secrets import Guard
     from trace_store.store import Store

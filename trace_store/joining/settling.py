@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.joining.advising.judging import Judge
-    from trace_store.joining.conflicts import Conflict
-    from trace_store.joining.merging import Resolver
+    from trace_store.joining.conflicts import Conflict, Resolver
     from trace_store.joining.outcome import Merge
     from trace_store.joining.reverting import Revert
     from trace_store.joining.rewriting.steps import Rewrite

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Step,
         Stop,
     )
-    from trace_store.joining.merging import Resolver
+    from trace_store.joining.conflicts import Resolver
     from trace_store.llm import Model
     from trace_store.oid import ObjectId
     from trace_store.repo.handle import Address, Revision

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from typing import Any
 
 import hypothesis.strategies as st
@@ -106,61 +107,70 @@ class Joining(Lines):
         self._hold_semantic(found)
         self.there_and_back(data)
 
-    @rule(data=st.data(), check=st.booleans())
-    def join_tips(self, data: st.DataObject, check: bool) -> None:
-        """Two people's tips of one branch become one; without a conflict by the same commit for both."""
+    @rule(data=st.data(), check=st.booleans(), several=st.booleans())
+    def join_tips(self, data: st.DataObject, check: bool, several: bool) -> None:
+        """People's tips of one branch become one; without a conflict by the same commit for everybody."""
         self.part(data)
         self.said.clear()
         ground, head = self.ground, self.ground.store.refs.head()
-        tips = {oid for _, oid in ground.store.refs.iterate("refs/heads/")}
-        others = sorted(
-            oid
-            for oid in tips
-            if head.ref and head.oid and ground.bases(head.oid, oid) not in ([], [oid], [head.oid])
-        )
-        if not others or ground.store.refs.tips(head.ref or "") != (head.oid,):
+        if not head.ref or not head.oid or ground.store.refs.tips(head.ref) != (head.oid,):
             return  # an undo may have brought back tips that the branch had before
-        assert head.ref is not None
-        assert head.oid is not None
-        other = data.draw(st.sampled_from(others))
-        theirs = self._as_the_other_sees_it(head.ref, head.oid, other) if check else None
-        self._leave_tips(ground.store, head.ref, head.oid, other)
+        own = [head.oid]
+        for _ in range(1 + several):
+            tips = {oid for _, oid in ground.store.refs.iterate("refs/heads/")} - {*own}
+            others = sorted(tip for tip in tips if all(self._are_apart(tip, each) for each in own))
+            own += [data.draw(st.sampled_from(others))] if others else []
+        if len(own) == 1:
+            return
+        theirs = self._as_another_sees_it(head.ref, own) if check else None
+        self._leave_tips(ground.store, head.ref, own)
         found = self.stopping(lambda: merge(ground.store, author=AUTHOR))
-        if theirs is not None:
+        if theirs is not None and (len(own) == 2 or STOPPED not in (theirs.outcome, found.outcome)):
             assert (found.outcome == STOPPED) == (theirs.outcome == STOPPED)
             assert found.after == theirs.after or found.outcome == STOPPED
         end = self.to_the_end(data, found, continue_merge)
-        # Given up, or left out: the other tip still waits.
+        # Given up, or left out: the other tips still wait.
         if end is None or end.outcome == UP_TO_DATE:
-            assert ground.store.refs.tips(head.ref) == (head.oid, other)
+            assert set(ground.store.refs.tips(head.ref)) == {*own}
             end = merge(ground.store, "", MergeOptions("ours"), author=AUTHOR)
             assert end.after is not None
-            assert ground.picture(end.after) == ground.picture(ground.commit(end.after).parents[0])
+            assert ground.picture(end.after) == ground.picture(ground.line(end.after)[len(own) - 1])
         else:
-            assert ground.store.refs.tips(head.ref) == (end.after,)
-            if end.outcome == MERGED:
-                assert set(ground.commit(end.after or other).parents) == {head.oid, other}
+            assert end.after is not None
+            left = set(ground.store.refs.tips(head.ref)) - {end.after}
+            past = ground.past(end.after)
+            assert all((tip in past) != (tip in left) for tip in own), "a tip is gone, or waits"
+            if end.outcome == MERGED and len(own) == 2:
+                assert set(ground.commit(end.after).parents) == {*own}
                 self._hold(end, MergeOptions(), joined=True)
+            new = broken(ground.picture(end.after), *map(ground.picture, own))
+            assert not new, f"joining tips broke {new}"
             branching.undo(ground.store, author=AUTHOR)
             assert ground.now() == ground.picture(head.oid)
             branching.redo(ground.store, author=AUTHOR)
             assert ground.tip() == end.after
         ground.forget_commands()
 
-    def _leave_tips(self, store: Store, ref: str, mine: ObjectId, other: ObjectId) -> None:
-        seal(store)
-        store.refs.files.add(ref, other)  # type: ignore[union-attr]
-        assert set(store.refs.tips(ref)) == {mine, other}
+    def _are_apart(self, one: ObjectId, other: ObjectId) -> bool:
+        return self.ground.bases(one, other) not in ([], [one], [other])
 
-    def _as_the_other_sees_it(self, ref: str, mine: ObjectId, other: ObjectId) -> Merge:
-        """Return what the other person comes to, in whose working copy the tips stand the other way about."""
+    def _leave_tips(self, store: Store, ref: str, own: Sequence[ObjectId]) -> None:
+        """Leave a branch as git does that had several people's tips; the first is this working copy's."""
+        seal(store)
+        for tip in own[1:]:
+            store.refs.files.add(ref, tip)  # type: ignore[union-attr]
+        assert store.refs.tips(ref)[0] == own[0]
+        assert set(store.refs.tips(ref)) == {*own}
+
+    def _as_another_sees_it(self, ref: str, own: Sequence[ObjectId]) -> Merge:
+        """Return what another person comes to, in whose working copy the tips stand another way about."""
         folder = tempfile.mkdtemp(prefix="trace-other-", dir=SCRATCH)
         try:
             shutil.copytree(self.ground.folder, folder, dirs_exist_ok=True)
             store = Store.open(os.path.join(folder, ".trace"), durability="fast")
-            edit = RefEdit(ref, other, ANY)
+            edit = RefEdit(ref, own[-1], ANY)
             store.transact(lambda _: Transaction([], [edit], "theirs"), author="eve")
-            self._leave_tips(store, ref, other, mine)
+            self._leave_tips(store, ref, [*reversed(own)])
             found = merge(store, author="eve")
             store.close()
             return found

@@ -6,12 +6,11 @@ stands with.
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import branching, errors
 from trace_store import revision as revisions
 from trace_store.ident import is_count
 from trace_store.joining import stops
 from trace_store.joining.conflicts import check_favour
-from trace_store.joining.merging import branch_of_head
 from trace_store.joining.rewriting.steps import Rewriting
 from trace_store.joining.rewriting.todo import PICK, Step
 from trace_store.reach import reach
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.joining.advising.judging import Judge
-    from trace_store.joining.merging import Resolver
+    from trace_store.joining.conflicts import Resolver
     from trace_store.joining.rewriting.steps import Rewrite
     from trace_store.secrets import Guard
     from trace_store.store import Store
@@ -60,7 +59,7 @@ def cherry_pick(
     """
     stops.refuse_while_stopped(store)
     check_favour(favour)
-    ref = branch_of_head(store)
+    ref = branching.branch_of_head(store)
     steps = [step for text in wanted for step in _steps(store, text)]
     if not steps:
         raise errors.InvalidInputError("there is nothing to pick")

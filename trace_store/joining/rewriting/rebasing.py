@@ -12,7 +12,6 @@ from trace_store.context.ends import targets_of
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
 from trace_store.joining.copies import already_there
-from trace_store.joining.merging import branch_of_head
 from trace_store.joining.rewriting.origins import are_picked
 from trace_store.joining.rewriting.steps import UP_TO_DATE, Rewrite, Rewriting
 from trace_store.joining.rewriting.todo import DROP, PICK, Step, checked
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trace_store.joining.advising.judging import Judge
-    from trace_store.joining.merging import Resolver
+    from trace_store.joining.conflicts import Resolver
     from trace_store.objects.commit import Commit
     from trace_store.secrets import Guard
     from trace_store.store import Store
@@ -122,7 +121,7 @@ def rebase(
     """
     stops.refuse_while_stopped(store)
     check_favour(favour)
-    ref = branch_of_head(store)
+    ref = branching.branch_of_head(store)
     tip = revisions.resolve_commit(store, "HEAD")
     if upstream == "":
         upstream = branching.required_upstream(store)

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from trace_store.contracts import RefReader
     from trace_store.joining.advising.judging import Judge
-    from trace_store.joining.conflicts import Conflict
-    from trace_store.joining.merging import Resolver
+    from trace_store.joining.conflicts import Conflict, Resolver
     from trace_store.joining.safety import MeaningWarning
     from trace_store.secrets import Guard
     from trace_store.store import Store

@@ -1,0 +1,200 @@
+"""The commits that a merge makes: each joins two tips, and nothing is written yet.
+
+Rule: a plan is a pure function of the tips, the strategy and the settlements. What was merged without a conflict adds
+no message to the context.
+"""
+
+from __future__ import annotations
+
+from trace_store import revision as revisions
+from trace_store.joining.advising.matter import Matter
+from trace_store.joining.conflicts import OURS, settle_open
+from trace_store.joining.copies import shown_again, without
+from trace_store.joining.outcome import JOINER, message_of, meta_of
+from trace_store.joining.plan import APPEND, INTERLEAVE, Plan
+from trace_store.joining.three_way.combining import three_way
+from trace_store.joining.three_way.squashing import squashed
+from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit
+from trace_store.objects.origins import SQUASHES
+from trace_store.oid import ObjectId, hash_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trace_store.context.folding import Fold
+    from trace_store.joining.advising.matter import Advise, Advised
+    from trace_store.joining.conflicts import Conflict, Resolver, Settlement
+    from trace_store.joining.stops import Stop
+    from trace_store.joining.three_way.properties import Put
+    from trace_store.joining.three_way.sides import Reading
+    from trace_store.objects.commit import Operation
+    from trace_store.objects.content import Gathering
+
+    Address = tuple[bytes, int]
+
+EVEN = (APPEND, INTERLEAVE)
+"""Strategies that name no side."""
+
+
+class MergeCommits:
+    """The merge commits of one command, which go on each other.
+
+    Attributes:
+        included: how many messages of theirs came in.
+        hidden: how many of these came in hidden.
+        again: commits of theirs of which something is shown though ours has it already.
+        settled: conflicts that were settled.
+    """
+
+    def __init__(
+        self,
+        reading: Reading,
+        stop: Stop,
+        author: str,
+        gathering: Gathering,
+        resolver: Resolver | None,
+        advise: Advise | None,
+    ) -> None:
+        self.included = self.hidden = 0
+        self.again: list[ObjectId] = []
+        self.settled: list[Conflict] = []
+        self._store = reading.store
+        self._reading = reading
+        self._stop = stop
+        self._author = author
+        self._gathering = gathering
+        self._resolver = resolver
+        self._advise = advise
+        self._new: list[tuple[ObjectId, bytes]] = []
+        self._folds: dict[ObjectId, Fold] = {}
+
+    @property
+    def objects(self) -> list[tuple[ObjectId, bytes]]:
+        """What is to be written: the commits, and what texts that settled conflicts say."""
+        return [*self._gathering.objects, *self._new]
+
+    def join(
+        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]
+    ) -> tuple[ObjectId | None, Sequence[Conflict]]:
+        """Merge two tips: return the commit's id (None: there is nothing to say), and the conflicts left open.
+
+        Args:
+            ours: the tip that goes on.
+            theirs: the one that comes in.
+            bases: their merge bases.
+
+        Raises:
+            InvalidInputError: as `check_settlement`, of what a resolver says.
+            ModelError, BudgetError, ConflictError: as who advises does.
+        """
+        plan, advised = self._plan(ours, theirs, bases), None
+        if self._advise is not None:
+            advised = self._advise(self._matter(ours, theirs, bases, plan))
+            self._stop.settlements.update(advised.settlements)
+            plan = self._plan(ours, theirs, bases)
+        plan = settle_open(
+            self._resolver,
+            self._stop.settlements,
+            plan,
+            lambda: self._plan(ours, theirs, bases),
+            lambda made: made.conflicts,
+        )
+        self.settled += plan.settled
+        if plan.conflicts:
+            return None, plan.conflicts
+        self.included += len(plan.included)
+        operations = [*plan.operations, *(advised.operations if advised is not None else ())]
+        twice: list[Address] = []
+        if plan.included:
+            fold = self._reading.fold
+            twice, again = shown_again(self._store, ours, theirs, operations, fold)
+            self.again += again
+        if self._stop.inputs["squash"]:
+            self.included -= len(twice)
+            operations, _ = squashed(operations, without(self._folds[theirs], twice))
+            if not operations:
+                return None, ()
+            links = [(SQUASHES, str(theirs))]
+            return self._made([ours], operations, links, plan, advised), ()
+        operations += [ops.remove(twice)] if twice else []
+        return self._made([ours, theirs], operations, (), plan, advised), ()
+
+    def _matter(
+        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan
+    ) -> Matter:
+        def replan(settlements: Mapping[str, Settlement], put: Put) -> Plan:
+            return self._plan(ours, theirs, bases, settlements, put)
+
+        fold = self._reading.fold
+        folds = [fold(base) for base in bases]
+        return Matter(folds, fold(ours), fold(theirs), plan, replan, self._gathering)
+
+    def _plan(
+        self,
+        ours: ObjectId,
+        theirs: ObjectId,
+        bases: Sequence[ObjectId],
+        settlements: Mapping[str, Settlement] | None = None,
+        put: Put | None = None,
+    ) -> Plan:
+        inputs = self._stop.inputs
+        refs = [self._stop.ref, revisions.ref_of(self._store, inputs["name"]) or self._stop.ref]
+        near = inputs["strategy"] in (*EVEN, OURS)
+        folds, mine, yours = self._reading.sides(ours, theirs, bases, refs if near else ())
+        self._folds = {ours: mine.fold, theirs: yours.fold}
+        step = f"{self._stop.number}:" if len(inputs["theirs"]) > 1 else ""
+        said = {**self._stop.settlements, **(settlements or {})}
+        plan = three_way(
+            folds,
+            mine,
+            yours,
+            strategy=inputs["strategy"],
+            settlements={key[len(step) :]: said[key] for key in said if key.startswith(step)},
+            favour=inputs["favour"],
+            time_of=self._reading.time,
+            put=put or self._gathering.put,
+            elder=self._reading.elder(bases),
+        )
+        return plan.at(step)
+
+    def _made(
+        self,
+        parents: Sequence[ObjectId],
+        operations: Sequence[Operation],
+        links: Sequence[tuple[str, str]],
+        plan: Plan,
+        advised: Advised | None = None,
+    ) -> ObjectId:
+        """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
+        inputs = self._stop.inputs
+        nobodys = self._is_nobodys(plan, advised)
+        message = inputs["message"] or message_of(inputs, self._stop.ref)
+        commit = Commit(
+            parents,
+            JOINER if nobodys else self._author,
+            max(self._reading.commit(each).time for each in parents)
+            if nobodys
+            else self._store.clock.now(),
+            operations,
+            self._gathering.text(message),
+            {**meta_of(inputs, plan, advised.meta if advised else None), **self._gathering.facts},
+            links,
+        )
+        others = [self._folds[each] for each in parents]
+        merged = others[0].copy()
+        merged.apply(ops.HERE, commit, others)
+        came = set(plan.included)
+        self.hidden += sum(e.address in came for e in merged.entries if not e.visible)
+        data = commit.encode()
+        oid = hash_object(data)
+        self._new.append((oid, data))
+        self._reading.remember(oid, commit)
+        return oid
+
+    def _is_nobodys(self, plan: Plan, advised: Advised | None) -> bool:
+        """Tell whether it joins the tips of a branch without anybody's decision."""
+        inputs = self._stop.inputs
+        decided = plan.settled or advised is not None
+        return inputs["joins"] and inputs["strategy"] in EVEN and not decided
