@@ -210,13 +210,63 @@ def test_what_a_squash_was_made_of_is_there_and_a_part_of_one_is_not_the_whole(r
     assert repo.rebase("side").there == ()
 
 
-def test_a_copy_of_one_message_is_not_its_commit(repo: Repo) -> None:
+def test_a_message_that_is_there_is_not_brought_a_second_time_with_the_rest_of_its_commit(
+    repo: Repo,
+) -> None:
     several = repo.commit([Message("user", "x"), Message("user", "y")])
     repo.switch("main")
-    repo.cherry_pick(several.addresses[0])
+    copy = repo.cherry_pick(several.addresses[0]).made[0][1]
     repo.switch("side")
-    assert repo.rebase("main").there == ()
-    assert said(repo) == ["q", "m", "x", "s1", "s2", "x", "y"]
+    repo.edit(several.addresses[0], "x, reworded")
+    found = repo.rebase("main")
+    assert found.there == ()
+    assert found.present == ((several.addresses[0], (copy, 0)),)
+    assert said(repo) == ["q", "m", "x, reworded", "s1", "s2", "y"]
+    assert repo.rewritten(several.addresses[1]) == repo.compile().messages[-1].address
+
+
+def test_what_one_squashed_oneself_is_there_on_what_it_is_of(repo: Repo) -> None:
+    """A branch that took main in by a squash goes on main, and shows its messages once."""
+    repo.switch("main")
+    call = Message("assistant", [ToolCall("c", "look", "{}")])
+    repo.commit([call, Message("tool", [ToolResult("c", "seen")])])
+    pinned = repo.append("user", "pinned").addresses[0]
+    repo.annotate(pinned, priority="pinned")
+    repo.switch("side")
+    repo.merge("main", squash=True)
+    copies = [each.address for each in repo.compile().messages[-4:]]
+    repo.append("user", "s3")
+    repo.edit(copies[0], "m, reworded")
+    before = sorted(said(repo))
+    found = repo.rebase("main")
+    assert (len(found.there), len(found.made), found.dropped) == (1, 4, ())
+    assert [old for old, _ in found.present] == copies
+    assert said(repo)[1] == "m, reworded"
+    assert sorted(said(repo)) == before
+    assert_valid_requests(repo.compile().messages)
+    assert [each.address for each in repo.compile().messages if each.priority == "pinned"] == [
+        pinned
+    ]
+
+
+def test_a_summary_of_a_copy_hides_what_it_is_of(repo: Repo) -> None:
+    """Of a commit that was put together one part is there, and so is the summary that stands for that part."""
+    part = repo.append("user", "s3")
+    repo.branch("parts")
+    repo.rebase(
+        "main",
+        plan=lambda s: [s[0], Step(PICK, s[1].oid), Step(SQUASH, s[2].oid)],
+    )
+    repo.branch("as-one")
+    repo.switch("parts")
+    repo.switch("main")
+    repo.cherry_pick(str(part.oid))
+    copied = repo.compile().messages[-1].address
+    repo.replace([copied], [Message("user", "a summary of s3")])
+    repo.switch("as-one")
+    found = repo.rebase("main")
+    assert [there for _, there in found.present] == [copied]
+    assert said(repo) == ["q", "m", "a summary of s3", "s1", "s2"]
 
 
 def test_a_plan_leaves_nothing_out_unseen(repo: Repo) -> None:

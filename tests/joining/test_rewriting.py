@@ -27,7 +27,7 @@ from trace_store.joining import (
     rewritten_address,
 )
 from trace_store.joining.moving import move
-from trace_store.joining.rewriting.steps import Rewrite
+from trace_store.joining.rewriting.outcome import Rewrite
 from trace_store.joining.rewriting.todo import SQUASH, Step, read, written
 from trace_store.maintenance.checking import INFO, fsck
 from trace_store.objects.commit import Commit

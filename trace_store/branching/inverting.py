@@ -123,7 +123,7 @@ class _Inverting:
             self._hide.setdefault(False, []).append(made.address)
 
     def _left_summarised(self, commit: Commit) -> set[Address]:
-        """Return the messages that the commit put summaries in the place of which stay as they are."""
+        """Return the messages that the commit summarised and that stay so, since its summary was summarised later."""
         if not self._standing:
             return set()
         brought = {
@@ -309,7 +309,7 @@ class _Inverting:
 def _places(
     fold: Fold, followed: Mapping[Address, Address | None], stayed: set[Address]
 ) -> Mapping[Address, object]:
-    """Return what each message follows, and which of those that a move set anew behind the same one come before it."""
+    """Return what each moved message follows; of those whose move kept that, also which such ones stand before it."""
     found: dict[Address, object] = {}
     before: dict[Address | None, list[Address]] = {}
     for address in (entry.address for entry in fold.entries if entry.address in followed):

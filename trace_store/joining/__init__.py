@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         rewritten_address,
         rewritten_name,
     )
+    from trace_store.joining.rewriting.outcome import Rewrite
     from trace_store.joining.rewriting.picking import cherry_pick
     from trace_store.joining.rewriting.rebasing import continue_rewriting, rebase, to_rebase
-    from trace_store.joining.rewriting.steps import Rewrite
     from trace_store.joining.rewriting.todo import Step
     from trace_store.joining.settling import (
         abort,
@@ -47,7 +47,7 @@ _HOMES = {
     "rewriting.rebasing": ("continue_rewriting", "rebase", "to_rebase"),
     "rewriting.addressing": ("with_address",),
     "reverting": ("Revert", "continue_revert", "revert"),
-    "rewriting.steps": ("Rewrite",),
+    "rewriting.outcome": ("Rewrite",),
     "settling": ("abort", "find_conflict", "met_conflicts", "open_conflicts", "resolve", "resume"),
     "stops": ("Stop", "read_stop", "refuse_while_stopped"),
     "rewriting.todo": ("Step",),

@@ -97,9 +97,9 @@ def check_order(
 
 
 def passed(ranks: Sequence[int]) -> dict[int, list[int]]:
-    """Return for each place the others to which its order changed, given where what stands there comes to stand.
+    """Return for each old place those whose order against it changes; `ranks` are the new places of what stands there.
 
-    Of two that did not move neither passes the other, so such pairs, which are nearly all, are not tried.
+    Two messages that did not move keep their order, so such pairs, which are nearly all, are not tried.
     """
     staying = longest_rise(ranks)
     found: dict[int, list[int]] = {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trace_store.joining.conflicts import Conflict, Resolver
     from trace_store.joining.outcome import Merge
     from trace_store.joining.reverting import Revert
-    from trace_store.joining.rewriting.steps import Rewrite
+    from trace_store.joining.rewriting.outcome import Rewrite
     from trace_store.joining.stops import Stop
     from trace_store.secrets import Guard
     from trace_store.store import Store

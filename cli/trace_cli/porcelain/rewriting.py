@@ -11,10 +11,10 @@ from trace_cli.porcelain.planning import first_list, planned, printed, say, step
 from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, Run
 from trace_cli.porcelain.warning import warn, warning_records
 from trace_cli.render.escape import safe
-from trace_cli.render.records import write_record
+from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
 from trace_store import branching, joining
-from trace_store.joining.rewriting.steps import UP_TO_DATE
+from trace_store.joining.rewriting.outcome import UP_TO_DATE
 from trace_store.joining.stops import CHERRY_PICK, REBASE
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.joining import Judge
-    from trace_store.joining.rewriting.steps import Rewrite
+    from trace_store.joining.rewriting.outcome import Rewrite
     from trace_store.joining.rewriting.todo import Step
     from trace_store.secrets import Guard
     from trace_store.store import Store
@@ -244,6 +244,10 @@ def _line(found: Rewrite, kind: str) -> str:
         parts.append(f"{kept} as before")
     if found.there:
         parts.append(f"{len(found.there)} there already")
+    made = {old for old, _ in found.made}
+    present = sum(commit in made for (commit, _), _ in found.present)
+    if present:
+        parts.append(f"{counted(present, 'message')} of others there already")
     if found.dropped:
         parts.append(f"{len(found.dropped)} dropped")
     return f"{found.after} {', '.join(parts)}"
@@ -258,6 +262,7 @@ def _record(store: Store, found: Rewrite) -> dict[str, Any]:
         "made": [{"from": str(old), "commit": str(new)} for old, new in found.made],
         "dropped": [str(oid) for oid in found.dropped],
         "there": [[str(old), str(new), first] for old, new, first in found.there],
+        "present": [[address_text(old), address_text(new)] for old, new in found.present],
         "stopped_at": str(found.step.oid) if found.step else None,
         "conflicts": conflict_records(store, found.conflicts),
         "settled": settled_records(found.settled),

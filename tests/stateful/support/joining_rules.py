@@ -251,7 +251,7 @@ class Joining(Lines):
             # What was picked before is shown once, as ours has it.
             shown = [each for each in ours.visible if each.says == yours.says]
             again = any(each.labels == yours.labels for each in shown) and not made.is_visible
-            assert again or made.state == yours.state
+            assert again or address in decided or made.state == yours.state
         if not faults_of(theirs):
             assert set(there) - set(mine) <= with_them | decided
         for address in mine:

@@ -20,7 +20,7 @@ from trace_store.joining import (
     rebase,
     revert,
 )
-from trace_store.joining.rewriting.steps import Rewrite
+from trace_store.joining.rewriting.outcome import Rewrite
 from trace_store.joining.rewriting.todo import (
     DROP,
     EDIT,
@@ -135,8 +135,11 @@ class Rewriting(Lines):
         """Return what says where a message of the branch is now."""
         changed = {old for old, new in found.made if old != new}
         there = {old: (new, first) for old, new, first in found.there}
+        present = dict(found.present)
 
         def address(old: Address) -> Address:
+            if old in present:
+                return present[old]
             if old[0] in there:
                 new, first = there[ObjectId(old[0])]
                 return (new, first + old[1])
@@ -154,14 +157,13 @@ class Rewriting(Lines):
         replaced = [each.oid for each in steps]
         line = ground.line(found.before)
         in_order = replaced == [oid for oid in reversed(line) if oid in deeds]
-        made = dict(found.made)
+        made, present = dict(found.made), dict(found.present)
         start = self._start(found)
         now = self._now(found)
         first = max((line.index(oid) for oid in deeds), default=-1)
         base = ground.picture(line[first + 1] if first + 1 < len(line) else None)
-        dropped = [
-            oid for oid in deeds if oid not in made and not _says_nothing(ground.commit(oid))
-        ]
+        left_over = set(deeds) - {*made, *(old for old, _, _ in found.there)}
+        dropped = [oid for oid in left_over if not _says_nothing(ground.commit(oid))]
         # What was left out, or not taken as somebody chose, may have mended what is broken without it.
         steps_before = map(ground.picture, deeds if dropped or settled else ())
         added = [each for oid in dropped for each in self._added(oid)]
@@ -188,11 +190,17 @@ class Rewriting(Lines):
             if deeds[each] in (PICK, EDIT) and other != each:
                 was, is_ = ground.commit(each), ground.commit(other)
                 assert (was.author, {**is_.meta, **was.meta}) == (is_.author, is_.meta)
+        for old_address, same in present.items():
+            twice = [each for each in ground.later(old_address) if each in new.by_address]
+            assert same in start.by_address
+            assert settled or not any(
+                new.by_address[each].is_visible for each in twice if each != same
+            )
         if settled or not in_order or dropped or found.dropped or EDIT in deeds.values():
             return
         there = new.by_address
         for entry in old.entries:
-            if entry.address[0] in deeds:
+            if entry.address[0] in deeds and entry.address not in present:
                 assert there[now(entry.address)].state == entry.state, "did not follow the rebase"
         if not deeds:
             assert new == start

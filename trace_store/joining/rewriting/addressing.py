@@ -47,14 +47,14 @@ def put_into(
     original: bytes,
     before: ObjectId | None,
 ) -> list[Operation]:
-    """Return operations of a commit as they are in the one before it, which it is put into.
+    """Return the operations of a commit as they are once it is squashed into the one before it.
 
     Args:
-        operations: what the commit does, on top of that one.
-        tip: the id of that one, by which nothing can name it any more.
-        count: how many messages it creates.
-        original: a commit that it stands for, and whose context usage was reported of.
-        before: the commit before the original of this one, of which usage is that names none.
+        operations: what the commit does.
+        tip: the id of the commit before it, which goes, so that nothing may name it any more.
+        count: how many messages that one creates.
+        original: the commit that it was made from, and that usage about `tip` is about from now on.
+        before: the parent that the commit had at first, and that its usage is about where it names no commit.
     """
 
     def place(address: Address) -> Address:

@@ -70,7 +70,7 @@ def _is_half(part: Mapping[str, object]) -> bool:
 
 
 def answers_of_others(brought: Sequence[Entry], there: Sequence[Entry]) -> set[str]:
-    """Return the ids of the calls that messages answer, and that are not among them, or are on the new line already.
+    """Return the ids of the calls that messages answer but do not make, and of those that the new line has already.
 
     Args:
         brought: the messages.

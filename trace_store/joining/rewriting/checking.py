@@ -53,7 +53,11 @@ if TYPE_CHECKING:
 
 
 class Checking:
-    """The operations of one commit, each against what the new context has by then."""
+    """The operations of one commit, each against what the new context has by then.
+
+    Attributes:
+        written: messages that the commit wrote and the new context has already, by their addresses in its operations.
+    """
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class Checking:
         self._replay = replay
         self._oid = oid
         self._before = {entry.address: entry for entry in before.entries}
+        self.written: dict[Address, Entry] = {}
         self._final = final
         self._tools = before.tools, state.tools
         self._our_tools = state.tools
@@ -112,9 +117,14 @@ class Checking:
             return made
         if operation.name == ops.ANNOTATE and "keep" in operation.fields:
             return [each for one in self._with_patterns(operation) for each in self._checked(one)]
-        if operation.name == ops.REPLACE and operation.fields["messages"]:
+        if operation.name == ops.REPLACE and not self._has_all_of(operation):
             return self._summarised(operation)
         return self._checked(operation)
+
+    def _has_all_of(self, operation: Operation) -> bool:
+        """Tell whether the new context has all messages already that an operation writes."""
+        count = len(operation.fields["messages"])
+        return all((ops.HERE, self._created + n) in self.written for n in range(count))
 
     def _offered(self, operation: Operation) -> list[Operation]:
         """Return what sets tools, where the other line has not set others."""
@@ -186,7 +196,7 @@ class Checking:
         return made
 
     def _renumbered(self, operation: Operation) -> list[Operation]:
-        """Return what goes back to wordings of a message that the new line may count otherwise, or not have."""
+        """Return what restores an earlier wording of messages, which may have another number here, or not be here."""
         version: int = operation.fields["version"]
         made: list[Operation] = []
         for commit, number in operation.fields["targets"]:
@@ -229,6 +239,7 @@ class Checking:
         elif "targets" in fields and operation.name != ops.INCLUDE:
             targets = [(bytes(commit), number) for commit, number in fields["targets"]]
             if operation.name == ops.MOVE:
+                targets = [each for each in targets if each not in self.written]
                 targets = self._not_placed_otherwise(targets, fields.get("after"))
                 if not targets:
                     return made
@@ -259,9 +270,9 @@ class Checking:
         return [*made, self._replay.rewritten(new, self._oid), *placed]
 
     def _merged(self, targets: Sequence[Address], number: int) -> list[Operation]:
-        """Return what a merge's other parent says otherwise of messages that the new line began with.
+        """Return what a merge's other parent has changed in messages that the new line began with.
 
-        The merge included them as they are there; on this line that would leave them as they were.
+        The merge included them with these changes; this line has them already, so that an include changes nothing.
         """
         if not any(each in self._now for each in targets):
             return []  # as in nearly every merge
@@ -333,7 +344,7 @@ class Checking:
     def _may_word(self, operation: Operation, old: Address, made: list[Operation]) -> bool:
         """Tell whether an edit is made, and note which number its wording has then."""
         may = self._may(operation, old, made)
-        now = self._now.get(self._replay.address(old))
+        now = self._now.get(self._replay.placed(old, self._oid))
         had = 0 if now is None else len(now.versions) + self._reworded.get(now.address, 0)
         self._numbers.setdefault(old, []).append(had if may else None)
         return may
@@ -343,7 +354,8 @@ class Checking:
         if not self._is_there(old):
             self._missing(old)
             return False
-        base, now = self._before.get(old), self._now.get(self._replay.address(old))
+        base = self._before.get(old) or self.written.get(old)
+        now = self._now.get(self._replay.placed(old, self._oid))
         if base is None or now is None:
             return True
         kind = contradiction(operation, base, now, hides=bool(base.hidden) or old in self._hid)

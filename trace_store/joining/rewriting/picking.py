@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trace_store.joining.advising.judging import Judge
     from trace_store.joining.conflicts import Resolver
-    from trace_store.joining.rewriting.steps import Rewrite
+    from trace_store.joining.rewriting.outcome import Rewrite
     from trace_store.secrets import Guard
     from trace_store.store import Store
 

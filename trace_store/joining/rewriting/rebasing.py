@@ -11,9 +11,10 @@ from trace_store import revision as revisions
 from trace_store.context.ends import targets_of
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
-from trace_store.joining.copies import already_there
 from trace_store.joining.rewriting.origins import are_picked
-from trace_store.joining.rewriting.steps import UP_TO_DATE, Rewrite, Rewriting
+from trace_store.joining.rewriting.outcome import UP_TO_DATE, Rewrite
+from trace_store.joining.rewriting.presence import Presence, find_presence
+from trace_store.joining.rewriting.steps import Rewriting
 from trace_store.joining.rewriting.todo import DROP, PICK, Step, checked
 from trace_store.objects.commit import parents_of, read_commit
 from trace_store.oid import ObjectId
@@ -50,8 +51,8 @@ def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> lis
 
 def to_rebase(
     store: Store, base: ObjectId | None, tip: ObjectId, start: ObjectId | None
-) -> tuple[list[ObjectId], dict[ObjectId, tuple[ObjectId, int]]]:
-    """Return the commits to make anew, oldest first, and those that are there, themselves or as `already_there` says.
+) -> tuple[list[ObjectId], Presence]:
+    """Return the commits to make anew, oldest first, and what is there already, as `find_presence` says.
 
     Args:
         store: the repository.
@@ -61,8 +62,9 @@ def to_rebase(
     """
     every = commits_since(store, base, tip)
     if start is None:
-        return every, {}
-    there = already_there(store, every, tip, start)
+        return every, Presence()
+    found = find_presence(store, every, tip, start)
+    there = found.commits
     if start != base:  # it may be on their own line, or have merged some of them
         missing = set(commits_of(store).topological([tip], [start]))
         there.update((oid, (oid, 0)) for oid in every if oid not in missing)
@@ -70,7 +72,7 @@ def to_rebase(
     for oid in [oid for oid, (copy, _) in there.items() if anew and copy != oid]:
         if _only_says_of(read_commit(oid, store.objects.read), anew):
             del there[oid]  # there it says that of another copy
-    return [oid for oid in every if oid not in there], there
+    return [oid for oid in every if oid not in there], found
 
 
 def _only_says_of(commit: Commit, made: set[bytes]) -> bool:
@@ -140,7 +142,11 @@ def rebase(
         "elsewhere": bool(onto),
         "reordered": order != sorted(order),
         "favour": favour,
-        "there": [[str(oid), str(new), first] for oid, (new, first) in there.items()],
+        "there": [[str(oid), str(new), first] for oid, (new, first) in there.commits.items()],
+        "present": [
+            [str(ObjectId(old)), number, str(ObjectId(new)), to]
+            for (old, number), (new, to) in there.messages.items()
+        ],
     }
     stop = stops.Stop(stops.REBASE, ref, tip, inputs, {}, [])
     _take_along(store, stop)  # a plan may take its time, while an agent goes on
@@ -188,7 +194,7 @@ def continue_rewriting(
 
 
 def _is_written(store: Store, stop: stops.Stop) -> bool:
-    """Tell whether a pick was written, and only the note of it is left, since somebody was cut off, or quicker."""
+    """Tell whether a pick is written and only its stop is left: a process died, or another one has gone on with it."""
     tip = store.refs.read(stop.ref)
     if stop.kind != stops.CHERRY_PICK or tip == stop.before:
         return False

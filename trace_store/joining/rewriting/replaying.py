@@ -8,7 +8,7 @@ Contexts are folded only where a commit does more than append.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.folding import Fold, is_append_only
+from trace_store.context.folding import Entry, Fold, is_append_only
 from trace_store.joining.groups import calls_of, misplaced, open_calls
 from trace_store.joining.plan import Side
 from trace_store.joining.rewriting.addressing import rewritten
@@ -20,18 +20,18 @@ from trace_store.joining.rewriting.answers import (
 )
 from trace_store.joining.rewriting.checking import Checking
 from trace_store.joining.three_way.exchanges import settle_exchanges
-from trace_store.joining.three_way.properties import Change, operations_of
+from trace_store.joining.three_way.properties import Change, operations_of, same_state
 from trace_store.joining.three_way.squashing import squashed
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.shapes import check_operation
 from trace_store.oid import ObjectId, hash_object
+from trace_store.revision import created_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.context.folding import Entry
     from trace_store.joining.conflicts import Desk
     from trace_store.joining.three_way.properties import Put
     from trace_store.joining.three_way.sides import Reading
@@ -46,6 +46,7 @@ class Replay:
         tip: where it ends; None as long as there is nothing.
         made: new commits with their ids, oldest first.
         addresses: for each commit that was made anew the new one, and the number that its first message has there.
+        present: for messages of commits that are to be made anew what is the same in what the line goes on.
         dropped: messages of commits that were left out.
     """
 
@@ -53,6 +54,7 @@ class Replay:
         self.tip = start
         self.made: list[tuple[ObjectId, Commit]] = []
         self.addresses: dict[bytes, tuple[bytes, int]] = {}
+        self.present: dict[Address, Address] = {}
         self.dropped: set[Address] = set()
         self._reading = reading
         self._put = put
@@ -60,7 +62,7 @@ class Replay:
         self._pending: list[tuple[ObjectId, Commit]] = []
         self._line: list[tuple[ObjectId, Commit]] = []
         self._start = start
-        # The ids of calls of its commits; and of the one that comes next: its calls, and what it answers of others.
+        # Ids of calls: those its commits made; those the next commit makes; and those of others that the next answers.
         self._called: set[str] = set()
         self._calls: set[str] = set()
         self._answers: set[str] = set()
@@ -100,6 +102,8 @@ class Replay:
 
     def address(self, old: Address) -> Address:
         """Return where a message is now."""
+        if old in self.present:
+            return self.present[old]
         found = self.addresses.get(bytes(old[0]))
         if found is None:
             return old
@@ -108,7 +112,7 @@ class Replay:
     def operations(
         self, oid: ObjectId, commit: Commit, desk: Desk, *, flat: bool = False
     ) -> list[Operation]:
-        """Return the operations of a commit as they are on this line.
+        """Return the operations of a commit as they are on this line; none where it has all of that already.
 
         Args:
             oid: the commit's id.
@@ -129,7 +133,8 @@ class Replay:
         given: Sequence[Operation] = commit.operations
         if flat and any(operation.name == ops.INCLUDE for operation in given):
             given = self._squashed(oid, commit)
-        if is_append_only(commit) and all(each.name != ops.TOOLS for each in given):
+        twice = [n for n in range(created_by(commit)) if (oid, n) in self.present]
+        if not twice and is_append_only(commit) and all(each.name != ops.TOOLS for each in given):
             made = [self.rewritten(operation, oid) for operation in given]
             made += self._settled_answers(oid, commit, given, desk)
             if not self._answers:
@@ -138,9 +143,25 @@ class Replay:
         before = self._before(commit)
         final = self._final(oid, commit, before)
         checking = Checking(self, oid, before, final, self.state(), desk, self._put)
+        checking.written.update(self._written(oid, commit, twice))
         made = [each for operation in given for each in checking.checked(operation)]
         made += self._settled_answers(oid, commit, given, desk)
-        return [*made, *self._kept_together(oid, commit, before, made, desk)]
+        # It keeps the numbers of its messages, by which older commits name them.
+        made += [ops.remove([(ops.HERE, number) for number in twice])] if twice else []
+        made += self._kept_together(oid, commit, before, made, desk)
+        return [] if twice and not desk.open and not self._says_more(made) else made
+
+    def _says_more(self, made: Sequence[Operation]) -> bool:
+        """Tell whether operations change what is shown, or how, or say something of another kind."""
+        if any(each.name in (ops.INCLUDE, ops.TOOLS, ops.USAGE) for each in made):
+            return True
+        before, after = self.state(), self.state().copy()
+        after.apply(ops.HERE, Commit((), "", 0, made))
+        shown, now = [*before.visible()], [*after.visible()]
+        return len(shown) != len(now) or not all(
+            old.address == new.address and same_state(old, new)
+            for old, new in zip(shown, now, strict=True)
+        )
 
     def _squashed(self, oid: ObjectId, commit: Commit) -> Sequence[Operation]:
         """Return the operations of a merge without its other parents, and note which numbers its own messages get.
@@ -187,12 +208,21 @@ class Replay:
         after.apply(oid, commit, self._reading.others(commit))
         return {address: after.entry(address) for address in several}
 
+    def _written(
+        self, oid: ObjectId, commit: Commit, numbers: Sequence[int]
+    ) -> dict[Address, Entry]:
+        """Return some messages of a commit as it wrote them, by their addresses in its own operations."""
+        messages = [m for each in commit.operations for m in each.fields.get("messages", ())]
+        return {(ops.HERE, number): Entry((oid, number), messages[number]) for number in numbers}
+
     def _settled_answers(
         self, oid: ObjectId, commit: Commit, given: Sequence[Operation], desk: Desk
     ) -> list[Operation]:
         """Return what settles that operations of a commit answer calls that the new line has answered as well."""
         done = Commit(commit.parents, "", 0, list(given))
-        new = brought(oid, done, lambda: self._before(commit), self._reading.others(done))
+        every = brought(oid, done, lambda: self._before(commit), self._reading.others(done))
+        present = [entry for entry in every if entry.address in self.present]
+        new = [entry for entry in every if entry.address not in self.present]
         included = [each for each in new if each.address[0] != oid]
         there = [each for each in included if self.placed(each.address, oid) in self.state()]
         self._calls = {n for entry in new if entry not in there for n in calls_of(entry)}
@@ -200,7 +230,7 @@ class Replay:
         if not self._answers:
             return []  # as nearly always: a line parts seldom where a call waits
         ours = self.state()
-        waited = {name for entry in there for name in calls_of(entry)}
+        waited = {name for entry in (*there, *present) for name in calls_of(entry)}
         waited.update(open_calls(self._before(commit).entries))
         new = [each for each in new if each not in there]
         rivals = rival_answers(ours.entries, new, self._answers & waited)
@@ -293,7 +323,7 @@ class Replay:
     def placed(self, address: Address, oid: ObjectId) -> Address:
         """Return an address of an old commit's operation as it is in the new one."""
         if not address[0] or address[0] == oid:
-            return (ops.HERE, address[1])
+            return self.present.get((oid, address[1])) or (ops.HERE, address[1])
         return self.address(address)
 
 

@@ -15,6 +15,7 @@ from trace_store.joining import safety, stops
 from trace_store.joining.conflicts import TEXT, Desk, settle_open
 from trace_store.joining.groups import with_groups
 from trace_store.joining.rewriting.addressing import put_into
+from trace_store.joining.rewriting.outcome import DONE, STOPPED, UP_TO_DATE, Rewrite
 from trace_store.joining.rewriting.pins import refuse_to_drop_pins
 from trace_store.joining.rewriting.replaying import Replay
 from trace_store.joining.rewriting.todo import DROP, EDIT, FIXUP, JOINED, Step
@@ -27,7 +28,7 @@ from trace_store.objects.content import Gathering, read_content, text_of
 from trace_store.objects.origins import PICKED, REWRITES, later_link, later_name
 from trace_store.oid import ObjectId
 from trace_store.revision import created_by
-from trace_store.values import replace, value
+from trace_store.values import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,40 +42,6 @@ if TYPE_CHECKING:
     from trace_store.store import Store
 
     Address = tuple[bytes, int]
-
-UP_TO_DATE, DONE, STOPPED = "up-to-date", "done", "stopped"
-
-
-@value
-class Rewrite:
-    """What a pick or a rebase came to.
-
-    Attributes:
-        outcome: UP_TO_DATE, DONE, or STOPPED, with nothing written.
-        ref: full name of the branch.
-        before: where it stood; None when it had no commit.
-        after: where it stands.
-        made: (commit, the one made of it) in the order of the steps.
-        dropped: commits that were left out.
-        there: of those that are in what the others go on already, (commit, the one that was made of it, the number at
-            which its messages begin in that).
-        conflicts: what has to be settled before it goes on.
-        step: the one that it stopped at; None when it did not.
-        warnings: what may not mean what it meant before.
-        settled: conflicts that were settled.
-    """
-
-    outcome: str
-    ref: str
-    before: ObjectId | None
-    after: ObjectId | None
-    made: tuple[tuple[ObjectId, ObjectId], ...] = ()
-    dropped: tuple[ObjectId, ...] = ()
-    there: tuple[tuple[ObjectId, ObjectId, int], ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-    step: Step | None = None
-    warnings: tuple[MeaningWarning, ...] = ()
-    settled: tuple[Conflict, ...] = ()
 
 
 class Rewriting:
@@ -101,7 +68,10 @@ class Rewriting:
             Step(deed, ObjectId.parse(oid), said, number)
             for deed, oid, said, number in stop.inputs["steps"]
         ]
-        self._there: Sequence[tuple[str, str, int]] = stop.inputs.get("there", ())
+        self._there = [
+            (ObjectId.parse(old), ObjectId.parse(new), first)
+            for old, new, first in stop.inputs.get("there", ())
+        ]
         self._made: list[tuple[ObjectId, ObjectId]] = []
         self._dropped: list[ObjectId] = []
         self._settled: list[Conflict] = []
@@ -136,8 +106,9 @@ class Rewriting:
         onto = stop.inputs["onto"]
         start = before if onto is None else ObjectId.parse(onto) if onto else None
         replay = Replay(self._reading, start, self._gathering.put)
-        there = [(ObjectId.parse(o), ObjectId.parse(n), first) for o, n, first in self._there]
-        replay.addresses.update((bytes(old), (new, first)) for old, new, first in there)
+        replay.addresses.update((bytes(old), (new, first)) for old, new, first in self._there)
+        for old, number, new, to in stop.inputs.get("present", ()):
+            replay.present[ObjectId.parse(old), number] = (ObjectId.parse(new), to)
         for number, step in enumerate(self._steps):
             if number in stop.skipped or step.deed == DROP:
                 self._drop(step, replay)
@@ -151,7 +122,7 @@ class Rewriting:
         made, dropped = tuple(self._made), tuple(self._dropped)
         warnings = tuple(self._warnings(before, replay)) if outcome == DONE else ()
         found = Rewrite(outcome, stop.ref, before, replay.tip, made, dropped, warnings=warnings)
-        found = replace(found, there=tuple(there))
+        found = replace(found, there=tuple(self._there), present=tuple(replay.present.items()))
         return self._with_conflicts(found), replay
 
     def _with_conflicts(self, found: Rewrite, open_: Sequence[Conflict] = ()) -> Rewrite:
@@ -228,8 +199,12 @@ class Rewriting:
     def _put(self, step: Step, operations: Sequence[Operation], replay: Replay) -> None:
         """Put the commit of a step on the line."""
         old = self._reading.commit(step.oid)
-        if not operations and old.operations:
-            self._drop(step, replay)  # nothing is left of it
+        if not operations and old.operations:  # nothing is left of it
+            first = replay.present.get((step.oid, 0))
+            if first is None:
+                self._drop(step, replay)
+            else:
+                self._there.append((step.oid, ObjectId(first[0]), first[1]))
             return
         if step.deed in JOINED and self._squash(step, old, operations, replay):
             return

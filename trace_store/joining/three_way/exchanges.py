@@ -1,6 +1,6 @@
-"""Tool calls and their results that a merge would part, one shown and the other hidden, and calls with two results.
+"""Exchanges (a call with its results) that a merge would show only half of, and calls that would get two results.
 
-Rule: no context shows half of what either side has whole, and a call has one result. Which side holds is a decision, so
+Rule: what either side shows whole is not shown as a half, and a call has one result. Which side wins is a decision, so
 it is brought to the desk.
 """
 
@@ -38,13 +38,13 @@ def settle_exchanges(
     desk: Desk,
     put: Put,
 ) -> None:
-    """Bring calls that get two results to the desk, and exchanges that changes would part; change them as was settled.
+    """Bring calls with two results, and exchanges that the changes would part, to the desk, and do what was settled.
 
     Args:
         ours: the messages of our side.
         theirs: those of the other.
-        made: the messages that there will be, before they are changed.
-        changes: what is to be changed in them; it is added to.
+        made: the messages of the merged context, before `changes` are made in them.
+        changes: what the merge changes in them; what was settled is added.
         desk: where contradictions are brought.
         put: stores the content of texts that settle them.
     """
@@ -57,7 +57,7 @@ def settle_exchanges(
 
 
 def _settle_doubled(sides: tuple[_Side, _Side], merged: _Merged, desk: Desk, put: Put) -> None:
-    """Settle which result a call has that each side answers with a message of its own."""
+    """Settle which result a call keeps when each side answers it in a message of its own."""
     ours, theirs = sides
     for call, results in ours.answered.items():
         own = [each for each in results if each[1] not in theirs.shown and merged.answers(*each)]
@@ -102,13 +102,13 @@ def _settle_parted(sides: tuple[_Side, _Side], merged: _Merged, desk: Desk) -> N
 def _is_sound(
     there: _Side | _Merged, call: Address, results: Sequence[tuple[str, Address]]
 ) -> bool:
-    """Tell whether the calls of a message that have one of some results are those that are made."""
+    """Tell whether, of some results of a message's calls, exactly those are shown whose calls are shown."""
     called = {name for name, _ in results if there.calls(name, call)}
     return called == {name for name, address in results if there.answers(name, address)}
 
 
 def _show_whole(sides: tuple[_Side, _Side], merged: _Merged) -> None:
-    """Show the rest of an exchange that neither side shows, where a text that settles something shows one half."""
+    """Show the whole of an exchange that neither side shows, where a text that settles a conflict shows half of it."""
     seen = sides[0].shown | sides[1].shown
     new = {a for side in sides for a in side.entries if a not in seen and merged.shows(a)}
     for side in sides if new else ():
@@ -123,7 +123,7 @@ def _show_whole(sides: tuple[_Side, _Side], merged: _Merged) -> None:
 def settle_left_out(
     ours: Mapping[Address, Entry], theirs: Sequence[Entry], new: set[Address], desk: Desk
 ) -> None:
-    """Bring each exchange to the desk of which only a part comes in, since ours left the rest out before.
+    """Bring to the desk each exchange that would come in only in part, since ours left the rest of it out before.
 
     Args:
         ours: the messages of our side.
@@ -148,10 +148,10 @@ def settle_left_out(
 
 
 def join_answers(ours: Sequence[Entry], theirs: Sequence[Entry], changes: Changes) -> None:
-    """Let our results of calls from before two answers say what theirs say, too, and theirs go.
+    """Where two answers hold results of the same earlier calls, add what theirs say to ours, and take theirs out.
 
     Args:
-        ours: our answer; what answers a call of its own is not looked at.
+        ours: our answer; results of calls that it makes itself are left alone.
         theirs: theirs.
         changes: what is to be changed in the messages; it is added to.
     """
@@ -189,7 +189,7 @@ class _Side:
     Attributes:
         entries: all of them, by address.
         shown: the addresses of those that are shown.
-        answered: by the address of a message with calls: the ids that have results among those, and which these are.
+        answered: for each message with calls, by its address: (id of a call, address of its result) of those shown.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -280,7 +280,7 @@ class _Merged:
                 change.parts = left
 
     def make_as(self, address: Address, wanted: Entry | None) -> None:
-        """Let a message be shown as it is on a side, with its wording, or be hidden when that side has none."""
+        """Show or hide a message as `wanted` is, with its wording where calls or results differ; None hides it."""
         entry = self._entries.get(address)
         if entry is None:
             return

@@ -1,7 +1,7 @@
 """Places of messages: which of them moved, and what brings one order to another.
 
-Rule: pure functions of orders. The fewest messages count as moved that explain a new order; where operations say which
-were, these do.
+Rule: pure functions of orders. As few messages count as moved as explain the new order; where operations say which ones
+were moved, those count.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def moved_since(
 def _really(
     old: Sequence[Address], new: Sequence[Address], candidates: set[Address]
 ) -> set[Address]:
-    """Return the candidates that stand in another gap between the others, or in another order in theirs."""
+    """Return the candidates that stand in another gap between the other messages, or in another order within a gap."""
     gaps_old, gaps_new = _gaps(old, candidates), _gaps(new, candidates)
     found = {each for each in candidates if gaps_old[each] != gaps_new[each]}
     same_old: dict[int, list[Address]] = {}
@@ -87,7 +87,7 @@ def _gaps(order: Sequence[Address], candidates: set[Address]) -> dict[Address, i
 
 
 def neighbour(order: Sequence[Address], of: Address, among: Collection[Address]) -> Address | None:
-    """Return the nearest message before another that is among some; None when none is."""
+    """Return the nearest message in front of `of` that is one of `among`; None when there is none."""
     for at in range(order.index(of) - 1, -1, -1):
         if order[at] in among:
             return order[at]

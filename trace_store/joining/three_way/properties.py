@@ -141,12 +141,13 @@ def merge_entry(
 
 
 def joined_base(elder: Entry, one: Entry, other: Entry) -> Entry | None:
-    """Return a message as two merge bases have it when they are merged themselves; None where that is a conflict.
+    """Return a message as a merge of the two merge bases would leave it; None where that would be a conflict.
 
-    So what came in from one of them is not taken for what a side did, nor what a side did for what one of them had.
+    Held against this, what a side took over from one base is not mistaken for a change of its own, nor a change of its
+    own for what one base had.
 
     Args:
-        elder: the message in what both bases come from.
+        elder: the message in the common ancestor of both bases.
         one: the message in one of the bases.
         other: the message in the other.
     """
@@ -205,7 +206,7 @@ def _show(all_: _Entries, change: Change, shown: tuple[str, bool]) -> None:
 
 
 def _say(all_: _Entries, change: Change, text: str, put: Put) -> None:
-    """Let a message say a text that settles whether it is hidden: it is shown with that."""
+    """Let a text settle whether a message is hidden: it is shown, and says that text."""
     shown = all_.theirs if all_.ours.hidden else all_.ours
     change.parts = reworded_parts(shown.parts, text, put)
     _show(all_, change, ("", False))

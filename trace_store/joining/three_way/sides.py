@@ -108,7 +108,7 @@ class Reading:
         return self.commit(address[0]).time
 
     def fold(self, tip: bytes) -> Fold:
-        """Return the fold of a commit, which nobody changes; one that was folded before is gone on from.
+        """Return the fold of a commit, made from an earlier one of its line where there is one; it must not be changed.
 
         Raises:
             As `context.fold`.
@@ -146,7 +146,7 @@ class Reading:
         return graph.merge_bases(ours, theirs, lambda oid: self.commit(oid).parents)
 
     def elder(self, bases: Sequence[ObjectId]) -> Fold | None:
-        """Return the context that two merge bases come from; None when there are others, or it is no single one."""
+        """Return the context of the merge base of two merge bases; None unless there are two, and one such base."""
         if len(bases) != 2:
             return None
         elders = self.bases(*bases)

@@ -101,9 +101,9 @@ class Sparse:
             steps *= 4
 
     def _until(self, tip: bytes, base: bytes) -> tuple[list[Step], Step | None]:
-        """Return the commits of a line after the base, oldest first; and what merged the base, where it is on no line.
+        """Return the commits of a line since the base, oldest first, and the merge that brought the base in, or None.
 
-        The latter is not among the former.
+        There is such a merge where the base is not on the line of first parents; it is not among the commits.
         """
         found: list[Step] = []
         while tip != base:
@@ -130,7 +130,7 @@ class Sparse:
     ) -> tuple[Fold, set[Address]]:
         """Return the base, and those of its messages that stand anywhere before the end.
 
-        Of what ours did not name since the base, where it continues that, ours shows how it was.
+        Where ours continues the base, a message that it has not named since is looked up in ours: it is as it was.
         """
         if any(each.name == ops.TOOLS for _, made in yours for each in made.operations):
             raise UnknownError
@@ -165,7 +165,7 @@ class Sparse:
         return record.ordinal, entry
 
     def _refuse_unsure(self, was: Fold, one: Fold, other: Fold, ours: bytes, theirs: bytes) -> None:
-        """Raise where a message of one side may be in the other, too, where nobody looked."""
+        """Raise where a message that only one side seems to have may be in the part of the other that was not read."""
         for here, there, far in ((other, one, ours), (one, other, theirs)):
             alone = {a[0] for a in here.addresses() if a not in there and a not in was}
             if any(self._is_ancestor(each, far) for each in alone):

@@ -65,7 +65,7 @@ def with_parents(
 def squashed(
     operations: Sequence[Operation], theirs: Fold, parent: int = 1
 ) -> tuple[list[Operation], list[int]]:
-    """Return operations that do without another parent what some do with one; and the numbers of own messages now.
+    """Return a merge's operations with copies in the place of what they include, and its own messages' new numbers.
 
     Args:
         operations: those of a merge.
@@ -115,7 +115,7 @@ def _standing(
 def _translated(
     operation: Operation, copies: Mapping[Address, Address], gone: set[Address]
 ) -> Operation | None:
-    """Return an operation with addresses of copies; None when all that it names was not copied, and it says nothing."""
+    """Return an operation that names the copies; None when all that it names was left out, and it adds no message."""
     fields = dict(operation.fields)
     for name in ("target", "after"):
         if fields.get(name) is not None:

@@ -79,10 +79,10 @@ def say_the_same(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
 
 
 def completing(shared: Sequence[Entry], tail: Sequence[Entry]) -> int:
-    """Return how many messages a tail begins with up to the last result of a call that the shared part waits for.
+    """Return how many of a tail's first messages it takes to answer the calls that the shared part left open.
 
-    A call of the tail that stands before that result has its own with it. A result that answers a call of the tail
-    itself is none of them, though the id may have been used before.
+    Calls of the tail among these messages have their own results with them. A result that answers a call of the tail
+    itself answers none of the shared part, even if the id was used there before.
     """
     waiting = open_calls(shared)
     if not waiting:
@@ -102,7 +102,7 @@ def completing(shared: Sequence[Entry], tail: Sequence[Entry]) -> int:
 
 
 def waiting_end(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the visible messages from an open call on with which a context ends; none when it ends otherwise."""
+    """Return the visible messages from the open call at a context's end to its last; none when it ends otherwise."""
     seen = [entry for entry in entries if entry.visible]
     waiting = set(map(id, open_calls(entries).values()))
     if not waiting:

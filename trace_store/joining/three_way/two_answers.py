@@ -67,8 +67,8 @@ def settle_other_choices(
 ) -> set[Address]:
     """Settle that each side shows one of two answers, and hides the one that the other side shows.
 
-    So it is where both joined the same two lines, and each chose otherwise: what is an answer is told by the bases,
-    which these lines are. Return the messages of both answers: whether they are shown is settled with that.
+    That comes of two merges of the same two lines that chose differently. These lines are the merge bases now, so the
+    answers are found there. Return the messages of both answers: whether they are shown is settled by this.
 
     Args:
         bases: the contexts of the merge bases.
@@ -129,9 +129,9 @@ def _settle_choice(
 def _say(
     answer: Sequence[Entry], tail: Sequence[Entry], text: str, changes: Changes, put: Put
 ) -> None:
-    """Let the last message of an answer that is no result of its own calls say a text, and all that it called go.
+    """Let an answer say a text instead, and take out the calls that it made, with their results.
 
-    Results of calls that are not of the answer stay: both sides share these calls.
+    The text goes to its last message that is no result of these. Results of earlier calls stay: both sides share those.
     """
     called = {name for entry in answer for name in calls_of(entry)}
     given_up = [entry for entry in answer if called.issuperset(results_of(entry))]
