@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Message, ObjectId, Repo, Store, branching, context, joining
 from trace_store.context.folding import Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
@@ -216,6 +217,44 @@ def test_c17_a_call_is_not_separated_from_its_result() -> None:
         assert [each.kind for each in found.conflicts] == ["separated-call"]
     joining.revert(store, ["HEAD~2..HEAD"], author=AUTHOR, favour="theirs")
     assert len(list(fold(store).visible())) == 1
+
+
+def turn(repo: Repo, *, more: bool = False) -> list[str]:
+    """Append an exchange and an answer, a commit each, and return the commits; with `more` it is of two calls."""
+    calls = [ToolCall("c", "look", "{}"), *([ToolCall("d", "look", "{}")] if more else [])]
+    made = [repo.commit([Message("assistant", calls)])]
+    made += [repo.commit([Message("tool", [ToolResult(call.id, "seen")])]) for call in calls]
+    made.append(repo.append("assistant", "an answer"))
+    return [str(each.oid) for each in made]
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_a_turn_is_taken_back_as_a_whole_without_a_question(more: bool) -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "q")
+        before = [each.address for each in repo.compile()]
+        oids = turn(repo, more=more)
+        found = repo.revert(f"HEAD~{len(oids)}..HEAD")
+        assert (found.outcome, found.conflicts, len(found.made)) == ("done", (), len(oids))
+        assert [each.address for each in repo.compile()] == before
+
+
+def test_a_turn_in_part_is_asked_about() -> None:
+    """Of two calls in one message the second result stays: so does the message, and the first result with it."""
+    with Repo.memory() as repo:
+        repo.append("user", "q")
+        call, first, _, _ = turn(repo, more=True)
+        asked: list[str] = []
+
+        def resolver(conflict: joining.Conflict) -> str:
+            asked.append(conflict.kind)
+            return "ours"
+
+        found = repo.revert(first, call, resolver=resolver)
+        assert asked
+        assert {*asked} == {"separated-call"}
+        assert found.made == ()
+        assert_valid_requests(repo.compile().messages)
 
 
 def test_a_call_that_gets_back_its_other_result_is_not_separated() -> None:

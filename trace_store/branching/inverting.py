@@ -56,7 +56,14 @@ class Inverse:
     conflicts: list[Conflict]
 
 
-def invert(before: Fold, after: Fold, now: Fold, commit: Commit, decide: Decide) -> Inverse:
+def invert(
+    before: Fold,
+    after: Fold,
+    now: Fold,
+    commit: Commit,
+    decide: Decide,
+    later: Callable[[], Set[Address]] = frozenset,
+) -> Inverse:
     """Return what takes a commit back.
 
     Args:
@@ -65,18 +72,27 @@ def invert(before: Fold, after: Fold, now: Fold, commit: Commit, decide: Decide)
         now: the context in which it is taken back.
         commit: the commit.
         decide: tells of each conflict whether what the commit did is taken back all the same.
+        later: returns the messages that will be hidden with other commits, after this one.
     """
-    return _Inverting(before, after, now, decide).run(commit)
+    return _Inverting(before, after, now, decide, later).run(commit)
 
 
 class _Inverting:
     """One commit that is taken back."""
 
-    def __init__(self, before: Fold, after: Fold, now: Fold, decide: Decide) -> None:
+    def __init__(
+        self,
+        before: Fold,
+        after: Fold,
+        now: Fold,
+        decide: Decide,
+        later: Callable[[], Set[Address]],
+    ) -> None:
         self._before = {entry.address: entry for entry in before.entries}
         self._now = {entry.address: entry for entry in now.entries}
         self._folds = before, after, now
         self._decide = decide
+        self._later = later
         self._conflicts: list[Conflict] = []
         # Summaries that others stand for, and that are left at that; and what these stood for.
         self._standing: set[Address] = set()
@@ -262,6 +278,9 @@ class _Inverting:
                 if len(hidden & {*pair}) == 1 and not whole & {*pair}
                 for a in hidden & {*pair}
             }
+            if apart:  # what goes with later commits will not be parted
+                gone = _as_whole(self._later(), hidden, together)
+                apart -= {a for pair in together if gone & {*pair} for a in pair}
             # What is kept may be half of another pair.
             kept = {a for a in sorted(apart) if not self._conflict(SEPARATED_CALL, a)}
             for each in going:
@@ -304,6 +323,18 @@ class _Inverting:
             for (result, _), call in callers(left).items()
         ]
         return {a for pair in pairs if shown & {*pair} for a in pair}
+
+
+def _as_whole(
+    going: Set[Address], hidden: Set[Address], together: Sequence[tuple[Address, Address]]
+) -> set[Address]:
+    """Return those of the messages going that are parted from none: what they stand with is going, or hidden."""
+    found = set(going)
+    while True:
+        half = [pair for pair in together if found & {*pair} and not {*pair} <= found | hidden]
+        if not half:
+            return found
+        found.difference_update(*half)
 
 
 def _places(

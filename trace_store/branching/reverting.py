@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.store import Store
 
+    Address = tuple[bytes, int]
+
 RELATION = "reverts"
 
 
@@ -85,10 +87,29 @@ class TakingBack:
     def _around(self, oid: ObjectId) -> tuple[Fold, Fold]:
         return self._near.get(oid) or _around(self._reading, oid, self._reading.commit(oid))
 
-    def inverse(self, oid: ObjectId, decide: Decide) -> Inverse:
-        """Return what takes a commit back on the line, given what decides about conflicts; it may be nothing."""
+    def inverse(self, oid: ObjectId, decide: Decide, later: Sequence[ObjectId] = ()) -> Inverse:
+        """Return what takes a commit back on the line; it may be nothing.
+
+        Args:
+            oid: the commit.
+            decide: decides about conflicts.
+            later: the commits that are taken back after it.
+        """
         before, after = self._around(oid)
-        return invert(before, after, self.now, self._reading.commit(oid), decide)
+        commit = self._reading.commit(oid)
+        return invert(before, after, self.now, commit, decide, lambda: self._brought_by(later))
+
+    def _brought_by(self, oids: Sequence[ObjectId]) -> set[Address]:
+        """Return the messages that some commits brought, and that are shown as these wrote them."""
+        found: set[Address] = set()
+        for oid in oids:
+            operations = self._reading.commit(oid).operations
+            messages = [m for each in operations for m in each.fields.get("messages", ())]
+            for number, message in enumerate(messages):
+                now = self.now.entry((oid, number)) if (oid, number) in self.now else None
+                if now is not None and not now.hidden and now.parts == message["parts"]:
+                    found.add((oid, number))
+        return found
 
     def nothing(self, oid: ObjectId) -> errors.StateError:
         """Return the error that says why there is nothing of a commit to take back."""

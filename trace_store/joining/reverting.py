@@ -180,7 +180,8 @@ class _Reverting:
             if number in stop.skipped:
                 continue
             stop.number = number
-            inverse, desk = self._inverse(line, oid)
+            rest = [each for n, each in enumerate(oids) if n > number and n not in stop.skipped]
+            inverse, desk = self._inverse(line, oid, rest)
             settled += desk.settled
             if desk.open:
                 open_ = stop.numbered(desk.open)
@@ -195,17 +196,21 @@ class _Reverting:
         made = tuple(line.found)
         return Revert(DONE, ref, before, line.tip, made, settled=stop.by_hand(settled)), line
 
-    def _inverse(self, line: TakingBack, oid: ObjectId) -> tuple[Inverse, Desk]:
-        """Return what takes a commit back, and the desk to which its conflicts were brought."""
+    def _inverse(
+        self, line: TakingBack, oid: ObjectId, later: Sequence[ObjectId]
+    ) -> tuple[Inverse, Desk]:
+        """Return what takes a commit back before others, and the desk to which its conflicts were brought."""
         return settle_open(
             self._resolver,
             self._stop.settlements,
-            self._tried(line, oid),
-            lambda: self._tried(line, oid),
+            self._tried(line, oid, later),
+            lambda: self._tried(line, oid, later),
             lambda tried: tried[1].open,
         )
 
-    def _tried(self, line: TakingBack, oid: ObjectId) -> tuple[Inverse, Desk]:
+    def _tried(
+        self, line: TakingBack, oid: ObjectId, later: Sequence[ObjectId]
+    ) -> tuple[Inverse, Desk]:
         stop = self._stop
         desk = Desk(stop.settlements, stop.inputs["favour"], f"{stop.number}:", reverts=True)
         was = {entry.address: entry for entry in line.before(oid).entries}
@@ -221,7 +226,7 @@ class _Reverting:
                     self._texts.append((now[standing.address], known[name].text))
             return known[name].choice == THEIRS
 
-        return line.inverse(oid, decide), desk
+        return line.inverse(oid, decide, later), desk
 
     def _reworded(self, now: Sequence[Entry]) -> list[Operation]:
         """Return the operations of texts that settle conflicts: a message says that, and is shown with its exchange."""
