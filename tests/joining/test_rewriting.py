@@ -25,6 +25,7 @@ from trace_store.joining import (
     rebase,
     resolve,
     rewritten_address,
+    stops,
 )
 from trace_store.joining.moving import move
 from trace_store.joining.rewriting.outcome import Rewrite
@@ -798,6 +799,78 @@ def test_a_rebase_shows_theirs_and_then_ours(ours: Any, theirs: Any) -> None:
     assert kept[len(yours) :] == marks[1:]
     cold = [m.text for m in repo.contexts.compile("HEAD", cold=True)]
     assert cold == said(repo)
+
+
+def test_each_picked_commit_is_held_against_what_was_done_since_it_parted(repo: Repo) -> None:
+    """Of two picked commits the second parted earlier: what main moved since then is not moved again unseen."""
+    first, _, _, last = (f"{repo.append('user', text).oid}.0" for text in "abcd")
+    repo.branch("early")
+    move(repo.store, [last], "first", author="ada")
+    repo.branch("late")
+    repo.switch("late")
+    move(repo.store, [first], "last", author="ada")
+    repo.switch("early")
+    move(repo.store, [last], "after", first, author="ada")
+    repo.switch("main")
+    found = repo.cherry_pick("late", "early")
+    assert [each.kind for each in found.conflicts] == ["both-moved"]
+    assert found.step is not None
+    assert found.step.oid == repo.resolve("early")
+
+
+@pytest.mark.parametrize("command", ["cherry_pick", "rebase", "merge", "revert"])
+def test_what_was_written_is_not_made_again_when_only_the_note_of_it_is_left(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """The process ended between the two; of a pick one commit came to nothing, so that no link tells of it."""
+    first = repo.append("user", "a").addresses[0]
+    repo.branch("side")
+    repo.edit(first, "ours")
+    mine = repo.resolve("HEAD")
+    repo.switch("side")
+    repo.edit(first, "theirs")
+    repo.append("assistant", "new")
+    repo.switch("main")
+    if command == "revert":
+        repo.edit(first, "ours, later")
+        found = repo.revert(str(mine))
+    else:
+        wanted = ["side~1", "side"] if command == "cherry_pick" else ["side"]
+        found = getattr(repo, command)(*wanted)
+    assert found.outcome == "stopped"
+    repo.settle("", "theirs" if command == "revert" else "ours")
+    with monkeypatch.context() as killed:
+        killed.setattr(stops, "clear_stop", lambda _: None)
+        repo.resume()
+    tip, before = repo.resolve("HEAD"), said(repo)
+    assert repo.waiting() is not None
+    repo.resume()
+    assert (repo.resolve("HEAD"), said(repo), repo.waiting()) == (tip, before, None)
+
+
+def test_what_somebody_else_went_on_with_is_not_gone_on_with(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = repo.append("user", "a").addresses[0]
+    repo.branch("side")
+    repo.edit(first, "ours")
+    repo.switch("side")
+    repo.edit(first, "theirs")
+    repo.append("assistant", "new")
+    repo.switch("main")
+    repo.cherry_pick("side~1", "side", resolver=lambda _: None)
+    repo.settle("", "ours")
+    note = stops.note_tip
+
+    def after_the_other(*given: Any) -> None:
+        monkeypatch.setattr(stops, "note_tip", note)
+        repo.resume()
+        note(*given)
+
+    monkeypatch.setattr(stops, "note_tip", after_the_other)
+    with pytest.raises(StateError, match="somebody else went on with it"):
+        repo.resume()
+    assert said(repo) == ["ours", "new"]
 
 
 def test_appends_are_picked_and_rebased_without_reading_the_history(

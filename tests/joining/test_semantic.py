@@ -300,6 +300,17 @@ def test_an_answer_that_cannot_be_used_is_told_why_and_changes_nothing(
     assert fault in model.prompts[1].messages[-1][1]
 
 
+def test_every_conflict_that_is_left_open_is_named(repo: Repo) -> None:
+    """The model is asked once more, so that it has to be told of all at once."""
+    for branch in ("side", "main"):
+        repo.switch(branch)
+        repo.edit("HEAD~2.0" if branch == "main" else "HEAD~4.0", f"as {branch} says")
+    with pytest.raises(errors.ModelNonsenseError) as raised:
+        semantic(repo, Scripted({"conflicts": []}))
+    faults = raised.value.faults  # type: ignore[attr-defined]
+    assert [*faults] == ["conflict 1 is left open", "conflict 2 is left open"]
+
+
 def test_a_second_answer_counts_and_both_are_paid_for(repo: Repo) -> None:
     model = Scripted("Sure!", settling("ours"))
     found = semantic(repo, model)

@@ -34,12 +34,12 @@ def kin(store: Store, side: Iterable[ObjectId], tip: ObjectId) -> set[ObjectId]:
         data = store.objects.read(oid)
         found.add(oid)
         found.update(ObjectId.parse(name) for _, name, _ in origins_of(data))
-        for squashed in _squashed_tips(store, data):
+        for squashed in squashed_tips(store, data):
             found.update(commits_of(store).topological([squashed], [tip]))
     return found
 
 
-def _squashed_tips(store: Store, data: bytes) -> list[ObjectId]:
+def squashed_tips(store: Store, data: bytes) -> list[ObjectId]:
     """Return the tips of other lines that a commit, given its bytes, squashed, as far as they are here."""
     if SQUASHES.encode() not in data:
         return []  # as nearly all
@@ -107,7 +107,7 @@ class Sources:
         """
         found: dict[Address, int] = {}
         line_of = commits_of(self._store).topological
-        tips = _squashed_tips(self._store, data)
+        tips = squashed_tips(self._store, data)
         if not tips:
             return found  # as nearly always
         if self._others is None:

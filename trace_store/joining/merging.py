@@ -111,6 +111,10 @@ def continue_merge(
         As `merge`.
     """
     stop = stops.required_stop(store, stops.MERGE)
+    if stops.is_written(store, stop):
+        stops.clear_stop(store)
+        tip = store.refs.read(stop.ref)
+        return Merge(UP_TO_DATE, stop.ref, tip, tip, ())
     if stop.before is not None and store.refs.read(stop.ref) is None:
         raise errors.RefChangedError(
             f"there is no {stop.ref} any more: {stop.said} cannot go on",
@@ -183,6 +187,7 @@ class _Merging:
             stops.write_stop(self._store, self._stop)
             return found
         if course.tip is not None and course.tip != ours:
+            stops.note_tip(self._store, self._stop, course.tip)
             self._write(ours, course.tip, course)
         stops.clear_stop(self._store)
         return found

@@ -7,6 +7,7 @@ commits of one call are made on top of each other, and written in one transactio
 from __future__ import annotations
 
 from trace_store import branching, errors
+from trace_store import revision as revisions
 from trace_store.branching.inverting import SEPARATED_CALL
 from trace_store.context.folding import REMOVED
 from trace_store.context.pairs import callers
@@ -122,6 +123,10 @@ def continue_revert(
         RefChangedError: HEAD is on another branch.
     """
     stop = stops.required_stop(store, stops.REVERT)
+    if stops.is_written(store, stop):
+        stops.clear_stop(store)
+        tip = revisions.resolve_commit(store, "HEAD")
+        return Revert(DONE, store.refs.head().ref, tip, tip)
     if skip:
         stop.skipped.append(stop.number)
     return _Reverting(store, stop, author, guard, resolver).run()
@@ -158,6 +163,7 @@ class _Reverting:
         if found.outcome == STOPPED:
             stops.write_stop(self._store, self._stop)
             return found
+        stops.note_tip(self._store, self._stop, line.tip)
         line.write(self._gathering.objects)
         stops.clear_stop(self._store)
         return found

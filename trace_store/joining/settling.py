@@ -65,11 +65,14 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
     Raises:
         StateError: nothing is in progress.
         InvalidInputError: there is no such conflict, there are several, or it cannot be settled so.
+        RefChangedError: the branch went elsewhere since.
         ConcurrencyError: others settle conflicts, or go on, again and again.
     """
     for _ in range(MAXIMUM_ATTEMPTS):
         try:
             return _settle(store, which, settlement)
+        except errors.RefChangedError:
+            raise  # what waits cannot go on where the branch is by now
         except errors.ConcurrencyError:
             continue  # it is worked out anew, with what the other has settled
     raise errors.ConcurrencyError("what waits changes again and again")

@@ -12,6 +12,7 @@ from trace_store.files import read_file, replace_file
 from trace_store.joining.conflicts import Settlement
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES
+from trace_store.revision import commits_of
 from trace_store.values import field, mutable, replace
 
 TYPE_CHECKING = False
@@ -51,6 +52,8 @@ class Stop:
         skipped: steps to leave out.
         number: of the step that it stopped at, counted from 0.
         met: the keys of conflicts that somebody was or is to settle, in the order in which they were met.
+        tip: what it is about to move the branch to; None before that.
+        file: what the file held that it was read from; nothing when it begins.
     """
 
     kind: str
@@ -61,6 +64,8 @@ class Stop:
     skipped: list[int]
     number: int = 0
     met: list[str] = field(default_factory=list)
+    tip: ObjectId | None = None
+    file: bytes = b""
 
     @property
     def said(self) -> str:
@@ -126,6 +131,8 @@ def read_stop(store: Store) -> Stop | None:
             [int(number) for number in fields["skipped"]],
             int(fields["number"]),
             [str(key) for key in fields.get("met", ())],
+            ObjectId.parse(fields["tip"]) if fields.get("tip") else None,
+            data,
         )
     except (ValueError, KeyError, TypeError, AttributeError, errors.InvalidInputError) as error:
         raise errors.FormatError(
@@ -142,6 +149,7 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
         instead_of: what the file holds, as far as the caller knows; None overwrites whatever it holds.
 
     Raises:
+        StateError: it is gone by now.
         ConcurrencyError: it holds something else by now.
         StorageError: the disk refuses.
     """
@@ -161,16 +169,43 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
             for key, said in sorted(stop.settlements.items())
         },
         "skipped": stop.skipped,
+        **({"tip": str(stop.tip)} if stop.tip is not None else {}),
     }
     data = json.dumps(fields, indent=1, sort_keys=True).encode() + b"\n"
     path, scratch = store.layout.stopped_file, store.layout.tmp_dir
 
     def write(_: object) -> None:
-        if instead_of is not None and (read_file(store.disk, path) or b"") != instead_of:
+        held = None if instead_of is None else read_file(store.disk, path)
+        if instead_of and held is None:
+            raise _nothing_waits(
+                "it is not in progress any more: somebody else went on with it, or gave it up"
+            )
+        if instead_of is not None and (held or b"") != instead_of:
             raise errors.ConcurrencyError(f"somebody else wrote it meanwhile: {path}", path=path)
         replace_file(store.disk, path, data, scratch=scratch)
+        stop.file = data
 
     store.transact(write)  # under the lock of the journal, so that nobody else writes it meanwhile
+
+
+def note_tip(store: Store, stop: Stop, tip: ObjectId) -> None:
+    """Write down what the branch is about to be moved to, by something that has stopped before.
+
+    Raises:
+        StateError: somebody else went on with it, or gave it up.
+        ConcurrencyError: somebody else settled something meanwhile.
+    """
+    if stop.file:
+        stop.tip = tip
+        write_stop(store, stop, stop.file)
+
+
+def is_written(store: Store, stop: Stop) -> bool:
+    """Tell whether the branch was moved by now, and only the file is left, since somebody was cut off."""
+    now = store.refs.read(stop.ref) if stop.ref.startswith("refs/") else store.refs.head().oid
+    if stop.tip is None or now is None or not store.objects.contains(stop.tip):
+        return False
+    return commits_of(store).is_ancestor(stop.tip, now)
 
 
 def stop_bytes(store: Store) -> bytes:
@@ -200,13 +235,13 @@ def required_stop(store: Store, kind: str = "") -> Stop:
     if found is None or (kind and found.kind != kind):
         what = WORDS.get(kind, "merge, pick, revert or rebase")
         also = "" if found is None else f", but a {WORDS[found.kind]} is"
-        raise errors.StateError(
-            f"no {what} is in progress{also}",
-            code=errors.ErrorCode.NOTHING_IN_PROGRESS,
-            kind=kind,
-            waiting="" if found is None else found.kind,
-        )
+        waiting = "" if found is None else found.kind
+        raise _nothing_waits(f"no {what} is in progress{also}", kind=kind, waiting=waiting)
     return found
+
+
+def _nothing_waits(message: str, **data: str) -> errors.StateError:
+    return errors.StateError(message, code=errors.ErrorCode.NOTHING_IN_PROGRESS, **data)
 
 
 def refuse_while_stopped(store: Store, refs: Collection[str] = ()) -> None:

@@ -150,8 +150,9 @@ class _Reading:
                 self._keeps([each.address for each in _entries(conflict)], text, where)
             settlements[conflict.key] = Settlement(take, text)
             reasons[conflict.key] = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
+        told_well = not self.faults  # what is wrong about one is not also said to be missing
         for number, conflict in enumerate(open_, 1):
-            if conflict.key not in settlements and not self.faults:
+            if conflict.key not in settlements and told_well:
                 self.fault(f"conflict {number} is left open")
         return settlements, reasons
 

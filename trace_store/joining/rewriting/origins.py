@@ -8,36 +8,15 @@ from __future__ import annotations
 
 from trace_store import revision as revisions
 from trace_store.ident import count_of, is_count
-from trace_store.objects.commit import Commit, parents_of
-from trace_store.objects.origins import PICKED, REWRITES, origins_of
+from trace_store.objects.commit import parents_of
+from trace_store.objects.origins import REWRITES, origins_of
 from trace_store.oid import ObjectId, is_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from trace_store.store import Store
-
-
-def are_picked(
-    store: Store, names: Collection[str], tip: ObjectId | None, since: ObjectId | None
-) -> bool:
-    """Tell whether copies of all that is named were put on a line of first parents since a commit of it.
-
-    Args:
-        store: the repository.
-        names: ids of commits, and addresses of single messages.
-        tip: where the line ends.
-        since: the commit; None where the line had none.
-    """
-    left = {*names}
-    while left and tip is not None and tip != since:
-        commit = Commit.decode(store.objects.read(tip))
-        left.difference_update(
-            str(target) for relation, target in commit.links if relation == PICKED
-        )
-        tip = commit.parents[0] if commit.parents else None
-    return bool(names) and not left
 
 
 def rewritten_address(

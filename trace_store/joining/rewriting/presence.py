@@ -10,9 +10,9 @@ from functools import partial
 
 from trace_store import context
 from trace_store.context.ends import targets_of
-from trace_store.joining.lineage import Sources, kin, picked_pairs
+from trace_store.joining.lineage import Sources, kin, picked_pairs, squashed_tips
 from trace_store.objects.commit import Commit, read_commit
-from trace_store.objects.origins import SQUASHES, origins_of
+from trace_store.objects.origins import origins_of
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of, created_by
 from trace_store.values import field, value
@@ -97,9 +97,7 @@ def _there_as_one(
 
     A commit that creates no message is held when all messages that it names are: their copies show what it did.
     """
-    links = read_commit(squash, store.objects.read).links
-    tips = [ObjectId.parse(str(name)) for relation, name in links if relation == SQUASHES]
-    tips = [tip for tip in tips if store.objects.contains(tip)]
+    tips = squashed_tips(store, store.objects.read(squash))
     table = commits_of(store)
     for oid in commits:
         if not any(table.is_ancestor(oid, tip) for tip in tips):

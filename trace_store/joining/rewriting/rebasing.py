@@ -11,7 +11,6 @@ from trace_store import revision as revisions
 from trace_store.context.ends import targets_of
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
-from trace_store.joining.rewriting.origins import are_picked
 from trace_store.joining.rewriting.outcome import UP_TO_DATE, Rewrite
 from trace_store.joining.rewriting.presence import Presence, find_presence
 from trace_store.joining.rewriting.steps import Rewriting
@@ -175,11 +174,11 @@ def continue_rewriting(
         RefChangedError: the branch went elsewhere since the rebase began.
     """
     stop = stops.required_stop(store, kind)
-    _take_along(store, stop)
-    if _is_written(store, stop):
+    if stops.is_written(store, stop):
         stops.clear_stop(store)
         tip = store.refs.read(stop.ref)
         return Rewrite(UP_TO_DATE, stop.ref, tip, tip)
+    _take_along(store, stop)
     if drop_pinned:
         stop.inputs["drop_pinned"] = True
     if skip:
@@ -191,19 +190,6 @@ def continue_rewriting(
             if conflict.kind == REWORDING and stop.number == at:
                 stop.settlements[conflict.key] = Settlement(OURS)
     return Rewriting(store, stop, author, guard, resolver, judge).run()
-
-
-def _is_written(store: Store, stop: stops.Stop) -> bool:
-    """Tell whether a pick is written and only its stop is left: a process died, or another one has gone on with it."""
-    tip = store.refs.read(stop.ref)
-    if stop.kind != stops.CHERRY_PICK or tip == stop.before:
-        return False
-    names = [
-        oid if number is None else f"{oid}.{number}"
-        for at, (_, oid, _, number) in enumerate(stop.inputs["steps"])
-        if at not in stop.skipped
-    ]
-    return are_picked(store, names, tip, stop.before)
 
 
 def look_at_rewriting(store: Store) -> Rewrite:

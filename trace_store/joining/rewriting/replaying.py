@@ -66,7 +66,7 @@ class Replay:
         self._called: set[str] = set()
         self._calls: set[str] = set()
         self._answers: set[str] = set()
-        self._onto: Side | None = None
+        self._onto: dict[tuple[ObjectId, ...], Side] = {}
         # Of own messages of merges, behind copies of what these included.
         self._numbers: dict[Address, int] = {}
 
@@ -82,15 +82,14 @@ class Replay:
 
     def onto(self, oid: ObjectId) -> Side:
         """Return what it began on, and what was done there since the line of a commit parted from it."""
-        if self._onto is None:
-            parents = self._reading.commit(oid).parents
-            itself = self._start is not None and self._reading.bases(self._start, oid) == [oid]
-            if self._start is None or not parents or itself:
-                self._onto = Side(Fold())  # what goes on itself contradicts nothing
-            else:
-                bases = self._reading.bases(self._start, parents[0])
-                self._onto = self._reading.side(self._start, bases)
-        return self._onto
+        parents = self._reading.commit(oid).parents
+        itself = self._start is not None and self._reading.bases(self._start, oid) == [oid]
+        if self._start is None or not parents or itself:
+            return Side(Fold())  # what goes on itself contradicts nothing
+        bases = self._reading.bases(self._start, parents[0])
+        if tuple(bases) not in self._onto:  # picked commits may have parted elsewhere
+            self._onto[tuple(bases)] = self._reading.side(self._start, bases)
+        return self._onto[tuple(bases)]
 
     def merged(self, oid: ObjectId, number: int) -> tuple[Fold, Sequence[Fold], Fold]:
         """Return what it began on, what that shares with another parent of a commit, and that parent's context."""

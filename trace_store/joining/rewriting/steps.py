@@ -95,6 +95,7 @@ class Rewriting:
         if self._judge is not None and found.outcome == DONE:
             found = self._judged(self._judge, found, replay)
         if found.after != found.before and found.after is not None:
+            stops.note_tip(self._store, self._stop, found.after)
             self._write(found, replay)
         stops.clear_stop(self._store)
         return found
