@@ -307,8 +307,8 @@ def test_every_conflict_that_is_left_open_is_named(repo: Repo) -> None:
         repo.edit("HEAD~2.0" if branch == "main" else "HEAD~4.0", f"as {branch} says")
     with pytest.raises(errors.ModelNonsenseError) as raised:
         semantic(repo, Scripted({"conflicts": []}))
-    faults = raised.value.faults  # type: ignore[attr-defined]
-    assert [*faults] == ["conflict 1 is left open", "conflict 2 is left open"]
+    faults: tuple[str, ...] = raised.value.faults  # type: ignore[attr-defined]
+    assert list(faults) == ["conflict 1 is left open", "conflict 2 is left open"]
 
 
 def test_a_second_answer_counts_and_both_are_paid_for(repo: Repo) -> None:
