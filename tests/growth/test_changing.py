@@ -68,7 +68,17 @@ def test_replace(growth: Growth) -> None:
 
 
 def test_move(growth: Growth) -> None:
-    growth.check(changes(lambda place, at: place.repo.move(at, after=None)), before=warm)
+    growth.check(
+        changes(lambda place, at: place.repo.move(at, after=newest(place, 4))), before=warm
+    )
+
+
+def test_draft_move(growth: Growth) -> None:
+    def to_the_front(place: Place, at: Address) -> None:
+        with place.repo.batch() as draft:
+            draft.move(at, after=None)
+
+    growth.check(changes(to_the_front), before=warm)
 
 
 def test_change_commands(growth: Growth) -> None:

@@ -307,8 +307,7 @@ def test_every_conflict_that_is_left_open_is_named(repo: Repo) -> None:
         repo.edit("HEAD~2.0" if branch == "main" else "HEAD~4.0", f"as {branch} says")
     with pytest.raises(errors.ModelNonsenseError) as raised:
         semantic(repo, Scripted({"conflicts": []}))
-    faults: tuple[str, ...] = raised.value.faults  # type: ignore[attr-defined]
-    assert list(faults) == ["conflict 1 is left open", "conflict 2 is left open"]
+    assert raised.value.data["faults"] == ("conflict 1 is left open", "conflict 2 is left open")
 
 
 def test_a_second_answer_counts_and_both_are_paid_for(repo: Repo) -> None:

@@ -201,7 +201,8 @@ def test_picks_take_addresses_and_plans_take_steps(repo: Repo) -> None:
         first.oid, plan=lambda steps: [steps[0], Step(DROP, steps[1].oid)], onto="main"
     )
     assert len(done.dropped) == 1
-    assert said(repo) == ["a", "c", "b", "c"]
+    assert [old for old, _ in done.present] == [second.addresses[1]]
+    assert said(repo) == ["a", "c", "b"]
 
 
 def test_reverts_differences_and_where_things_are(repo: Repo) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         look_at_merge,
         merge,
     )
+    from trace_store.joining.moving import MovedMessages, move
     from trace_store.joining.reverting import Revert, continue_revert, revert
     from trace_store.joining.rewriting.addressing import with_address
     from trace_store.joining.rewriting.origins import (
@@ -41,6 +42,7 @@ _HOMES = {
     "conflicts": ("Conflict", "Settlement"),
     "advising.judging": ("Judge", "Judgement"),
     "merging": ("Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"),
+    "moving": ("MovedMessages", "move"),
     "advising.semantic": ("Advisor", "Proposal"),
     "rewriting.picking": ("cherry_pick",),
     "rewriting.origins": ("rewritten_address", "rewritten_name"),
@@ -60,6 +62,7 @@ __all__ = [
     "Judgement",
     "Merge",
     "MergeOptions",
+    "MovedMessages",
     "Proposal",
     "Revert",
     "Rewrite",
@@ -75,6 +78,7 @@ __all__ = [
     "look_at_merge",
     "merge",
     "met_conflicts",
+    "move",
     "open_conflicts",
     "read_stop",
     "rebase",

@@ -7,6 +7,7 @@ no message to the context.
 from __future__ import annotations
 
 from trace_store import revision as revisions
+from trace_store.context.folding import is_append_only
 from trace_store.joining.advising.matter import Matter
 from trace_store.joining.conflicts import OURS, settle_open
 from trace_store.joining.copies import shown_again, without
@@ -18,6 +19,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.origins import SQUASHES
 from trace_store.oid import ObjectId, hash_object
+from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +40,21 @@ EVEN = (APPEND, INTERLEAVE)
 """Strategies that name no side."""
 
 
+@value
+class GivenAdvice:
+    """What was advised of a merge, while a model was thinking about ours as it was.
+
+    Attributes:
+        ours: the tip that it thought about.
+        advised: what it said.
+        gathering: the content of that.
+    """
+
+    ours: ObjectId
+    advised: Advised
+    gathering: Gathering
+
+
 class MergeCommits:
     """The merge commits of one command, which go on each other.
 
@@ -54,8 +71,6 @@ class MergeCommits:
         stop: Stop,
         author: str,
         gathering: Gathering,
-        resolver: Resolver | None,
-        advise: Advise | None,
     ) -> None:
         self.included = self.hidden = 0
         self.again: list[ObjectId] = []
@@ -65,10 +80,26 @@ class MergeCommits:
         self._stop = stop
         self._author = author
         self._gathering = gathering
-        self._resolver = resolver
-        self._advise = advise
+        self._resolver: Resolver | None = None
+        self._advise: Advise | None = None
+        self._advice: dict[ObjectId, GivenAdvice] = {}
         self._new: list[tuple[ObjectId, bytes]] = []
         self._folds: dict[ObjectId, Fold] = {}
+
+    def ask(
+        self,
+        resolver: Resolver | None,
+        advise: Advise | None,
+        advice: dict[ObjectId, GivenAdvice],
+    ) -> None:
+        """Ask somebody about conflicts; without that they stay open.
+
+        Args:
+            resolver: asked about each.
+            advise: asked about the whole of a semantic merge.
+            advice: what was advised before, by the tip that it is about; what is advised is added.
+        """
+        self._resolver, self._advise, self._advice = resolver, advise, advice
 
     @property
     def objects(self) -> list[tuple[ObjectId, bytes]]:
@@ -91,9 +122,7 @@ class MergeCommits:
         """
         plan, advised = self._plan(ours, theirs, bases), None
         if self._advise is not None:
-            advised = self._advise(self._matter(ours, theirs, bases, plan))
-            self._stop.settlements.update(advised.settlements)
-            plan = self._plan(ours, theirs, bases)
+            plan, advised = self._advised(self._advise, ours, theirs, bases, plan)
         plan = settle_open(
             self._resolver,
             self._stop.settlements,
@@ -120,6 +149,38 @@ class MergeCommits:
             return self._made([ours], operations, links, plan, advised), ()
         operations += [ops.remove(twice)] if twice else []
         return self._made([ours, theirs], operations, (), plan, advised), ()
+
+    def _advised(
+        self,
+        advise: Advise,
+        ours: ObjectId,
+        theirs: ObjectId,
+        bases: Sequence[ObjectId],
+        plan: Plan,
+    ) -> tuple[Plan, Advised]:
+        """Return the plan as is advised, and the advice; what was given before holds where ours has only grown."""
+        given = self._advice.pop(theirs, None)
+        if given is not None:  # what it settles is settled by now
+            if not plan.conflicts and self._has_grown(given.ours, ours):
+                self._gathering, self._advice[theirs] = given.gathering, given
+                return plan, given.advised
+            for key in given.advised.settlements:
+                self._stop.settlements.pop(key, None)
+            plan = self._plan(ours, theirs, bases)
+        advised = advise(self._matter(ours, theirs, bases, plan))
+        self._advice[theirs] = GivenAdvice(ours, advised, self._gathering)
+        self._stop.settlements.update(advised.settlements)
+        return self._plan(ours, theirs, bases), advised
+
+    def _has_grown(self, earlier: ObjectId, now: ObjectId) -> bool:
+        """Tell whether a tip goes on an earlier one with messages, and nothing else."""
+        oid = now
+        while oid != earlier:
+            commit = self._reading.commit(oid)
+            if len(commit.parents) != 1 or not is_append_only(commit):
+                return False
+            oid = commit.parents[0]
+        return True
 
     def _matter(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan

@@ -7,6 +7,8 @@ alone, so that everybody makes the same one.
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from trace_store import branching, errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
@@ -25,6 +27,7 @@ from trace_store.joining.outcome import (
     Merge,
     MergeOptions,
 )
+from trace_store.joining.outpaced import until_written
 from trace_store.joining.plan import DECISIONS, SEMANTIC
 from trace_store.joining.three_way.sides import Reading
 from trace_store.objects.content import Gathering
@@ -40,8 +43,12 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.joining.advising.matter import Advise
     from trace_store.joining.conflicts import Conflict, Resolver
+    from trace_store.joining.merge_commits import GivenAdvice
     from trace_store.secrets import Guard
     from trace_store.store import Store
+
+_FEW = 4
+"""Of so many tips each order is tried; of more only that of their ages."""
 
 
 def merge(
@@ -74,7 +81,7 @@ def merge(
         DetachedHeadError: HEAD is on no branch.
         RevisionNotFoundError: there is no such commit.
         InvalidInputError: there is no such option, or the histories share nothing and that was not allowed.
-        RefChangedError: the branch moved meanwhile.
+        RefChangedError: others move the branch again and again; each time the merge is made anew on top.
     """
     stops.refuse_while_stopped(store)
     options.check()
@@ -176,10 +183,14 @@ class _Merging:
         self._resolver = resolver
         self._advise = advise
         self._reading = Reading(store)
+        self._advice: dict[ObjectId, GivenAdvice] = {}
         self._theirs = [ObjectId.parse(each) for each in stop.inputs["theirs"]]
 
     def run(self) -> Merge:
         """Merge, or stop and write down what is needed to go on."""
+        return until_written(self._attempt)
+
+    def _attempt(self) -> Merge:
         ours = self._store.refs.read(self._stop.ref)
         course = self._course(ours)
         found = self._result(ours, course)
@@ -216,17 +227,13 @@ class _Merging:
         inputs = self._stop.inputs
         if ours is None or not inputs["joins"] or inputs["strategy"] not in EVEN:
             return self._one_by_one(ours, self._theirs)
-        own = [ours, *self._theirs]
-        order = sorted(own, key=self._age)
-        if self._stop.skipped or order == own:
-            return self._one_by_one(ours, self._theirs)
-        # The order that everybody comes to, where that takes nobody's decision; with two tips also where it takes one
-        # only in that order, so that everybody is asked.
-        course = self._one_by_one(order[0], order[1:], asks=False)
-        if course.is_clean:
-            return course
-        if len(own) == 2 and self._one_by_one(ours, self._theirs, asks=False).is_clean:
-            return self._one_by_one(order[0], order[1:])
+        if not self._stop.skipped:
+            # Whoever joins them comes to the same: the first order that takes nobody's decision.
+            tips = sorted([ours, *self._theirs], key=self._age)
+            for order in permutations(tips) if len(tips) <= _FEW else [tips]:
+                course = self._one_by_one(order[0], order[1:], asks=False)
+                if course.is_clean:
+                    return course
         return self._one_by_one(ours, self._theirs)
 
     def _age(self, oid: ObjectId) -> tuple[int, bytes]:
@@ -237,8 +244,9 @@ class _Merging:
     ) -> _Course:
         """Merge tips into ours; `asks` tells whether anybody is asked about what they contradict each other in."""
         gathering = Gathering() if self._guard is None else self._guard.gathering()
-        who = (self._resolver, self._advise) if asks else (None, None)
-        commits = MergeCommits(self._reading, self._stop, self._author, gathering, *who)
+        commits = MergeCommits(self._reading, self._stop, self._author, gathering)
+        if asks:
+            commits.ask(self._resolver, self._advise, self._advice)
         outcome, tip = UP_TO_DATE, ours
         for self._stop.number, other in enumerate(theirs):
             if self._stop.number in self._stop.skipped:

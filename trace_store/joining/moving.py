@@ -11,9 +11,10 @@ from trace_store.context.ends import end_of
 from trace_store.context.pairs import loose
 from trace_store.joining import safety
 from trace_store.joining.groups import groups
+from trace_store.joining.outpaced import until_written
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content, text_of
-from trace_store.revision import resolve_address, resolve_commit
+from trace_store.revision import as_address, resolve_address, resolve_commit
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -51,9 +52,9 @@ class MovedMessages:
 
 def move(
     store: Store,
-    targets: Sequence[str],
+    targets: Sequence[str | Address],
     where: str,
-    neighbour: str = "",
+    neighbour: str | Address = "",
     *,
     author: str,
     message: str = "",
@@ -63,9 +64,9 @@ def move(
 
     Args:
         store: the repository.
-        targets: addresses; they keep their order.
+        targets: addresses, or their texts; the messages keep their order.
         where: AFTER or BEFORE a neighbour, FIRST or LAST.
-        neighbour: the address of that.
+        neighbour: the address of that, or its text.
         author: who.
         message: what to say about the commit.
         dry_run: whether to write nothing.
@@ -73,11 +74,28 @@ def move(
     Raises:
         MessageNotFoundError: the context does not show such a message.
         InvalidOperationError: a message would be placed beside itself.
+        InvalidInputError: something is no address.
+        RefChangedError: others move the branch again and again.
         As `history.write`.
     """
+    return until_written(
+        lambda: _move(store, targets, where, neighbour, author, message, dry_run=dry_run)
+    )
+
+
+def _move(
+    store: Store,
+    targets: Sequence[str | Address],
+    where: str,
+    neighbour: str | Address,
+    author: str,
+    message: str,
+    *,
+    dry_run: bool,
+) -> MovedMessages:
     tip = resolve_commit(store, "HEAD")
-    named = [resolve_address(store, text) for text in targets]
-    beside = resolve_address(store, neighbour) if where in (AFTER, BEFORE) else None
+    named = [_named(store, each) for each in targets]
+    beside = _named(store, neighbour) if where in (AFTER, BEFORE) else None
     seen = None
     if where != FIRST:
         seen = _last_messages(store, tip, {*named, *([beside] if beside else [])})
@@ -105,6 +123,10 @@ def move(
     draft.move(list(moved), after=after)
     result = history.write(store, draft, author=author, message=message, onto=tip)
     return MovedMessages(moved, after, warnings, result)
+
+
+def _named(store: Store, given: str | Address) -> Address:
+    return resolve_address(store, given) if isinstance(given, str) else as_address(given)
 
 
 def _last_messages(store: Store, tip: ObjectId, named: Collection[Address]) -> list[Entry] | None:

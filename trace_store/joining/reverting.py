@@ -13,6 +13,7 @@ from trace_store.context.folding import REMOVED
 from trace_store.context.pairs import callers
 from trace_store.joining import stops
 from trace_store.joining.conflicts import TEXT, THEIRS, Desk, check_favour, settle_open
+from trace_store.joining.outpaced import until_written
 from trace_store.joining.three_way.properties import reworded_parts
 from trace_store.objects import operations as ops
 from trace_store.objects.content import Gathering
@@ -91,7 +92,7 @@ def revert(
         StateError: something else is in progress, or no commit changed anything that could be taken back.
         InvalidInputError: nothing is wanted, or there is no such side to favour.
         UnbornBranchError: HEAD has no commit.
-        RefChangedError: HEAD moved meanwhile.
+        RefChangedError: others move HEAD's branch again and again, or HEAD itself moved.
         As `resolve_commit`.
     """
     stops.refuse_while_stopped(store)
@@ -105,7 +106,7 @@ def revert(
         "favour": favour,
     }
     stop = stops.Stop(stops.REVERT, head.ref or NAME, head.oid, inputs, {}, [])
-    return _Reverting(store, stop, author, guard, resolver).run()
+    return until_written(_Reverting(store, stop, author, guard, resolver).run)
 
 
 def continue_revert(
@@ -129,7 +130,7 @@ def continue_revert(
         return Revert(DONE, store.refs.head().ref, tip, tip)
     if skip:
         stop.skipped.append(stop.number)
-    return _Reverting(store, stop, author, guard, resolver).run()
+    return until_written(_Reverting(store, stop, author, guard, resolver).run)
 
 
 def look_at_revert(store: Store) -> Revert:

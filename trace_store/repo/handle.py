@@ -12,6 +12,7 @@ from trace_store import errors, joining, secrets
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.tokens import Tokenizer, as_tokenizer
 from trace_store.environment import Environment
+from trace_store.history.draft import several
 from trace_store.ident import Randomness
 from trace_store.maintenance.schedule import SealSchedule
 from trace_store.maintenance.sealing import SealReport, seal, seal_or_sync
@@ -22,9 +23,10 @@ from trace_store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Protocol, Self, TypeAlias
 
+    from trace_store.history.draft import Target
     from trace_store.objects.content import Salt
 
     class Named(Protocol):
@@ -141,3 +143,15 @@ def name_of(what: Revision | Address) -> str:
             f"a commit is named by text, its id, or what has one as `oid`, not by {type(what).__name__}"
         )
     return str(oid)
+
+
+def several_targets(targets: Target | Sequence[Target]) -> Sequence[Target]:
+    """Return the messages that are named.
+
+    Raises:
+        InvalidInputError: none is.
+    """
+    found = several(targets)
+    if not found:
+        raise errors.InvalidInputError("no message is named")
+    return found

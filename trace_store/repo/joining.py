@@ -5,13 +5,14 @@ from __future__ import annotations
 from trace_store import joining
 from trace_store.errors import InvalidInputError
 from trace_store.joining.plan import APPEND, SEMANTIC
-from trace_store.repo.handle import Handle, name_of
+from trace_store.repo.handle import Handle, name_of, several_targets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
+    from trace_store.history.draft import Target
     from trace_store.joining import (
         Conflict,
         Merge,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         Stop,
     )
     from trace_store.joining.conflicts import Resolver
+    from trace_store.joining.moving import MovedMessages
     from trace_store.llm import Model
     from trace_store.oid import ObjectId
     from trace_store.repo.handle import Address, Revision
@@ -208,6 +210,50 @@ class Joining(Handle):
             favour=favour,
             guard=self.guard,
             resolver=_resolver(resolver),
+        )
+        self._schedule.seal_if_due()
+        return found
+
+    def move(
+        self,
+        targets: Target | Sequence[Target],
+        *,
+        after: Target | None = None,
+        before: Target | None = None,
+        last: bool = False,
+        message: str = "",
+        dry_run: bool = False,
+    ) -> MovedMessages:
+        """Place messages after a neighbour, before one, or last; without any of these first.
+
+        A call and its results move as one, and nothing is put between them.
+
+        Args:
+            targets: the messages; they keep their order.
+            after: the one that they come after.
+            before: the one that they come before.
+            last: whether they come last.
+            message: what to say about it.
+            dry_run: whether to write nothing, and only tell.
+
+        Raises:
+            MessageNotFoundError: the context does not show such a message.
+            InvalidOperationError: a message would be placed beside itself.
+            InvalidInputError: no message is named, or several places are.
+        """
+        places = [("after", after), ("before", before), ("last", "" if last else None)]
+        given = [(where, beside) for where, beside in places if beside is not None]
+        if len(given) > 1:
+            raise InvalidInputError("give one of after, before and last")
+        where, beside = given[0] if given else ("first", "")
+        found = joining.move(
+            self.store,
+            several_targets(targets),
+            where,
+            beside,
+            author=self.author,
+            message=self._said(message),
+            dry_run=dry_run,
         )
         self._schedule.seal_if_due()
         return found

@@ -1,15 +1,13 @@
-"""What is said, and what of it is shown: the verbs that append, mark, reword, hide and place messages."""
+"""What is said, and what of it is shown: the verbs that append, mark, reword and hide messages."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 
-from trace_store.errors import InvalidInputError
 from trace_store.history import writing
-from trace_store.history.draft import several
 from trace_store.history.rewording import current_parts, reworded
 from trace_store.objects.message import Message
-from trace_store.repo.handle import Handle, name_of
+from trace_store.repo.handle import Handle, name_of, several_targets
 from trace_store.revision import resolve_commit
 
 TYPE_CHECKING = False
@@ -99,17 +97,17 @@ class Writing(Handle):
 
     def annotate(self, targets: Target | Sequence[Target], **marks: Any) -> CommitResult:
         """Set `priority`, `keep` patterns, `labels` and `unlabels` of messages; raises as `edit`."""
-        return self._one(lambda draft: draft.annotate(_several(targets), **marks))
+        return self._one(lambda draft: draft.annotate(several_targets(targets), **marks))
 
     def remove(self, targets: Target | Sequence[Target], *, ghost: bool = False) -> CommitResult:
         """Hide messages, leaving a short placeholder or nothing; raises as `edit`."""
-        return self._one(lambda draft: draft.remove(_several(targets), ghost=ghost))
+        return self._one(lambda draft: draft.remove(several_targets(targets), ghost=ghost))
 
     def restore(
         self, targets: Target | Sequence[Target], *, version: int | None = None
     ) -> CommitResult:
         """Show hidden messages at their place again, or an earlier wording; raises as `edit`."""
-        return self._one(lambda draft: draft.restore(_several(targets), version=version))
+        return self._one(lambda draft: draft.restore(several_targets(targets), version=version))
 
     def replace(
         self,
@@ -118,11 +116,7 @@ class Writing(Handle):
         **origin: Any,
     ) -> CommitResult:
         """Let messages become others; `origin` is reason, model, prompt, sources. Raises as `edit`."""
-        return self._one(lambda draft: draft.replace(_several(targets), messages, **origin))
-
-    def move(self, targets: Target | Sequence[Target], *, after: Target | None) -> CommitResult:
-        """Place messages after a neighbour; None puts them first. Raises as `edit`."""
-        return self._one(lambda draft: draft.move(_several(targets), after=after))
+        return self._one(lambda draft: draft.replace(several_targets(targets), messages, **origin))
 
     def set_tools(self, schemas: Sequence[Mapping[str, Any]]) -> CommitResult:
         """Set the tools that the model is offered."""
@@ -149,10 +143,3 @@ class Writing(Handle):
         result = writing.write(self.store, draft, author=self.author)
         self._schedule.seal_if_due()
         return result
-
-
-def _several(targets: Target | Sequence[Target]) -> Sequence[Target]:
-    found = several(targets)
-    if not found:
-        raise InvalidInputError("no message is named")
-    return found

@@ -125,7 +125,7 @@ class Joining(Lines):
         theirs = self._as_another_sees_it(head.ref, own) if check else None
         self._leave_tips(ground.store, head.ref, own)
         found = self.stopping(lambda: merge(ground.store, author=AUTHOR))
-        if theirs is not None and (len(own) == 2 or STOPPED not in (theirs.outcome, found.outcome)):
+        if theirs is not None:
             assert (found.outcome == STOPPED) == (theirs.outcome == STOPPED)
             assert found.after == theirs.after or found.outcome == STOPPED
         end = self.to_the_end(data, found, continue_merge)

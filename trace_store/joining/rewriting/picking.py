@@ -11,6 +11,7 @@ from trace_store import revision as revisions
 from trace_store.ident import is_count
 from trace_store.joining import stops
 from trace_store.joining.conflicts import check_favour
+from trace_store.joining.outpaced import until_written
 from trace_store.joining.rewriting.steps import Rewriting
 from trace_store.joining.rewriting.todo import PICK, Step
 from trace_store.reach import reach
@@ -56,6 +57,7 @@ def cherry_pick(
         DetachedHeadError: HEAD is on no branch.
         RevisionNotFoundError, MessageNotFoundError: something that is wanted is not here.
         InvalidInputError: a range is empty, nothing is wanted, or there is no such side to favour.
+        RefChangedError: others move the branch again and again; each time the picks are made anew on top.
     """
     stops.refuse_while_stopped(store)
     check_favour(favour)
@@ -71,7 +73,7 @@ def cherry_pick(
         "favour": favour,
     }
     stop = stops.Stop(stops.CHERRY_PICK, ref, store.refs.read(ref), inputs, {}, [])
-    return Rewriting(store, stop, author, guard, resolver, judge).run()
+    return until_written(lambda: Rewriting(store, stop, author, guard, resolver, judge).run())
 
 
 def _steps(store: Store, text: str) -> list[Step]:

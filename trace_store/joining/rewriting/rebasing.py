@@ -6,16 +6,18 @@ stood for stays in the trash, and ORIG_HEAD names it.
 
 from __future__ import annotations
 
-from trace_store import branching, errors
+from trace_store import branching
 from trace_store import revision as revisions
 from trace_store.context.ends import targets_of
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
+from trace_store.joining.outpaced import until_written
 from trace_store.joining.rewriting.outcome import UP_TO_DATE, Rewrite
 from trace_store.joining.rewriting.presence import Presence, find_presence
+from trace_store.joining.rewriting.spans import commits_since, take_along
 from trace_store.joining.rewriting.steps import Rewriting
 from trace_store.joining.rewriting.todo import DROP, PICK, Step, checked
-from trace_store.objects.commit import parents_of, read_commit
+from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of, created_by
 
@@ -28,24 +30,6 @@ if TYPE_CHECKING:
     from trace_store.objects.commit import Commit
     from trace_store.secrets import Guard
     from trace_store.store import Store
-
-
-def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> list[ObjectId]:
-    """Return the commits on a tip's line of first parents that another has not in its past, oldest first.
-
-    Without another they are all of the line.
-    """
-    new = set(commits_of(store).topological([tip], [] if upstream is None else [upstream]))
-    found: list[ObjectId] = []
-    oid = tip
-    while oid in new:
-        found.append(oid)
-        above = parents_of(store.objects.read(oid))
-        if not above:
-            break
-        oid = above[0]
-    found.reverse()
-    return found
 
 
 def to_rebase(
@@ -118,7 +102,7 @@ def rebase(
         RevisionNotFoundError: there is no such commit, or nothing is named and the branch has no upstream.
         ConflictError: a pinned message would be dropped.
         InvalidInputError: the plan is not sound, or there is no such side to favour.
-        RefChangedError: the branch moved meanwhile.
+        RefChangedError: the branch was moved elsewhere meanwhile, or others go on with it again and again.
     """
     stops.refuse_while_stopped(store)
     check_favour(favour)
@@ -148,7 +132,7 @@ def rebase(
         ],
     }
     stop = stops.Stop(stops.REBASE, ref, tip, inputs, {}, [])
-    _take_along(store, stop)  # a plan may take its time, while an agent goes on
+    take_along(store, stop)  # a plan may take its time, while an agent goes on
     return Rewriting(store, stop, author, guard, resolver, judge).run()
 
 
@@ -178,7 +162,7 @@ def continue_rewriting(
         stops.clear_stop(store)
         tip = store.refs.read(stop.ref)
         return Rewrite(UP_TO_DATE, stop.ref, tip, tip)
-    _take_along(store, stop)
+    take_along(store, stop)
     if drop_pinned:
         stop.inputs["drop_pinned"] = True
     if skip:
@@ -189,30 +173,12 @@ def continue_rewriting(
         for conflict in found.conflicts:
             if conflict.kind == REWORDING and stop.number == at:
                 stop.settlements[conflict.key] = Settlement(OURS)
-    return Rewriting(store, stop, author, guard, resolver, judge).run()
+    return until_written(lambda: Rewriting(store, stop, author, guard, resolver, judge).run())
 
 
 def look_at_rewriting(store: Store) -> Rewrite:
     """Return what the pick or rebase that is in progress comes to by now, and write nothing."""
     stop = stops.required_stop(store)
-    _take_along(store, stop)
+    take_along(store, stop)
     found, _ = Rewriting(store, stop, "").look()
     return found
-
-
-def _take_along(store: Store, stop: stops.Stop) -> None:
-    """Add to a rebase what was committed on the branch since it stopped.
-
-    Raises:
-        RefChangedError: the branch does not go on from where it was.
-    """
-    tip, before = store.refs.read(stop.ref), stop.before
-    if stop.kind != stops.REBASE or tip == before:
-        return
-    new = [] if tip is None or before is None else commits_since(store, before, tip)
-    if not new or parents_of(store.objects.read(new[0]))[:1] != [before]:
-        raise errors.RefChangedError(
-            f"{stop.ref} went elsewhere since the rebase began", ref=stop.ref, expected=before
-        )
-    stop.inputs["steps"] += [Step(PICK, oid).as_json() for oid in new]
-    stop.before = tip

@@ -14,10 +14,12 @@ from trace_store.joining import conflicts as kinds
 from trace_store.joining import safety, stops
 from trace_store.joining.conflicts import TEXT, Desk, settle_open
 from trace_store.joining.groups import with_groups
+from trace_store.joining.outpaced import MAXIMUM_ATTEMPTS, is_outpaced
 from trace_store.joining.rewriting.addressing import put_into
 from trace_store.joining.rewriting.outcome import DONE, STOPPED, UP_TO_DATE, Rewrite
 from trace_store.joining.rewriting.pins import refuse_to_drop_pins
 from trace_store.joining.rewriting.replaying import Replay
+from trace_store.joining.rewriting.spans import take_along
 from trace_store.joining.rewriting.todo import DROP, EDIT, FIXUP, JOINED, Step
 from trace_store.joining.three_way.properties import reworded_parts
 from trace_store.joining.three_way.sides import Reading
@@ -64,14 +66,12 @@ class Rewriting:
         self._reading = Reading(store)
         self._gathering = Gathering() if guard is None else guard.gathering()
         self._rebases = stop.kind == stops.REBASE
-        self._steps = [
-            Step(deed, ObjectId.parse(oid), said, number)
-            for deed, oid, said, number in stop.inputs["steps"]
-        ]
+        self._steps = _steps(stop)
         self._there = [
             (ObjectId.parse(old), ObjectId.parse(new), first)
             for old, new, first in stop.inputs.get("there", ())
         ]
+        self._before: ObjectId | None = None
         self._made: list[tuple[ObjectId, ObjectId]] = []
         self._dropped: list[ObjectId] = []
         self._settled: list[Conflict] = []
@@ -83,9 +83,27 @@ class Rewriting:
             ConflictError: a pinned message would be dropped, and that was not asked for.
         """
         found, replay = self.look()
-        if found.outcome == STOPPED:
-            stops.write_stop(self._store, self._stop)
-            return found
+        for _ in range(MAXIMUM_ATTEMPTS):
+            if found.outcome == STOPPED:
+                stops.write_stop(self._store, self._stop)
+                return found
+            found = self._checked(found, replay)
+            try:
+                self._write(found, replay)
+                break
+            except errors.RefChangedError as error:
+                if not self._rebases or not is_outpaced(error):
+                    raise
+            # Only what was committed meanwhile is made anew: else a long branch would never be quick enough.
+            done = len(self._steps)
+            take_along(self._store, self._stop)
+            self._steps = _steps(self._stop)
+            found = self._went_through(replay, done)
+        stops.clear_stop(self._store)
+        return found
+
+    def _checked(self, found: Rewrite, replay: Replay) -> Rewrite:
+        """Return what it comes to, with what a model says of it, where it may be written."""
         if self._rebases and not self._stop.inputs["drop_pinned"]:
             self._refuse_to_drop_pinned(found.before, replay)
         if found.after is None and found.before is not None:
@@ -94,23 +112,25 @@ class Rewriting:
             )
         if self._judge is not None and found.outcome == DONE:
             found = self._judged(self._judge, found, replay)
-        if found.after != found.before and found.after is not None:
-            stops.note_tip(self._store, self._stop, found.after)
-            self._write(found, replay)
-        stops.clear_stop(self._store)
         return found
 
     def look(self) -> tuple[Rewrite, Replay]:
         """Return what it comes to, and write nothing."""
         stop = self._stop
-        before = stop.before if self._rebases else self._store.refs.read(stop.ref)
-        onto = stop.inputs["onto"]
+        self._before = stop.before if self._rebases else self._store.refs.read(stop.ref)
+        onto, before = stop.inputs["onto"], self._before
         start = before if onto is None else ObjectId.parse(onto) if onto else None
         replay = Replay(self._reading, start, self._gathering.put)
         replay.addresses.update((bytes(old), (new, first)) for old, new, first in self._there)
         for old, number, new, to in stop.inputs.get("present", ()):
             replay.present[ObjectId.parse(old), number] = (ObjectId.parse(new), to)
-        for number, step in enumerate(self._steps):
+        return self._went_through(replay, 0), replay
+
+    def _went_through(self, replay: Replay, first: int) -> Rewrite:
+        """Do the steps from a number on, and return what all come to."""
+        stop = self._stop
+        before = stop.before if self._rebases else self._before
+        for number, step in enumerate(self._steps[first:], first):
             if number in stop.skipped or step.deed == DROP:
                 self._drop(step, replay)
                 continue
@@ -118,13 +138,13 @@ class Rewriting:
             if open_:
                 stop.number = number
                 found = Rewrite(STOPPED, stop.ref, before, before, step=step)
-                return self._with_conflicts(found, open_), replay
+                return self._with_conflicts(found, open_)
         outcome = UP_TO_DATE if replay.tip == before else DONE
         made, dropped = tuple(self._made), tuple(self._dropped)
         warnings = tuple(self._warnings(before, replay)) if outcome == DONE else ()
         found = Rewrite(outcome, stop.ref, before, replay.tip, made, dropped, warnings=warnings)
         found = replace(found, there=tuple(self._there), present=tuple(replay.present.items()))
-        return self._with_conflicts(found), replay
+        return self._with_conflicts(found)
 
     def _with_conflicts(self, found: Rewrite, open_: Sequence[Conflict] = ()) -> Rewrite:
         numbered = self._stop.numbered(open_)
@@ -332,6 +352,9 @@ class Rewriting:
 
     def _write(self, found: Rewrite, replay: Replay) -> None:
         stop, before, after = self._stop, found.before, found.after
+        if after is None or after == before:
+            return
+        stops.note_tip(self._store, stop, after)
         new = [*self._gathering.objects, *((oid, made.encode()) for oid, made in replay.made)]
         edits = [RefEdit(stop.ref, after, before)]
         if self._rebases and before is not None:
@@ -343,6 +366,13 @@ class Rewriting:
             return Transaction(new, edits, said)
 
         self._store.transact(build, author=self._author)
+
+
+def _steps(stop: stops.Stop) -> list[Step]:
+    return [
+        Step(deed, ObjectId.parse(oid), said, number)
+        for deed, oid, said, number in stop.inputs["steps"]
+    ]
 
 
 def _origins(
