@@ -24,14 +24,20 @@ def results_of(entry: Entry) -> list[str]:
     return [str(part.get("id", "")) for part in entry.parts if part.get("type") == RESULT]
 
 
+def answering_before(answer: Sequence[Entry]) -> dict[tuple[bytes, int], set[str]]:
+    """Return the ids of the calls from before an answer that it gives results for, by the messages that do."""
+    own = callers(answer)
+    found: dict[tuple[bytes, int], set[str]] = {}
+    for at, entry in enumerate(answer):
+        ids = {name for name in results_of(entry) if own.get((at, name), at) >= at}
+        if ids:
+            found[entry.address] = ids
+    return found
+
+
 def answered_before(answer: Sequence[Entry]) -> set[str]:
     """Return the ids of the calls from before an answer that it gives results for."""
-    called: set[str] = set()
-    found: set[str] = set()
-    for entry in answer:
-        found |= set(results_of(entry)) - called
-        called.update(calls_of(entry))
-    return found
+    return set().union(*answering_before(answer).values())
 
 
 def open_calls(entries: Iterable[Entry]) -> dict[str, Entry]:
@@ -102,6 +108,33 @@ def misplaced(entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
                 last += 1
         found.append((entries[at], entries[last]))
         end[moved[at]] = at
+    return found
+
+
+def strayed(entries: Sequence[Entry], before: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+    """Return results that answer another call than they did, each with the message that it belongs behind.
+
+    Args:
+        entries: the visible messages of a context.
+        before: those of one that some come from, by the addresses that they have now.
+    """
+    seen = [entry for entry in entries if not entry.is_ghost]
+    was = [entry for entry in before if not entry.is_ghost]
+    there = {entry.address: at for at, entry in enumerate(seen)}
+    called = {
+        (was[result].address, name): was[call].address
+        for (result, name), call in callers(was).items()
+    }
+    found: list[tuple[Entry, Entry]] = []
+    for (result, name), call in callers(seen).items():
+        wanted = called.get((seen[result].address, name))
+        if wanted is None or wanted not in there or wanted == seen[call].address:
+            continue
+        last = there[wanted]
+        while last + 1 < len(seen) and _only_answers(seen[last + 1]):
+            last += 1
+        if last < result and (seen[result], seen[last]) not in found:
+            found.append((seen[result], seen[last]))
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store.context.folding import Entry, is_append_only
 from trace_store.context.pairs import CALL, RESULT, callers
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
-from trace_store.joining.groups import calls_of, results_of
+from trace_store.joining.groups import results_of
 from trace_store.joining.three_way.exchanges import is_result_of, without_results
 from trace_store.joining.three_way.properties import both_parts, reworded_parts
 from trace_store.objects import operations as ops
@@ -81,35 +81,59 @@ def answers_of_others(brought: Sequence[Entry], there: Sequence[Entry]) -> set[s
         name
         for at, entry in enumerate(brought)
         for name in results_of(entry)
-        if (at, name) not in own or brought[own[at, name]] in there
+        if own.get((at, name), at) >= at or brought[own[at, name]] in there
+    }
+
+
+def called_by(
+    entries: Sequence[Entry], brought: Sequence[Entry], names: Collection[str]
+) -> dict[tuple[Address, str], Address]:
+    """Return which call each result that comes in answers on its own line: an id may be used again.
+
+    Args:
+        entries: the messages of their own line, with these.
+        brought: those that come in.
+        names: the ids of calls that they answer.
+    """
+    seen = [entry for entry in entries if entry.visible and not entry.is_ghost]
+    new = {entry.address for entry in brought}
+    return {
+        (seen[result].address, name): seen[call].address
+        for (result, name), call in callers(seen).items()
+        if name in names and seen[result].address in new and seen[call].address not in new
     }
 
 
 def rival_answers(
-    entries: Sequence[Entry], brought: Sequence[Entry], names: Collection[str]
+    entries: Sequence[Entry],
+    brought: Sequence[Entry],
+    called: Mapping[tuple[Address, str], Address],
 ) -> list[Rival]:
     """Return what both lines answer, by the messages that call.
 
     Args:
         entries: the messages of the new line.
         brought: those that come in.
-        names: the ids of calls that they answer, and that waited on their own line.
+        called: for each result among these, and the id, the message of the new line whose call it answers.
     """
     seen = [entry for entry in entries if entry.visible and not entry.is_ghost]
-    answers: dict[tuple[int, str], list[int]] = {}
+    answers: dict[tuple[Address, str], list[int]] = {}
     for (result, name), call in callers(seen).items():
-        answers.setdefault((call, name), []).append(result)
-    # An id may be used again: what comes in would answer the newest call.
-    newest = {name: at for at, entry in enumerate(seen) for name in calls_of(entry)}
-    answered: dict[int, set[str]] = {}
-    for name in names:
-        if name in newest and (newest[name], name) in answers:
-            answered.setdefault(newest[name], set()).add(name)
+        answers.setdefault((seen[call].address, name), []).append(result)
+    answered: dict[Address, set[str]] = {}
+    for (_, name), address in called.items():
+        if (address, name) in answers:
+            answered.setdefault(address, set()).add(name)
     found: list[Rival] = []
-    for at, ids in sorted(answered.items()):
-        mine = sorted({result for name in ids for result in answers[at, name]})
-        yours = [each for each in brought if ids & set(results_of(each))]
-        found.append(Rival(seen[at], ids, [seen[each] for each in mine], yours))
+    for entry in seen:
+        ids = answered.get(entry.address)
+        if not ids:
+            continue
+        mine = sorted({result for name in ids for result in answers[entry.address, name]})
+        yours = [
+            e for e in brought if any(called.get((e.address, n)) == entry.address for n in ids)
+        ]
+        found.append(Rival(entry, ids, [seen[each] for each in mine], yours))
     return found
 
 

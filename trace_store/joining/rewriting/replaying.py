@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.context.folding import Entry, Fold, is_append_only
-from trace_store.joining.groups import calls_of, misplaced, open_calls
+from trace_store.joining.groups import misplaced, open_calls, results_of, strayed
 from trace_store.joining.plan import Side
 from trace_store.joining.rewriting.addressing import rewritten
 from trace_store.joining.rewriting.answers import (
     answers_of_others,
     brought,
+    called_by,
     rival_answers,
     settle_answers,
 )
@@ -62,9 +63,11 @@ class Replay:
         self._pending: list[tuple[ObjectId, Commit]] = []
         self._line: list[tuple[ObjectId, Commit]] = []
         self._start = start
-        # Ids of calls: those its commits made; those the next commit makes; and those of others that the next answers.
+        # Ids of calls: those of its commits that wait, and those of the next commit that will; what that answers, and
+        # what of calls that are not its own.
         self._called: set[str] = set()
         self._calls: set[str] = set()
+        self._answered: set[str] = set()
         self._answers: set[str] = set()
         self._onto: dict[tuple[ObjectId, ...], Side] = {}
         # Of own messages of merges, behind copies of what these included.
@@ -220,19 +223,20 @@ class Replay:
         """Return what settles that operations of a commit answer calls that the new line has answered as well."""
         done = Commit(commit.parents, "", 0, list(given))
         every = brought(oid, done, lambda: self._before(commit), self._reading.others(done))
-        present = [entry for entry in every if entry.address in self.present]
         new = [entry for entry in every if entry.address not in self.present]
         included = [each for each in new if each.address[0] != oid]
         there = [each for each in included if self.placed(each.address, oid) in self.state()]
-        self._calls = {n for entry in new if entry not in there for n in calls_of(entry)}
+        self._calls = set(open_calls(each for each in new if each not in there))
+        self._answered = {name for entry in new for name in results_of(entry)}
         self._answers = answers_of_others(new, there) - self._called
         if not self._answers:
             return []  # as nearly always: a line parts seldom where a call waits
-        ours = self.state()
-        waited = {name for entry in (*there, *present) for name in calls_of(entry)}
-        waited.update(open_calls(self._before(commit).entries))
+        own = self._before(commit).copy()
+        own.apply(oid, done, self._reading.others(done))
         new = [each for each in new if each not in there]
-        rivals = rival_answers(ours.entries, new, self._answers & waited)
+        called = called_by(own.entries, new, self._answers)
+        now = {key: self.placed(call, oid) for key, call in called.items()}
+        rivals = rival_answers(self.state().entries, new, now)
         return settle_answers(rivals, desk, self._put, lambda each: self.placed(each, oid))
 
     def _kept_together(
@@ -260,6 +264,11 @@ class Replay:
         settle_exchanges(ours.entries, theirs, there, changes, desk, self._put)
         settled = operations_of(list(changes.items()))
         new.apply(ops.HERE, Commit((), "", 0, settled))
+        # An id may be used again: what comes in answers the call that it answers on its own line.
+        astray = strayed(list(new.visible()), [e for e in theirs if e.visible])
+        back = [ops.move([e.address], after=behind.address) for e, behind in astray]
+        new.apply(ops.HERE, Commit((), "", 0, back))
+        settled = [*settled, *back]
         # What was apart on either line stays so.
         lines = ours.entries, theirs
         apart = {e.address for each in lines for e, _ in misplaced([e for e in each if e.visible])}
@@ -308,7 +317,7 @@ class Replay:
             self.addresses[bytes(each)] = (oid, first)
         self._pending.append((oid, commit))
         self._line.append((oid, commit))
-        self._called |= self._calls
+        self._called = (self._called - self._answered) | self._calls
         self.tip = oid
 
     def rewritten(self, operation: Operation, oid: ObjectId) -> Operation:

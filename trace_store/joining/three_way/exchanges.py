@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store.context.folding import REMOVED
 from trace_store.context.pairs import CALL, RESULT, callers
 from trace_store.joining.conflicts import BOTH, PARTED_CALL, TEXT, THEIRS, TWO_ANSWERS, Desk
-from trace_store.joining.groups import answered_before, calls_of, results_of
+from trace_store.joining.groups import answered_before, answering_before, calls_of, results_of
 from trace_store.joining.three_way.properties import (
     Change,
     both_parts,
@@ -156,9 +156,15 @@ def join_answers(ours: Sequence[Entry], theirs: Sequence[Entry], changes: Change
         changes: what is to be changed in the messages; it is added to.
     """
     merged = _Merged({}, changes)
+    both = [answering_before(answer) for answer in (ours, theirs)]
     ids = answered_before(ours) & answered_before(theirs)
-    merged.add(ours, theirs, ids)
-    merged.take_out(theirs, ids)
+    # An id may be used again within an answer: only what answers from before it is joined.
+    mine, yours = (
+        [each for each in answer if ids & found.get(each.address, set())]
+        for answer, found in zip((ours, theirs), both, strict=True)
+    )
+    merged.add(mine, yours, ids)
+    merged.take_out(yours, ids)
 
 
 def is_result_of(part: Mapping[str, Any], ids: Collection[str]) -> bool:

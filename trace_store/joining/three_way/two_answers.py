@@ -6,8 +6,9 @@ Rule: which answer is shown is a decision, so it is brought to the desk; until t
 from __future__ import annotations
 
 from trace_store.context.folding import REMOVED
+from trace_store.context.pairs import callers
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
-from trace_store.joining.groups import calls_of, results_of
+from trace_store.joining.groups import results_of
 from trace_store.joining.three_way import tails
 from trace_store.joining.three_way.exchanges import join_answers, without_results
 from trace_store.joining.three_way.properties import Change, reworded_parts, shown_of
@@ -133,16 +134,21 @@ def _say(
 
     The text goes to its last message that is no result of these. Results of earlier calls stay: both sides share those.
     """
-    called = {name for entry in answer for name in calls_of(entry)}
-    given_up = [entry for entry in answer if called.issuperset(results_of(entry))]
+    # An id may be used again, before the answer or behind it.
+    line = [entry for entry in tail if entry.visible or entry in answer]
+    own: dict[Address, set[str]] = {}
+    for (result, name), call in callers(line).items():
+        if call < result and line[call] in answer:
+            own.setdefault(line[result].address, set()).add(name)
+    given_up = [e for e in answer if own.get(e.address, set()).issuperset(results_of(e))]
     says = [entry for entry in answer if entry not in given_up or not results_of(entry)]
     speaker = (says or answer)[-1]
     _hide([entry for entry in given_up if entry is not speaker], changes)
     parts = [part for part in speaker.parts if part.get("type") != "tool_call"]
     _change(speaker, changes).parts = reworded_parts(parts, text, put)
     for entry in tail:  # a result may stand behind what somebody else said
-        if entry not in answer and called.intersection(results_of(entry)):
-            left = without_results(entry, entry.parts, called)
+        if entry not in answer and entry.address in own:
+            left = without_results(entry, entry.parts, own[entry.address])
             if left:
                 _change(entry, changes).parts = left
             else:
