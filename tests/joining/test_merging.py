@@ -850,6 +850,28 @@ def test_undoing_a_join_brings_the_tips_back(tmp_path: Path, sealed: bool) -> No
     assert repo.store.refs.tips("refs/heads/main") == (found.after,)
 
 
+def test_taking_up_again_parts_the_tips_that_taking_back_had_joined(tmp_path: Path) -> None:
+    """Before a join the tip is there again that parted earlier; on the join it is not; and so on."""
+    repo = Repo.init(tmp_path, environment=ADA, clock=FixedClock(), durability="fast")
+    root, parting = (repo.append("system", text).oid for text in "ab")
+    tips = []
+    for start, text in ((root, "c"), (parting, "d"), (parting, "e")):
+        repo.reset(str(start), hard=True)
+        tips.append(repo.append("system", text).oid)
+    repo.seal()
+    for tip in tips[:-1]:
+        repo.store.refs.files.add("refs/heads/main", tip)  # type: ignore[union-attr]
+    merge(repo.store, author="ada")
+    joined = repo.store.refs.tips("refs/heads/main")
+    branching.reset_hard(repo.store, str(parting), author="ada")
+    parted = repo.store.refs.tips("refs/heads/main")
+    assert parted == (parting, tips[0])
+    branching.undo(repo.store, author="ada")
+    assert repo.store.refs.tips("refs/heads/main") == joined
+    branching.redo(repo.store, author="ada")
+    assert repo.store.refs.tips("refs/heads/main") == parted
+
+
 def test_what_is_said_of_a_commit_is_no_join(repo: Repo) -> None:
     first = repo.append("user", "a").oid
     repo.commit([Message("user", "b")], message="diverged tips of the branch")

@@ -290,8 +290,7 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
         rename_upstreams(store, *renamed)
     elif store.local:
         _follow_upstreams(store, moves)
-    if word == UNDO:
-        _part_tips(store, group.given_up)
+    _part_tips(store, group.given_up)  # also those that were taken up by taking something back
     after = store.refs.head()
     told = [*moves]
     if target is not None:
