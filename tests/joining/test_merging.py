@@ -906,3 +906,33 @@ def test_a_resolver_that_answers_nonsense_is_told(repo: Repo) -> None:
     ):
         repo.merge("side", resolver=lambda _: "mine")
     assert repo.waiting() is None
+
+
+def test_who_settles_a_conflict_reads_what_both_sides_say(repo: Repo) -> None:
+    """What is read does not change, and what a resolver does to it changes nothing."""
+    first = repo.append("user", "a").oid
+    call = repo.commit([Message("assistant", [ToolCall("c", "look", "{}")])]).oid
+    repo.commit([Message("tool", [ToolResult("c", "found")])])
+    apart(
+        repo,
+        lambda: repo.edit((first, 0), "mine"),
+        lambda: (repo.edit((first, 0), "yours"), repo.annotate((first, 0), priority="important")),
+    )
+
+    def resolver(conflict: Conflict) -> str:
+        (mine,), (yours,) = conflict.ours, conflict.theirs
+        assert conflict.base is not None
+        assert [each.text for each in (conflict.base, mine, yours)] == ["a", "mine", "yours"]
+        assert mine.content == (Text("mine"),)
+        assert (yours.role, yours.priority, yours.hidden) == ("user", "important", "")
+        assert repr(yours) == f"ConflictMessage('user', address='{first.short()}.0')"
+        assert conflict.addresses[0][0].short() == first.short()
+        with pytest.raises(AttributeError, match="does not change"):
+            yours.priority = "normal"
+        return "theirs"
+
+    assert repo.merge("side", resolver=resolver).outcome == "merged"
+    assert said(repo)[0] == "yours"
+    repo.revert(str(call))
+    (separated,) = repo.conflicts()
+    assert [each.role for each in separated.ours] == ["assistant"]

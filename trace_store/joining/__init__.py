@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.joining.advising.judging import Judge, Judgement
     from trace_store.joining.advising.semantic import Advisor, Proposal
+    from trace_store.joining.at_stake import ConflictMessage
     from trace_store.joining.conflicts import Conflict, Settlement
     from trace_store.joining.merging import (
         Merge,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from trace_store.joining.stops import Stop, read_stop, refuse_while_stopped
 
 _HOMES = {
+    "at_stake": ("ConflictMessage",),
     "conflicts": ("Conflict", "Settlement"),
     "advising.judging": ("Judge", "Judgement"),
     "merging": ("Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"),
@@ -58,6 +60,7 @@ _HOMES = {
 __all__ = [
     "Advisor",
     "Conflict",
+    "ConflictMessage",
     "Judge",
     "Judgement",
     "Merge",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 
     from trace_store.context.folding import Entry
+    from trace_store.joining.at_stake import ConflictMessage, Read
 
     Address = tuple[bytes, int]
     Settlements = Mapping[str, "Settlement"]
@@ -119,10 +120,10 @@ class Conflict:
     """
 
     kind: str
-    addresses: tuple[Address, ...]
-    base: Entry | None = field(hidden=True)
-    ours: tuple[Entry, ...] = field(hidden=True)
-    theirs: tuple[Entry, ...] = field(hidden=True)
+    addresses: tuple[tuple[ObjectId, int], ...]
+    base: ConflictMessage | None = field(hidden=True)
+    ours: tuple[ConflictMessage, ...] = field(hidden=True)
+    theirs: tuple[ConflictMessage, ...] = field(hidden=True)
     step: str = ""
     reverts: bool = False
     settlement: Settlement | None = None
@@ -241,12 +242,27 @@ class Desk:
         settled: the others.
     """
 
-    __slots__ = ("_favour", "_met", "_reverts", "_settlements", "_step", "open", "settled")
+    __slots__ = ("_favour", "_met", "_read", "_reverts", "_settlements", "_step", "open", "settled")
 
     def __init__(
-        self, settlements: Settlements, favour: str = "", step: str = "", *, reverts: bool = False
+        self,
+        settlements: Settlements,
+        favour: str = "",
+        step: str = "",
+        *,
+        reverts: bool = False,
+        read: Read | None = None,
     ) -> None:
-        """Begin with what was settled so far; `favour` settles all others, where it may."""
+        """Begin.
+
+        Args:
+            settlements: how conflicts were settled so far, by their keys.
+            favour: OURS or THEIRS settles all others, where it may.
+            step: which of several steps they belong to.
+            reverts: whether they stand in the way of a revert.
+            read: returns the content of messages, for those who settle conflicts.
+        """
+        self._read = read
         self._step = step
         self._reverts = reverts
         self._settlements = settlements
@@ -264,13 +280,15 @@ class Desk:
         theirs: Sequence[Entry] = (),
     ) -> Settlement:
         """Return how a conflict is settled; as long as nobody did, it is kept, and ours stays as it is."""
-        # Copies, since what is made goes on to change the messages themselves.
+        from trace_store.joining.at_stake import ConflictMessage  # few commands meet a conflict
+
+        # As they are now, since what is made goes on to change the messages themselves.
         conflict = Conflict(
             kind,
-            tuple(addresses),
-            None if base is None else base.copy(),
-            tuple(entry.copy() for entry in ours),
-            tuple(entry.copy() for entry in theirs),
+            tuple((ObjectId(commit), number) for commit, number in addresses),
+            None if base is None else ConflictMessage.of(base, self._read),
+            tuple(ConflictMessage.of(entry, self._read) for entry in ours),
+            tuple(ConflictMessage.of(entry, self._read) for entry in theirs),
             self._step,
             self._reverts,
         )

@@ -217,6 +217,7 @@ class MergeCommits:
             time_of=self._reading.time,
             put=put or self._gathering.put,
             elder=self._reading.elder(bases),
+            read=self._store.objects.read,
         )
         return plan.at(step)
 

@@ -219,7 +219,8 @@ class _Reverting:
         self, line: TakingBack, oid: ObjectId, later: Sequence[ObjectId]
     ) -> tuple[Inverse, Desk]:
         stop = self._stop
-        desk = Desk(stop.settlements, stop.inputs["favour"], f"{stop.number}:", reverts=True)
+        favour, read = stop.inputs["favour"], self._store.objects.read
+        desk = Desk(stop.settlements, favour, f"{stop.number}:", reverts=True, read=read)
         was = {entry.address: entry for entry in line.before(oid).entries}
         now = {entry.address: entry for entry in line.now.entries}
         known: dict[tuple[str, Address | None], Settlement] = {}

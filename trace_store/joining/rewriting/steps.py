@@ -172,7 +172,8 @@ class Rewriting:
 
     def _tried(self, number: int, step: Step, replay: Replay) -> tuple[Desk, list[Operation]]:
         inputs = self._stop.inputs
-        desk = Desk(self._stop.settlements, inputs.get("favour", ""), f"{number}:")
+        favour, read = inputs.get("favour", ""), self._store.objects.read
+        desk = Desk(self._stop.settlements, favour, f"{number}:", read=read)
         return desk, self._operations(step, replay, desk)
 
     def _operations(self, step: Step, replay: Replay, desk: Desk) -> list[Operation]:

@@ -17,13 +17,13 @@ from trace_store.joining.three_way.line import Line
 from trace_store.joining.three_way.properties import (
     Change,
     as_changed,
-    difference,
     joined_base,
     merge_entry,
     operations_of,
     reworded_parts,
     same_state,
 )
+from trace_store.joining.three_way.taking_theirs import take_theirs
 from trace_store.joining.three_way.two_answers import settle_other_choices, settle_two_answers
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
@@ -34,6 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from trace_store.joining.at_stake import Read
     from trace_store.joining.conflicts import Settlements
     from trace_store.joining.three_way.properties import Put
 
@@ -53,6 +54,7 @@ def three_way(
     time_of: Callable[[Address], int] = lambda _: 0,
     put: Put = no_put,
     elder: Fold | None = None,
+    read: Read | None = None,
 ) -> Plan:
     """Return what brings theirs into ours.
 
@@ -66,14 +68,15 @@ def three_way(
         time_of: the time at which a message was written, for INTERLEAVE.
         put: stores the content of texts that settle conflicts.
         elder: what two bases come from themselves, where that is one; None where nobody looked.
+        read: returns content, for those who settle conflicts.
 
     Raises:
         InvalidOperationError: a text settles a conflict and there is no `put`.
     """
-    desk = Desk(settlements or {}, favour)
+    desk = Desk(settlements or {}, favour, read=read)
     made = _Merge(bases, ours, theirs, desk, time_of, put, elder)
     if strategy == THEIRS:
-        made.take_theirs()
+        take_theirs(made.line, ours.fold, theirs.fold)
     elif strategy == DECISIONS:
         made.take_decisions()
     elif strategy != OURS:
@@ -134,27 +137,6 @@ class _Merge:
         self._settle_exchanges()
         self._change()
         self._keep_together()
-
-    def take_theirs(self) -> None:
-        """Make the context theirs, whatever ours did."""
-        new = {e.address for e in self._theirs.entries if e.address not in self._mine}
-        tail = [e for e in self._theirs.entries if e.address in new]
-        self.line.include([entry.address for entry in tail], self.line.last)
-        for entry in self._theirs.entries:
-            if entry.address in self._shared:
-                change = difference(self._mine[entry.address], entry)
-                if change is not None:
-                    self._changes[entry.address] = change
-        for entry in self._ours.entries:
-            if entry.address not in self._shared and entry.visible:
-                self._hide(entry.address)
-        if self._theirs.tools != self._ours.tools:
-            self.line.operations.append(ops.tools(list(self._theirs.tools)))  # type: ignore[arg-type]
-        self._change()
-        wanted = [entry.address for entry in self._theirs.entries]
-        going = placing.moved([a for a in self.line.order if a in set(wanted)], wanted)
-        for targets, after in placing.steps(wanted, going, set(self.line.order)):
-            self.line.place(targets, after)
 
     def take_decisions(self) -> None:
         """Bring in what theirs labelled as decisions, each with the calls or results that it stands with."""
