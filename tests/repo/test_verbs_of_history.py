@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from trace_store import Conflict, Environment, FixedClock, Repo, Settlement, errors
+from trace_store import (
+    Conflict,
+    Environment,
+    FixedClock,
+    Message,
+    ObjectId,
+    Repo,
+    Settlement,
+    ToolCall,
+    ToolResult,
+    errors,
+)
+from trace_store.errors import InvalidInputError, MessageNotFoundError, RefNotFoundError
 from trace_store.joining import Step
 from trace_store.joining.rewriting.todo import DROP
 from trace_store.llm import Completion, Prompt
@@ -292,3 +307,130 @@ def test_opening_a_repository_loads_no_verb_of_history() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert set(run.stdout.split()) <= {"trace_store.joining.plan", "trace_store.joining.conflicts"}
+
+
+@pytest.fixture
+def rebased(repo: Repo) -> tuple[Repo, tuple[ObjectId, int], tuple[ObjectId, int]]:
+    """Return a repository whose branch was rebased, and a message's address before and after that."""
+    repo.append("user", "a")
+    repo.append("user", "b")
+    old = repo.append("user", "c").addresses[0]
+    repo.rebase("HEAD~2", plan=lambda steps: list(reversed(steps)))
+    new = repo.rewritten(old)
+    assert new is not None
+    return repo, old, new
+
+
+def test_messages_are_named_as_before_a_rebase(
+    rebased: tuple[Repo, tuple[ObjectId, int], tuple[ObjectId, int]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    repo, old, new = rebased
+    caplog.set_level(logging.INFO, "trace_store")
+    repo.annotate([old, repo.compile().messages[0].address], labels="x")
+    repo.edit(old, "c, reworded")
+    assert said(repo) == ["a", "c, reworded", "b"]
+    assert f"{old[0]}.0 is {new[0]}.0 since a rebase" in caplog.text
+    assert [entry.oid for entry in repo.log(follow=old)][-1] == new[0]
+    assert "refs/heads/main" in [each.ref for found in repo.whohas(old) for each in found.holders]
+    with pytest.raises(MessageNotFoundError):
+        repo.annotate((ObjectId(b"\1" * 32), 0), labels="x")
+
+
+def test_what_is_looked_for_may_be_an_address_as_text(repo: Repo) -> None:
+    made = repo.append("user", "a 1.0 text")
+    for name in ("HEAD.0", f"{made.oid}.0", "a 1.0"):
+        assert [found.wording.address for found in repo.whohas(name)] == [made.addresses[0]]
+    assert repo.whohas("1.0")  # no commit is called so: it is a text
+    with pytest.raises(InvalidInputError, match="whohas_commit"):
+        repo.whohas(made.oid)
+
+
+def test_an_exchange_is_moved_as_one(repo: Repo) -> None:
+    repo.append("user", "a")
+    call = repo.commit([Message("assistant", [ToolCall("c", "look", "{}")])]).addresses[0]
+    result = repo.commit([Message("tool", [ToolResult("c", "seen")])]).addresses[0]
+    last = repo.append("assistant", "b").addresses[0]
+    found = repo.move(result, after=last)
+    assert found.moved == (call, result)
+    assert [each.address for each in repo.compile()][-2:] == [call, result]
+    assert repo.move(last, before="HEAD~2.0", dry_run=True).result is None
+    assert repo.move(result, last=True).result is None  # it stands there
+    repo.move(last)
+    assert repo.compile().messages[0].address == last
+    with pytest.raises(InvalidInputError, match="one of after, before and last"):
+        repo.move(last, after=call, last=True)
+
+
+def test_what_was_picked_with_another_is_not_picked_again(repo: Repo) -> None:
+    repo.append("user", "a")
+    repo.switch("side", create=True)
+    exchange = repo.commit(
+        [
+            Message("assistant", [ToolCall("c", "look", "{}")]),
+            Message("tool", [ToolResult("c", "x")]),
+        ]
+    )
+    repo.switch("main")
+    found = repo.cherry_pick(*exchange.addresses, at="side")
+    assert (len(found.made), found.dropped) == (1, ())
+    assert [each.role for each in repo.compile()] == ["user", "assistant", "tool"]
+
+
+def test_a_log_of_a_time_and_of_what_is_gone(repo: Repo) -> None:
+    repo.append("user", "a")
+    moment = next(iter(repo.log())).time
+    when = datetime.fromtimestamp(moment / 1000, UTC)
+    for since in (moment, when, when.isoformat()):
+        assert len(list(repo.log(since=since))) == 1
+    with pytest.raises(InvalidInputError, match="not a time"):
+        repo.log(since="some day")
+    repo.branch("gone")
+    repo.delete_branch("gone")
+    assert repo.reflog("gone")[-1].old is None
+    with pytest.raises(RefNotFoundError):
+        repo.reflog("never")
+
+
+def test_a_plan_is_steps_and_rewords_with_a_message(repo: Repo) -> None:
+    repo.append("user", "a")
+    repo.append("user", "b")
+    for plan in (
+        lambda _: None,
+        lambda _: "pick",
+        lambda steps: [Step("reword", steps[0].oid)],
+    ):
+        with pytest.raises(InvalidInputError):
+            repo.rebase("HEAD~1", plan=plan)  # type: ignore[arg-type]
+
+
+def test_a_resolver_is_asked_before_the_model(repo: Repo) -> None:
+    first = repo.append("user", "a").addresses[0]
+    repo.branch("idea")
+    repo.edit(first, "ours")
+    repo.switch("idea")
+    repo.edit(first, "theirs")
+    repo.switch("main")
+    asked: list[object] = []
+
+    def model(prompt: Prompt) -> Completion:
+        asked.append(json.loads(prompt.messages[0][1])["conflicts"])
+        usage: Any = {"prompt_tokens": 5, "completion_tokens": 1}
+        return Completion('{"conflicts": []}', "scripted", usage)
+
+    found = repo.merge("idea", strategy="semantic", model=model, resolver=lambda _: "theirs")
+    assert (found.outcome, asked) == ("merged", [[]])
+    assert said(repo) == ["theirs"]
+    assert [each.operations for each in repo.log(operation="usage")]
+
+
+def test_a_text_settles_as_a_text_alone(repo: Repo) -> None:
+    first = repo.append("user", "a").addresses[0]
+    repo.branch("idea")
+    repo.edit(first, "ours")
+    repo.switch("idea")
+    repo.edit(first, "theirs")
+    repo.switch("main")
+    repo.merge("idea")
+    with pytest.raises(InvalidInputError, match="beside the word"):
+        repo.settle(1, "ours", "a text")

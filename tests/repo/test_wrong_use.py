@@ -52,7 +52,7 @@ def test_usage_is_about_any_revision(repo: Repo) -> None:
         with pytest.raises((RevisionNotFoundError, InvalidInputError)):
             repo.record_usage(counts, about=wrong)
     with pytest.raises(InvalidInputError):
-        repo.record_usage(counts, about=7)
+        repo.record_usage(counts, about=7)  # type: ignore[arg-type]
     assert said(repo) == ["a", "b"]
 
 

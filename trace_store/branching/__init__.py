@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         names_before_and_after,
         rename_branch,
     )
-    from trace_store.branching.logs import has_log, newest_first
+    from trace_store.branching.logs import find_log, has_log, newest_first
     from trace_store.branching.resetting import Reset, reset_hard, reset_soft
     from trace_store.branching.reverting import Reverted, TakingBack, chosen
     from trace_store.branching.staging import (
@@ -56,7 +56,7 @@ _HOMES = {
         ),
         *("look_at_branch", "names_before_and_after", "rename_branch"),
     ),
-    "logs": ("has_log", "newest_first"),
+    "logs": ("find_log", "has_log", "newest_first"),
     "resetting": ("Reset", "reset_hard", "reset_soft"),
     "reverting": ("Reverted", "TakingBack", "chosen"),
     "staging": ("Recommitted", "Staged", "commit_staged", "squash", "staged", "staged_tip"),
@@ -93,6 +93,7 @@ __all__ = [
     "delete_tags",
     "detach",
     "find_branch",
+    "find_log",
     "has_log",
     "keeping",
     "list_branches",

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 
+from trace_store import errors
 from trace_store import refs as references
 from trace_store.refs.head import NAME
+from trace_store.refs.names import check_text
 from trace_store.refs.reflog import ReflogEntry, through_renames
 from trace_store.refs.reflog import newest_first as newest_of_file
 
@@ -34,6 +36,22 @@ def has_log(store: Store, name: str) -> bool:
     """Tell whether a ref, given by its full name, was ever moved here."""
     known = name == NAME or references.is_ref_name(name)
     return known and next(newest_first(store, name), None) is not None
+
+
+def find_log(store: Store, name: str) -> str:
+    """Return the name of the log that a word means: HEAD's, or that of a ref, which need not be there any more.
+
+    Raises:
+        RefNotFoundError: no ref of that name has a log here.
+        InvalidInputError: it is no text.
+    """
+    check_text(name)
+    if name in (NAME, "@"):
+        return NAME
+    for full in (name, f"refs/{name}", f"refs/heads/{name}", f"refs/tags/{name}"):
+        if has_log(store, full):
+            return full
+    raise errors.RefNotFoundError(f"no ref {name[:120]!r} has a log here", ref=name)
 
 
 def recent_moves(store: Store) -> dict[str, list[ReflogEntry]]:

@@ -72,7 +72,8 @@ class Fold:
             return self._by_address[address]
         except KeyError:
             raise errors.MessageNotFoundError(
-                f"this context has no message {_show(address)}", address=address
+                f"this context has no message {_show(address)}",
+                address=(ObjectId(address[0]), address[1]) if address[0] else address,
             ) from None
 
     def addresses(self) -> Set[Address]:

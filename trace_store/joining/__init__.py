@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from trace_store.joining.reverting import Revert, continue_revert, revert
     from trace_store.joining.rewriting.addressing import with_address
     from trace_store.joining.rewriting.origins import (
+        address_in,
         rewritten_address,
         rewritten_name,
+        written_readdressed,
     )
     from trace_store.joining.rewriting.outcome import Rewrite
     from trace_store.joining.rewriting.picking import cherry_pick
@@ -47,7 +49,9 @@ _HOMES = {
     "moving": ("MovedMessages", "move"),
     "advising.semantic": ("Advisor", "Proposal"),
     "rewriting.picking": ("cherry_pick",),
-    "rewriting.origins": ("rewritten_address", "rewritten_name"),
+    "rewriting.origins": (
+        *("address_in", "rewritten_address", "rewritten_name", "written_readdressed"),
+    ),
     "rewriting.rebasing": ("continue_rewriting", "rebase", "to_rebase"),
     "rewriting.addressing": ("with_address",),
     "reverting": ("Revert", "continue_revert", "revert"),
@@ -73,6 +77,7 @@ __all__ = [
     "Step",
     "Stop",
     "abort",
+    "address_in",
     "cherry_pick",
     "continue_merge",
     "continue_revert",
@@ -93,6 +98,7 @@ __all__ = [
     "rewritten_name",
     "to_rebase",
     "with_address",
+    "written_readdressed",
 ]
 
 __getattr__ = door(__name__, {name: home for home, names in _HOMES.items() for name in names})

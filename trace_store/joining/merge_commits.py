@@ -120,16 +120,18 @@ class MergeCommits:
             InvalidInputError: as `check_settlement`, of what a resolver says.
             ModelError, BudgetError, ConflictError: as who advises does.
         """
-        plan, advised = self._plan(ours, theirs, bases), None
+
+        def made() -> Plan:
+            return self._plan(ours, theirs, bases)
+
+        def settled(plan: Plan) -> Plan:
+            said = self._stop.settlements
+            return settle_open(self._resolver, said, plan, made, lambda each: each.conflicts)
+
+        plan, advised = settled(made()), None
         if self._advise is not None:
             plan, advised = self._advised(self._advise, ours, theirs, bases, plan)
-        plan = settle_open(
-            self._resolver,
-            self._stop.settlements,
-            plan,
-            lambda: self._plan(ours, theirs, bases),
-            lambda made: made.conflicts,
-        )
+            plan = settled(plan)  # what the advice opens
         self.settled += plan.settled
         if plan.conflicts:
             return None, plan.conflicts

@@ -14,6 +14,7 @@ from trace_store.joining.groups import groups
 from trace_store.joining.outpaced import until_written
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content, text_of
+from trace_store.oid import ObjectId
 from trace_store.revision import as_address, resolve_address, resolve_commit
 from trace_store.values import value
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from trace_store.history.draft import CommitResult
     from trace_store.joining.safety import MeaningWarning
     from trace_store.objects.commit import Commit
-    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
     Address = tuple[bytes, int]
@@ -153,7 +153,8 @@ def _block(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
         if any(entry.address == address for entry in block):
             return block
     raise errors.MessageNotFoundError(
-        f"the context does not show message {address[0].hex()[:12]}.{address[1]}", address=address
+        f"the context does not show message {address[0].hex()[:12]}.{address[1]}",
+        address=(ObjectId(address[0]), address[1]),
     )
 
 

@@ -12,7 +12,8 @@ from trace_store.branching.inverting import SEPARATED_CALL
 from trace_store.context.folding import REMOVED
 from trace_store.context.pairs import callers
 from trace_store.joining import stops
-from trace_store.joining.conflicts import TEXT, THEIRS, Desk, check_favour, settle_open
+from trace_store.joining.conflicts import TEXT, THEIRS, check_favour, settle_open
+from trace_store.joining.desk import Desk
 from trace_store.joining.outpaced import until_written
 from trace_store.joining.three_way.properties import reworded_parts
 from trace_store.objects import operations as ops

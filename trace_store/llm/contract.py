@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trace_store import errors
-from trace_store.values import value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.context.usage import Usage
+from trace_store.context.usage import Usage, normalise_usage
+from trace_store.values import replace, value
 
 USER, ASSISTANT = "user", "assistant"
 DONE, LENGTH = "done", "length"
@@ -40,7 +37,7 @@ class Completion:
     Attributes:
         text: the answer.
         model: the name of the model, as whoever answered gives it; "" when it does not.
-        usage: what it cost, in the normal form; None when it was not told.
+        usage: what it cost, in the normal form; a provider's dictionary is read as that. None when it was not told.
         stop: `done`, or `length` when the answer was cut because it became too long.
     """
 
@@ -58,6 +55,7 @@ def ask(model: Model, prompt: Prompt) -> Completion:
 
     Raises:
         ModelNonsenseError: it returns neither a Completion nor a text, or a text that is not Unicode.
+        InvalidInputError: what it tells of its usage is of no known shape.
         ModelError: as the model does.
     """
     answer: object = model(prompt)
@@ -66,6 +64,9 @@ def ask(model: Model, prompt: Prompt) -> Completion:
         raise errors.ModelNonsenseError(
             f"the model returned {type(answer).__name__}, and no completion"
         )
+    usage: object = found.usage
+    if usage is not None and not isinstance(usage, Usage):
+        found = replace(found, usage=normalise_usage(usage))
     return checked(found)
 
 

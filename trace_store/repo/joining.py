@@ -65,7 +65,7 @@ class Joining(Handle):
             squash: bring copies of the messages in, as a commit with one parent.
             unrelated: whether histories that share no commit may be merged.
             message: what to say about the commit; "" names what was merged.
-            resolver: asked about each conflict.
+            resolver: asked about each conflict, before a model is asked about those that it leaves.
             model: asked by the strategy "semantic": an `HttpModel` or any callable. Nothing else asks one.
             review: looks at what the model proposes, and returns whether it is taken; None takes what is valid.
 
@@ -76,7 +76,7 @@ class Joining(Handle):
             RevisionNotFoundError: there is no such commit.
             InvalidInputError: there is no such strategy, or the histories share nothing and that was not allowed.
             ModelError, BudgetError, ConflictError: the model fails, is asked too much, or was not followed.
-            RefChangedError: the branch moved meanwhile.
+            RefChangedError: others move the branch again and again; each time the merge was made anew on top.
         """
         options = joining.MergeOptions(
             strategy=strategy,
@@ -122,6 +122,7 @@ class Joining(Handle):
             DetachedHeadError: HEAD is on no branch.
             RevisionNotFoundError, MessageNotFoundError: something that is wanted is not here.
             InvalidInputError: a range is empty, or nothing is wanted.
+            RefChangedError: others move the branch again and again.
         """
         found = joining.cherry_pick(
             self.store,
@@ -200,7 +201,9 @@ class Joining(Handle):
         Raises:
             StateError: a commit changed nothing that could be taken back, or something waits already.
             RevisionNotFoundError, UnbornBranchError: there is no such commit, or HEAD has none.
+            InvalidInputError: nothing is wanted, or there is no such side to favour.
             SecretFoundError: the message holds a secret, and `secrets` is "block".
+            RefChangedError: others move the branch again and again.
         """
         found = joining.revert(
             self.store,
@@ -297,8 +300,8 @@ class Joining(Handle):
             InvalidInputError: there is no such conflict, or it is not settled so.
         """
         self.store.check_open()
-        if text and not isinstance(how, str):
-            raise InvalidInputError("a text stands in the settlement, or beside a word")
+        if text and how != "text":
+            raise InvalidInputError('a text stands in the settlement, or beside the word "text"')
         said = joining.Settlement(how, text) if isinstance(how, str) else how
         if isinstance(which, joining.Conflict):
             found = joining.met_conflicts(self.store)
@@ -326,7 +329,7 @@ class Joining(Handle):
 
         Raises:
             StateError: nothing waits.
-            RefChangedError: the branch moved since a rebase began.
+            RefChangedError: the branch is gone, or was moved elsewhere than on since a rebase began.
         """
         found = joining.resume(
             self.store,

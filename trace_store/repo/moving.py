@@ -187,10 +187,12 @@ class Moving(Handle):
         return branching.redo(self.store, author=self.author, dry_run=dry_run)
 
     def reflog(self, name: str = "HEAD") -> list[ReflogEntry]:
-        """Return where a branch or HEAD stood, as far as this working copy knows; the latest move first.
+        """Return where HEAD or a ref stood, as far as this working copy knows; the latest move first.
+
+        A ref need not be there any more.
 
         Raises:
-            RefNotFoundError: there is no such branch.
+            RefNotFoundError: no ref of that name has a log here.
         """
-        ref = name if name == "HEAD" else branching.find_branch(self.store, name)
-        return list(branching.newest_first(self.store, ref))
+        self.store.check_open()
+        return list(branching.newest_first(self.store, branching.find_log(self.store, name)))

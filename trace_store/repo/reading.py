@@ -5,18 +5,19 @@ from __future__ import annotations
 from itertools import islice
 from typing import overload
 
-from trace_store import comparing, errors, history
+from trace_store import comparing, errors, history, joining
 from trace_store import revision as revisions
 from trace_store.context import compiling
 from trace_store.history import walk
 from trace_store.history.status import Status, status
+from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
 from trace_store.repo.handle import Handle, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from datetime import datetime
 
     from trace_store.comparing import Blame, ContextDiff, Found
     from trace_store.context.compiled import CompiledContext
@@ -79,34 +80,91 @@ class Reading(Handle):
         return revisions.resolve(self.store, name_of(revision))
 
     def log(
-        self, revision: Revision = "HEAD", *, limit: int | None = None, **wanted: Any
+        self,
+        revision: Revision = "HEAD",
+        *,
+        limit: int | None = None,
+        text: str = "",
+        kind: str = "",
+        role: str = "",
+        tool: str = "",
+        path: str = "",
+        priority: str = "",
+        author: str = "",
+        operation: str = "",
+        since: int | str | datetime | None = None,
+        until: int | str | datetime | None = None,
+        merges: bool | None = None,
+        follow: str | Address | None = None,
     ) -> Iterator[LogEntry]:
-        """Yield the commits of a revision or a range, newest first.
+        """Yield the commits of a revision or a range, newest first; those alone for which all holds that is asked.
 
         Args:
             revision: a revision, or a range `A..B` or `A...B`.
             limit: at most so many.
-            wanted: those alone that a `history.LogFilter` of these fields lets through: text, kind, role, tool, path,
-                priority, author, operation, since, until, merges, and follow, the address of a message.
+            text: a part of what a message or the commit says, whatever the case.
+            kind: the kind of a message.
+            role: the role of a message.
+            tool: the name of a tool that a message calls, or whose result it holds.
+            path: a file or folder that a message mentions.
+            priority: the commit gives this priority, or makes a message that has it in the context.
+            author: a part of who made it, whatever the case.
+            operation: the name of one of its operations.
+            since: made then or later: milliseconds since the epoch, a `datetime`, or text as in "2 days ago".
+            until: made then or earlier.
+            merges: whether it has several parents.
+            follow: the address of a message that it creates, brings or changes; the one before a rebase will do.
 
         Raises:
             RevisionNotFoundError: there is no such commit.
-            InvalidInputError: there is no such operation, priority, kind or role, or the limit is no count.
+            InvalidInputError: there is no such operation, priority, kind or role, something is no time, or the limit is
+                no count.
         """
         start = name_of(revision)
         walk.check_limit(limit)
-        if not wanted:
-            return walk.log(self.store, start, limit=limit)
-        if wanted.get("follow"):
-            wanted["follow"] = self._address(wanted["follow"])
         tip = revisions.resolve_range(self.store, start).include[-1]
+        wanted = history.LogFilter(
+            author=author,
+            since=self._moment(since),
+            until=self._moment(until),
+            operation=operation,
+            follow=None if follow is None else self._address_at(follow, tip),
+            text=text,
+            kind=kind,
+            role=role,
+            tool=tool,
+            path=path,
+            priority=priority,
+            merges=merges,
+        )
+        if wanted == history.LogFilter():
+            return walk.log(self.store, start, limit=limit)
         found = walk.log(self.store, start)
-        matching = history.matching(self.contexts, found, history.LogFilter(**wanted), tip)
-        return islice(matching, limit)
+        return islice(history.matching(self.contexts, found, wanted, tip), limit)
 
-    def status(self, **options: Any) -> Status:
-        """Return how things stand; `options` are model and count_tokens."""
-        return status(self.contexts, **options)
+    def _moment(self, given: int | str | datetime | None) -> int | None:
+        """Return a time in milliseconds."""
+        found: object = given
+        if isinstance(given, str):
+            found = revisions.parse_moment(given, self.store)
+        elif given is not None and not isinstance(given, int) and hasattr(given, "timestamp"):
+            found = round(given.timestamp() * 1000)
+        if given is not None and (not isinstance(found, int) or isinstance(found, bool)):
+            raise errors.InvalidInputError(f"not a time: {str(given)[:80]!r}")
+        return found  # type: ignore[return-value]
+
+    def _address_at(self, what: str | Address, tip: ObjectId) -> tuple[ObjectId, int]:
+        """Return the address of a message as a commit's history has it, also since a rebase."""
+        return joining.address_in(self.store, revisions.as_address(self._address(what)), [tip])
+
+    def status(self, *, model: str = "", count_tokens: bool = True) -> Status:
+        """Return how things stand.
+
+        Args:
+            model: the model to count tokens for; "" counts under the repository's encoding.
+            count_tokens: whether tokens may be counted, which costs when there are new messages.
+        """
+        return status(self.contexts, model=model, count_tokens=count_tokens)
 
     def diff(self, before: Revision, after: Revision = "HEAD", *, model: str = "") -> ContextDiff:
         """Return what differs between the contexts of two revisions: messages, words, tokens, and what a cache loses.
@@ -132,39 +190,57 @@ class Reading(Handle):
     def whohas(self, what: str | Address | ObjectId) -> list[Found]:
         """Return the wordings that say a text, of one message, or made of one blob, with the refs that have them.
 
+        Of an address, what a rebase of HEAD's branch made of the message comes first.
+
         Args:
-            what: a text, in any case; the address of a message; or the id of a blob.
+            what: the address of a message, or its text; another text, in any case; or the id of a blob.
 
         Raises:
-            InvalidInputError: it is none of these, or an empty text.
+            InvalidInputError: it is none of these, or an empty text. The refs that have a commit are told by
+                `comparing.whohas_commit`.
         """
         if isinstance(what, str):
-            return comparing.whohas_text(self.contexts, what)
+            try:
+                what = revisions.resolve_address(self.store, what)
+            except (errors.NotFoundError, errors.InvalidInputError):
+                return comparing.whohas_text(self.contexts, str(what))
         if isinstance(what, tuple):
-            return comparing.whohas_message(self.contexts, what)
+            asked = revisions.as_address(what)
+            head = self.store.refs.head().oid
+            now = asked if head is None else joining.address_in(self.store, asked, [head])
+            found = comparing.whohas_message(self.contexts, now)
+            return found + (comparing.whohas_message(self.contexts, asked) if now != asked else [])
         if not isinstance(what, bytes):
             raise errors.InvalidInputError(f"there is no looking for {type(what).__name__}")
+        if kind_of(self.store.objects.read(what)) == COMMIT:
+            raise errors.InvalidInputError(
+                "a commit is no content: `comparing.whohas_commit` names the refs that have it"
+            )
         return comparing.whohas_content(self.contexts, what)
 
     def bisect(
         self,
         test: Callable[[CompiledContext], bool | None],
         bad: Revision = "HEAD",
-        good: Sequence[Revision] = (),
+        good: Revision | Sequence[Revision] = (),
     ) -> tuple[ObjectId, ...]:
         """Return the commit from which on a test fails, or several when what cannot be told leaves it open.
 
         Args:
             test: tells of a context whether all is well: True, False, or None where that cannot be told.
             bad: a commit for which it fails.
-            good: commits before it for which it holds; without one the search goes back to the first commit.
+            good: a commit before it for which it holds, or several; without one the search goes back to the first.
 
         Raises:
             StateError: the test finds the bad commit good, or a good one bad.
             RevisionNotFoundError: there is no such commit.
         """
+        several = good if isinstance(good, list | tuple) else [good]
         return comparing.find_first_bad(
-            self.contexts, test, name_of(bad), [name_of(each) for each in good]
+            self.contexts,
+            test,
+            name_of(bad),
+            [name_of(each) for each in several],  # type: ignore[arg-type]
         )
 
     def _address(self, what: str | Address) -> Address:

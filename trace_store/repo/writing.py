@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 
+from trace_store import joining
+from trace_store.errors import MessageNotFoundError
 from trace_store.history import writing
 from trace_store.history.rewording import current_parts, reworded
 from trace_store.objects.message import Message
@@ -19,15 +22,27 @@ if TYPE_CHECKING:
     from trace_store.history.draft import Address, Content, Draft, Target
     from trace_store.history.writing import CommitResult
     from trace_store.objects.parts import Part
+    from trace_store.repo.handle import Revision
 
 
 class Writing(Handle):
-    """What is said: each verb is one commit on HEAD's branch."""
+    """What is said: each verb is one commit on HEAD's branch.
+
+    A message may be named by the address that it had before a rebase, too; the logger `trace_store` is told of it.
+    """
 
     def append(
-        self, role: str, content: Content, *, private: bool = False, **fields: Any
+        self,
+        role: str,
+        content: Content,
+        *,
+        kind: str = "",
+        name: str = "",
+        model: str = "",
+        id: str = "",
+        private: bool = False,
     ) -> CommitResult:
-        """Append one message as one commit; `fields` are those of `Message`.
+        """Append one message as one commit; `kind`, `name`, `model` and `id` are those of `Message`.
 
         Private content is hashed with a salt, under a key of the user's own outside the repository: its id, which stays
         even when the content is purged, then tells nothing to those who guess it.
@@ -38,7 +53,8 @@ class Writing(Handle):
             SecretFoundError: it holds a secret, and `secrets` is "block"; nothing was written.
             StorageError: the disk failed; nothing was written.
         """
-        return self.commit([Message(role, content, **fields)], private=private)
+        message = Message(role, content, kind=kind, name=name, model=model, id=id)
+        return self.commit([message], private=private)
 
     def commit(
         self, messages: Sequence[Given], *, message: str = "", private: bool = False
@@ -95,9 +111,37 @@ class Writing(Handle):
         """
         return self._one(lambda draft: draft.edit(target, content), private=private)
 
-    def annotate(self, targets: Target | Sequence[Target], **marks: Any) -> CommitResult:
-        """Set `priority`, `keep` patterns, `labels` and `unlabels` of messages; raises as `edit`."""
-        return self._one(lambda draft: draft.annotate(several_targets(targets), **marks))
+    def annotate(
+        self,
+        targets: Target | Sequence[Target],
+        *,
+        priority: str | None = None,
+        keep: str | Sequence[str] | None = None,
+        labels: str | Sequence[str] = (),
+        unlabels: str | Sequence[str] = (),
+    ) -> CommitResult:
+        """Set what messages are marked with; what is not given stays.
+
+        Args:
+            targets: the messages.
+            priority: "pinned", "important", "normal" or "skip".
+            keep: patterns of what a summary must keep, in the place of those that there are.
+            labels: labels to give.
+            unlabels: labels to take.
+
+        Raises:
+            InvalidOperationError: there is no such priority, a label is bad, or nothing is set.
+            As `edit`.
+        """
+        return self._one(
+            lambda draft: draft.annotate(
+                several_targets(targets),
+                priority=priority,
+                keep=keep,
+                labels=labels,
+                unlabels=unlabels,
+            )
+        )
 
     def remove(self, targets: Target | Sequence[Target], *, ghost: bool = False) -> CommitResult:
         """Hide messages, leaving a short placeholder or nothing; raises as `edit`."""
@@ -113,33 +157,107 @@ class Writing(Handle):
         self,
         targets: Target | Sequence[Target],
         messages: Sequence[Given],
-        **origin: Any,
+        *,
+        reason: str = "",
+        model: str = "",
+        prompt: str | None = None,
+        sources: Sequence[Target] = (),
     ) -> CommitResult:
-        """Let messages become others; `origin` is reason, model, prompt, sources. Raises as `edit`."""
-        return self._one(lambda draft: draft.replace(several_targets(targets), messages, **origin))
+        """Let messages become others, which stand where the first of them stood.
+
+        Args:
+            targets: the messages.
+            messages: what they become; none hides them.
+            reason: why.
+            model: the model that wrote the new ones.
+            prompt: what that was asked.
+            sources: the messages that it was shown.
+
+        Raises:
+            As `edit`.
+        """
+        return self._one(
+            lambda draft: draft.replace(
+                several_targets(targets),
+                messages,
+                reason=reason,
+                model=model,
+                prompt=prompt,
+                sources=sources,
+            )
+        )
 
     def set_tools(self, schemas: Sequence[Mapping[str, Any]]) -> CommitResult:
         """Set the tools that the model is offered."""
         return self._one(lambda draft: draft.set_tools(schemas))
 
-    def record_usage(self, usage: Any, **request: Any) -> CommitResult:
-        """Record what a provider reported; `request` is model, about, renderer, renderer_version, sent.
+    def record_usage(
+        self,
+        usage: Any,
+        *,
+        model: str = "",
+        about: Revision | None = None,
+        renderer: str = "",
+        renderer_version: int = 0,
+        sent: bytes = b"",
+    ) -> CommitResult:
+        """Record what a provider reported.
+
+        Args:
+            usage: the provider's dictionary or object, or a whole response.
+            model: the model that answered; of a whole response it is the one that this names.
+            about: the commit whose context was sent; None is the one that HEAD is at.
+            renderer: what wrote the request, and `renderer_version` its version.
+            renderer_version: that.
+            sent: the 32-byte hash of the exact bytes sent.
 
         Raises:
             InvalidInputError: the usage is of no known shape.
             RevisionNotFoundError: there is no commit that it is about.
         """
-        if request.get("about") is not None:
-            request["about"] = resolve_commit(self.store, name_of(request["about"]))
-        return self._one(lambda draft: draft.record_usage(usage, **request))
+        oid = None if about is None else resolve_commit(self.store, name_of(about))
+        return self._one(
+            lambda draft: draft.record_usage(
+                usage,
+                model=model,
+                about=oid,
+                renderer=renderer,
+                renderer_version=renderer_version,
+                sent=sent,
+            )
+        )
 
     def _reworded(self, address: Address, text: str) -> Sequence[Part]:
-        return reworded(current_parts(self.contexts, address), text)
+        try:
+            parts = current_parts(self.contexts, address)
+        except MessageNotFoundError:
+            now = joining.rewritten_address(self.store, address)
+            if now is None:
+                raise
+            parts = current_parts(self.contexts, now)
+        return reworded(parts, text)
+
+    def _written(self, draft: Draft) -> CommitResult:
+        """Write a draft, in which messages may be named as they were before a rebase."""
+        try:
+            return writing.write(self.store, draft, author=self.author)
+        except MessageNotFoundError:
+            return joining.written_readdressed(
+                self.store,
+                draft,
+                lambda: writing.write(self.store, draft, author=self.author),
+                _note_moved,
+            )
 
     def _one(self, add: Callable[[Draft], object], *, private: bool = False) -> CommitResult:
         salt = self._salt() if private else None
         draft = writing.new_draft(self.store, self._reworded, salt, self.guard)
         add(draft)
-        result = writing.write(self.store, draft, author=self.author)
+        result = self._written(draft)
         self._schedule.seal_if_due()
         return result
+
+
+def _note_moved(old: tuple[bytes, int], new: tuple[bytes, int]) -> None:
+    """Tell the log that a message was named as it was before a rebase."""
+    logging.getLogger("trace_store").info("%s is %s since a rebase", name_of(old), name_of(new))

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
         found_again,
         looked_for,
         moved_to,
-        readdress,
         tell_stopped,
         waiting_line,
         waiting_record,
         what_waits,
+        written_readdressed,
     )
     from trace_cli.porcelain.giving_back import give_back, give_back_all, kept_otherwise
     from trace_cli.porcelain.importing import show_report
@@ -34,7 +34,6 @@ __all__ = [
     "kept_otherwise",
     "looked_for",
     "moved_to",
-    "readdress",
     "repair_repository",
     "show_report",
     "tell_stopped",
@@ -44,6 +43,7 @@ __all__ = [
     "waiting_line",
     "waiting_record",
     "what_waits",
+    "written_readdressed",
 ]
 
 __getattr__ = door(
@@ -57,7 +57,7 @@ __getattr__ = door(
         "kept_otherwise": "giving_back",
         "looked_for": "finding",
         "moved_to": "finding",
-        "readdress": "finding",
+        "written_readdressed": "finding",
         "repair_repository": "salvaging",
         "show_report": "importing",
         "tell_stopped": "finding",

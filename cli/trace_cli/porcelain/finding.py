@@ -6,14 +6,14 @@ from trace_cli.render.escape import safe
 from trace_cli.render.records import short_address
 from trace_store import errors, joining
 from trace_store.joining.stops import read_stop
-from trace_store.revision import commits_of, resolve_address
+from trace_store.revision import resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.draft import Draft
+    from trace_store.history.draft import CommitResult, Draft
     from trace_store.joining.stops import Stop
     from trace_store.oid import ObjectId
     from trace_store.store import Store
@@ -49,7 +49,7 @@ def moved_to(
     """Return where a rebase has put a message, and say so; None where none is known to have put it anywhere."""
     new = joining.rewritten_address(store, old, revision, limit=limit, passed=passed)
     if new is not None:
-        _tell_moved(invocation, old, new)
+        tell_moved(invocation, old, new)
     return new
 
 
@@ -70,7 +70,7 @@ def looked_for(
         if found is None:
             raise
     old, new = found
-    _tell_moved(invocation, old, new)
+    tell_moved(invocation, old, new)
     return old, new
 
 
@@ -89,30 +89,27 @@ def address_in(
         for tip in tips:
             found = joining.rewritten_name(store, text, tip, passed=passed)
             if found is not None:
-                _tell_moved(invocation, *found)
+                tell_moved(invocation, *found)
                 return found[1]
         raise
-    for tip in tips:
-        if commits_of(store).is_ancestor(asked[0], tip):
-            break
-        moved = moved_to(invocation, store, asked, tip, passed=passed)
-        if moved is not None:
-            return moved
-    return asked
+    now = joining.address_in(store, asked, tips, passed)
+    if now != asked:
+        tell_moved(invocation, asked, now)
+    return now
 
 
-def _tell_moved(invocation: Invocation, old: tuple[bytes, int], new: tuple[ObjectId, int]) -> None:
+def tell_moved(invocation: Invocation, old: tuple[bytes, int], new: tuple[ObjectId, int]) -> None:
+    """Say which address a message has since a rebase."""
     invocation.note(f"note: {short_address(old)} is {short_address(new)} since a rebase")
 
 
-def readdress(
-    invocation: Invocation, store: Store, draft: Draft, error: errors.MessageNotFoundError
-) -> None:
-    """Let a draft name a message that was not found by the address that it has since a rebase; raises as above."""
-    new = found_again(invocation, store, error)
-    old = error.data["address"]
-    assert isinstance(old, tuple)
-    draft.operations[:] = joining.with_address(draft.operations, old, new)
+def written_readdressed(
+    invocation: Invocation, store: Store, draft: Draft, write: Callable[[], CommitResult]
+) -> CommitResult:
+    """Write a draft in which messages are named as they were before a rebase, and say so; raises as `write`."""
+    return joining.written_readdressed(
+        store, draft, write, lambda old, new: tell_moved(invocation, old, new)
+    )
 
 
 def what_waits(store: Store) -> Stop | None:

@@ -170,9 +170,13 @@ def recorded(
         author = invocation.environment.author
         try:
             result = history.write(store, draft, author=author, message=message, branch=branch)
-        except errors.MessageNotFoundError as error:
-            porcelain.readdress(invocation, store, draft, error)
-            result = history.write(store, draft, author=author, message=message, branch=branch)
+        except errors.MessageNotFoundError:
+            result = porcelain.written_readdressed(
+                invocation,
+                store,
+                draft,
+                lambda: history.write(store, draft, author=author, message=message, branch=branch),
+            )
         finish(invocation, store, quiet=quiet)
         if quiet:
             return

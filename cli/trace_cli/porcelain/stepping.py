@@ -111,7 +111,7 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
     The log belongs to this working copy. `HEAD@{2}` names where HEAD was two moves ago, in every command.
     """
     with opened_store(invocation) as store:
-        full = _logged(store, name)
+        full = branching.find_log(store, name)
         for number, entry in enumerate(branching.newest_first(store, full)):
             if number == limit:
                 break
@@ -132,16 +132,6 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
             said = _said(store, entry.message, entry.old, entry.new) or "moved"
             told = f"{safe(name)}@{{{number}}}"
             invocation.line(f"{paint(invocation, at, 'yellow')}  {when}  {told}: {said}")
-
-
-def _logged(store: Store, name: str) -> str:
-    """Return the name of the log that a word means: HEAD's, or that of a ref, which need not be there any more."""
-    if name in ("HEAD", "@"):
-        return "HEAD"
-    for full in (name, f"refs/{name}", f"refs/heads/{name}", f"refs/tags/{name}"):
-        if branching.has_log(store, full):
-            return full
-    raise errors.RefNotFoundError(f"no ref {name[:120]!r} has a log here", ref=name)
 
 
 def _step(

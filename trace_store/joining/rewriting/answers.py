@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from trace_store.context.folding import Entry, is_append_only
 from trace_store.context.pairs import CALL, RESULT, callers
-from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
+from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS
+from trace_store.joining.desk import Desk
 from trace_store.joining.groups import results_of
 from trace_store.joining.three_way.exchanges import is_result_of, without_results
 from trace_store.joining.three_way.properties import both_parts, reworded_parts

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from trace_store.context.folding import REPLACED, Entry, Fold
 from trace_store.joining import conflicts as kinds
-from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
+from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
+from trace_store.joining.desk import Desk
 from trace_store.joining.groups import whole
 from trace_store.joining.rewriting.contradicting import as_left, contradiction
 from trace_store.joining.three_way.properties import (

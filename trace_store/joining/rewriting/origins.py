@@ -6,17 +6,23 @@ that its messages begin at, where that is not the first; a copy names its own or
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.ident import count_of, is_count
+from trace_store.joining.rewriting.addressing import with_address
 from trace_store.objects.commit import parents_of
 from trace_store.objects.origins import REWRITES, origins_of
 from trace_store.oid import ObjectId, is_prefix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
 
+    from trace_store.history.draft import Draft
     from trace_store.store import Store
+
+    T = TypeVar("T")
 
 
 def rewritten_address(
@@ -68,6 +74,63 @@ def rewritten_name(
             number = count_of(digits)
             return (ObjectId.parse(old), number), (oid, first + number)
     return None
+
+
+def address_in(
+    store: Store,
+    address: tuple[ObjectId, int],
+    tips: Sequence[ObjectId],
+    passed: set[ObjectId] | None = None,
+) -> tuple[ObjectId, int]:
+    """Return the address of a message as the history of the first commit that knows it has it, also since a rebase.
+
+    Args:
+        store: the repository.
+        address: the one that it has, or had; it is returned where none knows it.
+        tips: where to look.
+        passed: as in `rewritten_address`.
+    """
+    passed = set() if passed is None else passed
+    for tip in tips:
+        if revisions.commits_of(store).is_ancestor(address[0], tip):
+            break
+        moved = rewritten_address(store, address, tip, passed=passed)
+        if moved is not None:
+            return moved
+    return address
+
+
+def written_readdressed(
+    store: Store,
+    draft: Draft,
+    write: Callable[[], T],
+    tell: Callable[[tuple[bytes, int], tuple[ObjectId, int]], object],
+) -> T:
+    """Return what writing a draft returns, in which messages are named as a rebase has put them, where it has.
+
+    Args:
+        store: the repository.
+        draft: what is written.
+        write: writes it.
+        tell: told of each message that was not found by its address, and which it has.
+
+    Raises:
+        MessageNotFoundError: no rebase is known to have put it anywhere.
+        As `write`.
+    """
+    while True:
+        try:
+            return write()
+        except errors.MessageNotFoundError as error:
+            named = error.data.get("address")
+            if not isinstance(named, tuple):
+                raise
+            old = revisions.as_address(named)
+            new = rewritten_address(store, old)
+            if new is None or new == old:
+                raise
+        draft.operations[:] = with_address(draft.operations, old, new)
+        tell(old, new)
 
 
 def _rewrites(

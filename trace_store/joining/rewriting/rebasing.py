@@ -114,7 +114,7 @@ def rebase(
     start = revisions.resolve_commit(store, onto) if onto else base
     commits, there = to_rebase(store, base, tip, start)
     every = [Step(PICK, oid) for oid in commits]
-    steps = every if plan is None else checked(list(plan(every)), commits)
+    steps = every if plan is None else checked(plan(every), commits)
     ranks = {step.oid: rank for rank, step in enumerate(every)}
     order = [ranks.get(step.oid, -1) for step in steps if step.deed != DROP]
     inputs = {

@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.joining.conflicts import Desk
+    from trace_store.joining.desk import Desk
     from trace_store.joining.three_way.properties import Put
     from trace_store.joining.three_way.sides import Reading
 

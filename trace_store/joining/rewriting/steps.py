@@ -12,7 +12,8 @@ from trace_store.context.folding import Entry, Fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import conflicts as kinds
 from trace_store.joining import safety, stops
-from trace_store.joining.conflicts import TEXT, Desk, settle_open
+from trace_store.joining.conflicts import TEXT, settle_open
+from trace_store.joining.desk import Desk
 from trace_store.joining.groups import with_groups
 from trace_store.joining.outpaced import MAXIMUM_ATTEMPTS, is_outpaced
 from trace_store.joining.rewriting.addressing import put_into
@@ -72,6 +73,7 @@ class Rewriting:
             for old, new, first in stop.inputs.get("there", ())
         ]
         self._before: ObjectId | None = None
+        self._copied: set[Address] = set()
         self._made: list[tuple[ObjectId, ObjectId]] = []
         self._dropped: list[ObjectId] = []
         self._settled: list[Conflict] = []
@@ -192,7 +194,10 @@ class Rewriting:
         fold = self._reading.fold(ObjectId.parse(at))
         wanted = fold.entry(address)
         seen = [e for e in fold.entries if (e.visible and not e.is_ghost) or e is wanted]
-        chosen = with_groups(seen, [address])
+        chosen = [e for e in with_groups(seen, [address]) if e.address not in self._copied]
+        self._copied.update(entry.address for entry in chosen)
+        if not chosen:
+            return []  # it came with what was picked before
         made = [ops.append([copy_of(entry) for entry in chosen])]
         for number, entry in enumerate(chosen):
             made += marks_of(entry, (ops.HERE, number))
@@ -223,9 +228,9 @@ class Rewriting:
         old = self._reading.commit(step.oid)
         if not operations and old.operations:  # nothing is left of it
             first = replay.present.get((step.oid, 0))
-            if first is None:
+            if first is None and step.number is None:
                 self._drop(step, replay)
-            else:
+            elif first is not None:
                 self._there.append((step.oid, ObjectId(first[0]), first[1]))
             return
         if step.deed in JOINED and self._squash(step, old, operations, replay):

@@ -95,9 +95,11 @@ def checked(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
     """Return steps, and that commits without one are dropped.
 
     Raises:
-        InvalidInputError: a step does what there is no word for, or with a commit that is none of the range, or names
-            one again; or the first is to be squashed into nothing.
+        InvalidInputError: they are no steps; a step does what there is no word for, or with a commit that is none of
+            the range, or names one again; one rewords without a message; or the first is squashed into nothing.
     """
+    if isinstance(steps, str | bytes) or not hasattr(steps, "__iter__"):
+        raise errors.InvalidInputError(f"a plan is a list of steps, not {type(steps).__name__}")
     range_: set[ObjectId] = {*known}
     listed: set[ObjectId] = set()
     found: list[Step] = []
@@ -107,6 +109,8 @@ def checked(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
         found.append(step)
         if step.deed not in DEEDS:
             raise errors.InvalidInputError(f"{str(step.deed)[:40]!r} is none of {', '.join(DEEDS)}")
+        if step.deed == REWORD and not step.message:
+            raise errors.InvalidInputError(f"there is no message to reword {step.oid.short()} with")
         if step.oid not in range_:
             raise errors.InvalidInputError(f"{str(step.oid)[:12]} is no commit of the range")
         if step.oid in listed:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from trace_store.context.folding import REMOVED, REPLACED, Entry, Fold
 from trace_store.joining import conflicts as kinds
-from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
+from trace_store.joining.conflicts import BOTH, OURS, TEXT, THEIRS
+from trace_store.joining.desk import Desk
 from trace_store.joining.groups import calls_of, misplaced, results_of, whole, with_groups
 from trace_store.joining.plan import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, Side, no_put
 from trace_store.joining.three_way import placing, tails

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from trace_store.context.folding import REMOVED
 from trace_store.context.pairs import CALL, RESULT, callers
-from trace_store.joining.conflicts import BOTH, PARTED_CALL, TEXT, THEIRS, TWO_ANSWERS, Desk
+from trace_store.joining.conflicts import BOTH, PARTED_CALL, TEXT, THEIRS, TWO_ANSWERS
+from trace_store.joining.desk import Desk
 from trace_store.joining.groups import answered_before, answering_before, calls_of, results_of
 from trace_store.joining.three_way.properties import (
     Change,

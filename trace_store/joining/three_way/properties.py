@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from trace_store.context.folding import REPLACED, Entry
 from trace_store.joining import conflicts as kinds
-from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, Desk, stored_text
+from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, stored_text
+from trace_store.joining.desk import Desk
 from trace_store.joining.plan import no_put
 from trace_store.objects import operations as ops
 

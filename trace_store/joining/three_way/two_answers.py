@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from trace_store.context.folding import REMOVED
 from trace_store.context.pairs import callers
-from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS, Desk
+from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS
+from trace_store.joining.desk import Desk
 from trace_store.joining.groups import results_of
 from trace_store.joining.three_way import tails
 from trace_store.joining.three_way.exchanges import join_answers, without_results
