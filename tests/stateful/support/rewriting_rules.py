@@ -178,8 +178,8 @@ class Rewriting(Lines):
             there, on = base.by_address, start.by_address
             by_onto = {a for a in on if a in there and on[a].state != there[a].state}
             by_onto = {a for a in by_onto if there[a].priority == ops.PINNED}  # be it hidden there
-            # What a merge of the range had brought may be hidden there as well.
-            by_onto |= {a for a in on if a not in there and not on[a].is_visible}
+            # What a merge of the range had brought may be hidden or unpinned there as well.
+            by_onto |= {a for a in on if a not in there and not on[a].is_pinned}
             # What pinned it is there already, and what came after that there counts.
             there_already = ground.named(oid for oid, _, _ in found.there)
             there_already -= ground.named(deeds, lambda operation: operation.fields.get("priority"))
