@@ -873,6 +873,20 @@ def test_what_somebody_else_went_on_with_is_not_gone_on_with(
     assert said(repo) == ["ours", "new"]
 
 
+@pytest.mark.parametrize("favour", ["", "ours", "theirs"])
+def test_a_result_that_is_listed_before_its_call_comes_behind_it(repo: Repo, favour: str) -> None:
+    repo.append("user", "start")
+    repo.commit([Message("assistant", [ToolCall("c", "look", "{}")])])
+    repo.commit([Message("tool", [ToolResult("c", "found")])])
+    repo.append("assistant", "done")
+    found = repo.rebase("HEAD~3", plan=lambda s: [s[1], s[0], s[2]], favour=favour)
+    assert (found.outcome, found.conflicts) == ("done", ())
+    assert [each.role for each in repo.compile()] == ["user", "assistant", "tool", "assistant"]
+    assert_valid_requests(repo.compile().messages)
+    found = repo.rebase("HEAD~3", plan=lambda s: [s[0], s[2]])  # without the call
+    assert "result-without-call" in [each.kind for each in found.warnings]
+
+
 def test_appends_are_picked_and_rebased_without_reading_the_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,8 +91,8 @@ class Settlement:
     """How a conflict is settled.
 
     Attributes:
-        choice: OURS, THEIRS, BOTH or TEXT.
-        text: what the message says from now on, for TEXT.
+        choice: "ours", "theirs", "both" or "text".
+        text: what the message says from now on, for "text".
         about: the `stakes` that it was given about, and holds for; "" holds whatever is at stake.
     """
 
@@ -106,7 +106,7 @@ class Conflict:
     """Something that the two sides cannot both have.
 
     Attributes:
-        kind: one of KINDS, or of REVERTED.
+        kind: its name, as `docs/merging.md` lists them, and `docs/branches.md` those of a revert.
         addresses: the messages it is about; the first gives it its name. Empty for what is about none.
         base: the message as both sides had it, where there is one.
         ours: messages of our side that are at stake, with their state there.
@@ -114,7 +114,7 @@ class Conflict:
         step: which of several steps it belongs to; "" when there are none.
         reverts: whether it stands in the way of a revert, so that theirs is what there was before.
         settlement: how it was settled; None as long as it was not.
-        number: what it is called while something waits, from 1; 0 where nobody has to settle it.
+        number: what it is called while something waits, from 1; 0 where nothing does yet, as for a resolver.
         others: how many of the same kind about the same message, with other messages at stake, were met before it.
     """
 

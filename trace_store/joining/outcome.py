@@ -37,10 +37,10 @@ class Merge:
     """What a merge came to.
 
     Attributes:
-        outcome: UP_TO_DATE, FAST_FORWARD, MERGED, SQUASHED, or STOPPED at conflicts, with nothing written.
+        outcome: "up-to-date", "fast-forward", "merged", "squashed", or "stopped" at conflicts, with nothing written.
         ref: full name of the branch.
         before: where it stood; None when it had no commit.
-        after: where it stands.
+        after: where it stands; None when it still has no commit.
         theirs: the commits that were brought in.
         included: how many messages of theirs came in.
         hidden: how many of these came in hidden, as theirs had them, as was settled, or as copies of what is shown.
@@ -67,9 +67,9 @@ class MergeOptions:
     """How to merge.
 
     Attributes:
-        strategy: one of `plan.STRATEGIES`.
+        strategy: "append", "interleave", "ours", "theirs", "decisions" or "semantic".
         favour: "ours" or "theirs" settles every conflict that it can.
-        fast_forward: ALLOWED, NEVER or ONLY.
+        fast_forward: "allowed", "never" or "only".
         squash: one commit without theirs as a parent, with copies of their messages.
         unrelated: whether histories that share nothing may be merged.
         message: what to say about the commit; "" names what was merged.

@@ -45,7 +45,7 @@ class Revert:
     """What a revert came to.
 
     Attributes:
-        outcome: DONE, or STOPPED at conflicts, with nothing written.
+        outcome: "done", or "stopped" at conflicts, with nothing written.
         ref: full name of the branch; None when HEAD is detached.
         before: where HEAD stood.
         after: where it stands.

@@ -24,7 +24,7 @@ class Rewrite:
     """What a pick or a rebase came to.
 
     Attributes:
-        outcome: UP_TO_DATE, DONE, or STOPPED, with nothing written.
+        outcome: "up-to-date", "done", or "stopped", with nothing written.
         ref: full name of the branch.
         before: where it stood; None when it had no commit.
         after: where it stands.

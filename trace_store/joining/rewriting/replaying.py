@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.context.folding import Entry, Fold, is_append_only
+from trace_store.context.pairs import callers
 from trace_store.joining.groups import misplaced, open_calls, results_of, strayed
 from trace_store.joining.plan import Side
 from trace_store.joining.rewriting.addressing import rewritten
@@ -49,6 +50,7 @@ class Replay:
         addresses: for each commit that was made anew the new one, and the number that its first message has there.
         present: for messages of commits that are to be made anew what is the same in what the line goes on.
         dropped: messages of commits that were left out.
+        coming: commits that will be made anew on it later.
     """
 
     def __init__(self, reading: Reading, start: ObjectId | None, put: Put) -> None:
@@ -57,6 +59,7 @@ class Replay:
         self.addresses: dict[bytes, tuple[bytes, int]] = {}
         self.present: dict[Address, Address] = {}
         self.dropped: set[Address] = set()
+        self.coming: set[bytes] = set()
         self._reading = reading
         self._put = put
         self._state: Fold | None = None
@@ -69,6 +72,9 @@ class Replay:
         self._calls: set[str] = set()
         self._answered: set[str] = set()
         self._answers: set[str] = set()
+        self._early: set[str] = (
+            set()
+        )  # ids of results that came before their calls, in another order of commits
         self._onto: dict[tuple[ObjectId, ...], Side] = {}
         # Of own messages of merges, behind copies of what these included.
         self._numbers: dict[Address, int] = {}
@@ -139,7 +145,7 @@ class Replay:
         if not twice and is_append_only(commit) and all(each.name != ops.TOOLS for each in given):
             made = [self.rewritten(operation, oid) for operation in given]
             made += self._settled_answers(oid, commit, given, desk)
-            if not self._answers:
+            if not self._answers and not self._calls & self._early:
                 return made
             return [*made, *self._kept_together(oid, commit, self._before(commit), made, desk)]
         before = self._before(commit)
@@ -248,7 +254,8 @@ class Replay:
         desk: Desk,
     ) -> list[Operation]:
         """Return what keeps calls and results together that operations would part or double, as is settled."""
-        parts = self._answers or any(map(_may_part, [*commit.operations, *made]))
+        parts = bool(self._answers or self._calls & self._early)
+        parts = parts or any(map(_may_part, [*commit.operations, *made]))
         if desk.open or not parts:
             return []  # as most are; and what is decided may well part nothing
         others = self._reading.others(commit)
@@ -256,7 +263,8 @@ class Replay:
         after.apply(oid, commit, others)
         new = ours.copy()
         new.apply(ops.HERE, Commit(commit.parents, "", 0, list(made)), others)
-        theirs = [entry.copy() for entry in after.entries]
+        # In another order of commits the other half of an exchange may be about to come.
+        theirs = [e.copy() for e in after.entries if e.address[0] not in self.coming]
         for entry in theirs:
             entry.address = self.placed(entry.address, oid)
         changes: dict[Address, Change] = {}
@@ -272,7 +280,11 @@ class Replay:
         # What was apart on either line stays so.
         lines = ours.entries, theirs
         apart = {e.address for each in lines for e, _ in misplaced([e for e in each if e.visible])}
-        found = misplaced(list(new.visible()))
+        seen = list(new.visible())
+        found = misplaced(seen)
+        if self.coming:
+            paired = {(seen[result].address, name) for result, name in callers(seen)}
+            self._early |= {n for e in seen for n in results_of(e) if (e.address, n) not in paired}
         moves = [(e.address, behind.address) for e, behind in found if e.address not in apart]
         return [*settled, *(ops.move([address], after=behind) for address, behind in moves)]
 

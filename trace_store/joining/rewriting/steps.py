@@ -132,8 +132,12 @@ class Rewriting:
         """Do the steps from a number on, and return what all come to."""
         stop = self._stop
         before = stop.before if self._rebases else self._before
-        for number, step in enumerate(self._steps[first:], first):
-            if number in stop.skipped or step.deed == DROP:
+        steps = list(enumerate(self._steps[first:], first))
+        left_out = {n for n, step in steps if n in stop.skipped or step.deed == DROP}
+        replay.coming = {step.oid for n, step in steps if n not in left_out}
+        for number, step in steps:
+            replay.coming.discard(step.oid)
+            if number in left_out:
                 self._drop(step, replay)
                 continue
             open_ = self._do(number, step, replay)

@@ -35,9 +35,9 @@ class Step:
     """What becomes of one commit.
 
     Attributes:
-        deed: one of DEEDS.
+        deed: "pick", "reword", "edit", "squash", "fixup" or "drop".
         oid: the commit.
-        message: for REWORD what is said about it; otherwise "".
+        message: for "reword" what is said about it; otherwise "".
         number: of the one message that is picked; None for the commit.
     """
 
