@@ -17,6 +17,7 @@ from tests.stateful.support.pictures import broken, picture
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import Conflict, FixedClock, Message, Repo, Text, ToolCall, ToolResult, context
 from trace_store.joining import Settlement
+from trace_store.joining.groups import whole
 from trace_store.objects.commit import read_commit
 
 Line = Callable[[Repo], object]
@@ -292,3 +293,15 @@ def test_no_result_is_at_another_call(
         new = broken(seen("main"), *before)
         assert not {each for each in new if choice != "both" or each[0] != "call without result"}
         assert_valid_requests(repo.compile().messages)
+
+
+def test_what_is_whole_is_told_by_the_line_that_it_stands_in() -> None:
+    """A result does not belong to an open call of its id because the call that it answers is left out."""
+    repo = opened()
+    say(repo, call("open"), call("A"), result("of A"))
+    read = repo.store.objects.read
+    line = context.fold(repo.resolve("HEAD"), lambda oid: read_commit(oid, read)).entries
+    _, waits, asks, answers = line
+    assert whole([waits, answers], line) == []
+    assert whole([asks, answers], line) == [asks, answers]
+    assert whole(line, line) == [line[0], asks, answers]

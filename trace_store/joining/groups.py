@@ -54,11 +54,14 @@ def open_calls(entries: Iterable[Entry]) -> dict[str, Entry]:
     return waiting
 
 
-def whole(entries: Iterable[Entry]) -> list[Entry]:
-    """Return messages without calls that none of them answers, and results that none of them asked for."""
-    every = list(entries)
-    calls, results = loose(every)
-    return [entry for entry in every if entry.address not in calls | results]
+def whole(entries: Iterable[Entry], line: Sequence[Entry]) -> list[Entry]:
+    """Return those of a line's messages that have no call or result whose other half is none of them, or is missing."""
+    some = list(entries)
+    among = {entry.address for entry in some}
+    calls, results = loose(line)
+    pairs = [{line[at].address for at in (c, r)} for (r, _), c in callers(line).items()]
+    parted = {address for pair in pairs if not pair <= among for address in pair}
+    return [each for each in some if each.address not in calls | results | parted]
 
 
 def groups(entries: Sequence[Entry]) -> list[list[Entry]]:

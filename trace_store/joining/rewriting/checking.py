@@ -192,7 +192,7 @@ class Checking:
             back = {a for others, _ in rivals for a in others} - placed - made_by_us
             now = self._now.values()
             hidden = [each for each in now if each.address in back and each.hidden == REPLACED]
-            shown = [entry.address for entry in whole(hidden)]
+            shown = [entry.address for entry in whole(hidden, list(now))]
             made += [ops.restore(shown)] if shown else []
         return made
 

@@ -10,25 +10,21 @@ from trace_store import errors
 from trace_store.branching.trash import keeping
 from trace_store.context.folding import Entry, Fold
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.joining import conflicts as kinds
 from trace_store.joining import safety, stops
-from trace_store.joining.conflicts import TEXT, settle_open
+from trace_store.joining.conflicts import settle_open
 from trace_store.joining.desk import Desk
-from trace_store.joining.groups import with_groups
 from trace_store.joining.outpaced import MAXIMUM_ATTEMPTS, is_outpaced
 from trace_store.joining.rewriting.addressing import put_into
+from trace_store.joining.rewriting.commits import copies, is_half, links, origins, reworded
 from trace_store.joining.rewriting.outcome import DONE, STOPPED, UP_TO_DATE, Rewrite
 from trace_store.joining.rewriting.pins import refuse_to_drop_pins
 from trace_store.joining.rewriting.replaying import Replay
 from trace_store.joining.rewriting.spans import take_along
 from trace_store.joining.rewriting.todo import DROP, EDIT, FIXUP, JOINED, Step
-from trace_store.joining.three_way.properties import reworded_parts
 from trace_store.joining.three_way.sides import Reading
-from trace_store.joining.three_way.squashing import copy_of, marks_of, with_parents
-from trace_store.objects import operations as ops
+from trace_store.joining.three_way.squashing import with_parents
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering, read_content, text_of
-from trace_store.objects.origins import PICKED, REWRITES, later_link, later_name
 from trace_store.oid import ObjectId
 from trace_store.revision import created_by
 from trace_store.values import replace
@@ -184,48 +180,16 @@ class Rewriting:
 
     def _operations(self, step: Step, replay: Replay, desk: Desk) -> list[Operation]:
         if step.number is not None:
-            return self._copies((step.oid, step.number))
+            at = self._stop.inputs.get("at") or str(step.oid)
+            fold = self._reading.fold(ObjectId.parse(at))
+            return copies(fold, (step.oid, step.number), self._copied)
         commit = self._reading.commit(step.oid)
         # What is squashed into a root has nothing to be a second parent to.
         into = replay.last if step.deed in JOINED else None
         flat = not self._rebases or (into is not None and not into.parents)
         operations = replay.operations(step.oid, commit, desk, flat=flat)
-        return self._reworded(step, operations, desk) if step.deed == EDIT else operations
-
-    def _copies(self, address: Address) -> list[Operation]:
-        """Return what appends copies of a message, and of the calls or results that it stands with."""
-        at = self._stop.inputs.get("at") or str(address[0])
-        fold = self._reading.fold(ObjectId.parse(at))
-        wanted = fold.entry(address)
-        seen = [e for e in fold.entries if (e.visible and not e.is_ghost) or e is wanted]
-        chosen = [e for e in with_groups(seen, [address]) if e.address not in self._copied]
-        self._copied.update(entry.address for entry in chosen)
-        if not chosen:
-            return []  # it came with what was picked before
-        made = [ops.append([copy_of(entry) for entry in chosen])]
-        for number, entry in enumerate(chosen):
-            made += marks_of(entry, (ops.HERE, number))
-        return made
-
-    def _reworded(self, step: Step, operations: Sequence[Operation], desk: Desk) -> list[Operation]:
-        """Return operations with the wordings that a step asks for in the messages they create."""
-        made: list[Operation] = []
-        number = 0
-        for operation in operations:
-            if not ops.message_count(operation):
-                made.append(operation)
-                continue
-            messages = []
-            for message in operation.fields["messages"]:
-                entry = Entry((step.oid, number), message)
-                settled = desk.bring(kinds.REWORDING, [entry.address], entry, [entry], ())
-                if settled.choice == TEXT:
-                    parts = reworded_parts(message["parts"], settled.text, self._gathering.put)
-                    message = {**message, "parts": parts}
-                messages.append(message)
-                number += 1
-            made.append(Operation(operation.name, {**operation.fields, "messages": messages}))
-        return made
+        put = self._gathering.put
+        return reworded(step.oid, operations, desk, put) if step.deed == EDIT else operations
 
     def _put(self, step: Step, operations: Sequence[Operation], replay: Replay) -> None:
         """Put the commit of a step on the line."""
@@ -259,24 +223,11 @@ class Rewriting:
             operations,
             message,
             old.meta,
-            self._links(step, old),
+            links(step, old, rebases=self._rebases),
         )
         made._unknown = dict(old._unknown)
         numbered = [] if step.number is not None else [(bytes(step.oid), 0)]
         self._made.append((step.oid, replay.add(made, numbered)))
-
-    def _links(self, step: Step, old: Commit, first: int = 0) -> list[tuple[str, ObjectId | str]]:
-        """Return the links of a commit that is made anew: those it had, and where it comes from.
-
-        What was rewritten before keeps all names that it had, so that old addresses are understood after any number of
-        rebases; `first` is the number that its messages begin with now. A copy has its own origin, and no other.
-        """
-        name = str(step.oid) if step.number is None else f"{step.oid}.{step.number}"
-        if not self._rebases:
-            kept = [link for link in old.links if link[0] not in (REWRITES, PICKED)]
-            return [*kept, (PICKED, name)]
-        earlier = [later_link(*link, first) for link in old.links]
-        return [*earlier, (REWRITES, later_name(name, first))]
 
     def _squash(
         self, step: Step, old: Commit, operations: Sequence[Operation], replay: Replay
@@ -301,7 +252,7 @@ class Rewriting:
             [*last.operations, *added],
             message,
             {**old.meta, **last.meta},
-            [*_origins(last, originals), *self._links(step, old, count)],
+            [*origins(last, originals), *links(step, old, count, rebases=self._rebases)],
         )
         oid = replay.add(made, [*originals, (bytes(step.oid), count)])
         self._made = [(o, oid if new == tip else new) for o, new in self._made]
@@ -335,7 +286,7 @@ class Rewriting:
                 *(safety.lost_pins(old, now, back) if self._stop.inputs["reordered"] else ()),
             ]
         new = {oid for _, oid in self._made}
-        if not any(_is_half(commit) for _, commit in replay.made):
+        if not any(is_half(commit) for _, commit in replay.made):
             return []  # as most are, for which no context is folded
         seen = list(replay.state().visible())
         return safety.loose_ends(seen, [e.address for e in seen if e.address[0] in new])
@@ -383,22 +334,3 @@ def _steps(stop: stops.Stop) -> list[Step]:
         Step(deed, ObjectId.parse(oid), said, number)
         for deed, oid, said, number in stop.inputs["steps"]
     ]
-
-
-def _origins(
-    commit: Commit, originals: Sequence[tuple[bytes, int]]
-) -> list[tuple[str, ObjectId | str]]:
-    """Return the links of a commit that another is squashed into; one that was kept so far names itself, too."""
-    names = [(REWRITES, later_name(ObjectId(oid).hex(), first)) for oid, first in originals]
-    return [*commit.links, *(link for link in names if link not in commit.links)]
-
-
-def _is_half(commit: Commit) -> bool:
-    """Tell whether a commit creates messages with calls or results."""
-    return any(
-        part.get("type") in ("tool_call", "tool_result")
-        for operation in commit.operations
-        if ops.message_count(operation)
-        for message in operation.fields["messages"]
-        for part in message["parts"]
-    )

@@ -231,7 +231,8 @@ class _Merge:
                 for others, _ in rivals:
                     left = others - targets - {*made}
                     back = [e for e in self._ours.entries if e.address in left]
-                    for entry in whole(each for each in back if each.hidden == REPLACED):
+                    hidden = [each for each in back if each.hidden == REPLACED]
+                    for entry in whole(hidden, self._ours.entries):
                         self._change_of(entry.address).shown = ("", False)
 
     def _bring_runs(self, new: set[Address]) -> None:
