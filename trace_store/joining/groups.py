@@ -9,7 +9,8 @@ from trace_store.context.pairs import CALL, RESULT, apart, callers, loose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from trace_store.context.folding import Entry
 
@@ -22,6 +23,11 @@ def calls_of(entry: Entry) -> list[str]:
 def results_of(entry: Entry) -> list[str]:
     """Return the ids of the calls whose results a message holds."""
     return [str(part.get("id", "")) for part in entry.parts if part.get("type") == RESULT]
+
+
+def is_half(part: Mapping[str, Any]) -> bool:
+    """Tell whether a stored part is a call or a result."""
+    return part.get("type") in (CALL, RESULT)
 
 
 def answering_before(answer: Sequence[Entry]) -> dict[tuple[bytes, int], set[str]]:

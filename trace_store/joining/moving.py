@@ -13,7 +13,6 @@ from trace_store.joining import safety
 from trace_store.joining.groups import groups
 from trace_store.joining.outpaced import until_written
 from trace_store.objects.commit import read_commit
-from trace_store.objects.content import read_content, text_of
 from trace_store.oid import ObjectId
 from trace_store.revision import as_address, resolve_address, resolve_commit
 from trace_store.values import value
@@ -116,7 +115,9 @@ def _move(
     order = [e.address for block in [*staying[:at], *going, *staying[at:]] for e in block]
     moved = tuple(entry.address for block in going for entry in block)
     after = staying[at - 1][-1].address if at else None
-    warnings = tuple(safety.check_order(seen, order, lambda entry: _text(store, entry)))
+    warnings = tuple(
+        safety.check_order(seen, order, lambda entry: safety.texts_of(entry, store.objects.read))
+    )
     if dry_run or order == [entry.address for entry in seen]:
         return MovedMessages(moved, after, warnings, None)
     draft = history.new_draft(store)
@@ -156,11 +157,3 @@ def _block(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
         f"the context does not show message {address[0].hex()[:12]}.{address[1]}",
         address=(ObjectId(address[0]), address[1]),
     )
-
-
-def _text(store: Store, entry: Entry) -> str:
-    said = [part["blob"] for part in entry.parts if part.get("type") == "text"]
-    try:
-        return "\n".join(text_of(read_content(oid, store.objects.read)) for oid in said)
-    except errors.NotFoundError:
-        return ""

@@ -5,10 +5,12 @@ Rule: pure functions of contexts. They warn and change nothing; each warning nam
 
 from __future__ import annotations
 
+from trace_store import errors
 from trace_store.comparing.aligning import longest_rise
 from trace_store.context.pairs import callers
 from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.plan import DECISION
+from trace_store.objects.content import read_content, text_of
 from trace_store.objects.operations import PINNED
 from trace_store.oid import ObjectId
 from trace_store.values import value
@@ -68,17 +70,26 @@ class MeaningWarning:
         return self.said or MEANINGS[self.kind]
 
 
+def texts_of(entry: Entry, read: Callable[[bytes], bytes]) -> str:
+    """Return what a message says in its texts; nothing where they are not here."""
+    said = [part["blob"] for part in entry.parts if part.get("type") == "text"]
+    try:
+        return "\n".join(text_of(read_content(oid, read)) for oid in said)
+    except errors.NotFoundError:
+        return ""
+
+
 def check_order(
     before: Sequence[Entry],
     after: Sequence[Address],
-    text_of: Callable[[Entry], str],
+    said_by: Callable[[Entry], str],
 ) -> list[MeaningWarning]:
     """Return warnings about an order of the visible messages of a context, against the one that they had.
 
     Args:
         before: the messages as they stood.
         after: where they stand; messages that are not among `before` are passed over.
-        text_of: what a message says, asked only of those that others passed.
+        said_by: what a message says, asked only of those that others passed.
     """
     places = {address: at for at, address in enumerate(after)}
     entries = [entry for entry in before if entry.address in places]
@@ -92,7 +103,7 @@ def check_order(
         overtook = [entries[each] for each in sorted(others) if each > at]
         fell = [entries[each] for each in sorted(others) if each < at]
         called = [entries[calls[at, n]] for n in results_of(entry) if (at, n) in calls]
-        found += _judged(entry, called, overtook, fell, text_of)
+        found += _judged(entry, called, overtook, fell, said_by)
     return found
 
 
@@ -119,7 +130,7 @@ def _judged(
     called: Sequence[Entry],
     overtook: Sequence[Entry],
     fell: Sequence[Entry],
-    text_of: Callable[[Entry], str],
+    said_by: Callable[[Entry], str],
 ) -> list[MeaningWarning]:
     found: list[MeaningWarning] = []
     calls = [e for e in fell if any(e is each for each in called)]
@@ -130,7 +141,7 @@ def _judged(
     if overtook and DECISION in entry.labels:
         found.append(_warning(DECISION_LATER, entry, overtook))
     if fell:
-        said = set(mentions(text_of(entry)))
+        said = set(mentions(said_by(entry)))
         named = [e for e in fell if any(_is_called(e.address, each) for each in said)]
         if named:
             found.append(_warning(REFERENCE_LATER, entry, named))

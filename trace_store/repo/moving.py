@@ -173,7 +173,8 @@ class Moving(Handle):
     def undo(self, *, dry_run: bool = False) -> Undone:
         """Take back the last command that moved a ref or HEAD; another call takes back the one before it.
 
-        With `dry_run` nothing is changed. What moved no ref (a purge, a prune, settings) cannot be taken back.
+        It is the last command of anybody who works in this working copy; with `dry_run` it is told, and nothing is
+        changed. What moved no ref (a purge, a prune, settings) cannot be taken back.
 
         Raises:
             StateError: there is none, a ref is not where it was left, or a merge, a pick, a revert or a rebase waits.

@@ -6,10 +6,10 @@ Rule: a context has one result for a call. Which one is a decision, so it is bro
 from __future__ import annotations
 
 from trace_store.context.folding import Entry, is_append_only
-from trace_store.context.pairs import CALL, RESULT, callers
+from trace_store.context.pairs import callers
 from trace_store.joining.conflicts import BOTH, TEXT, THEIRS, TWO_ANSWERS
 from trace_store.joining.desk import Desk
-from trace_store.joining.groups import results_of
+from trace_store.joining.groups import is_half, results_of
 from trace_store.joining.three_way.exchanges import is_result_of, without_results
 from trace_store.joining.three_way.properties import both_parts, reworded_parts
 from trace_store.objects import operations as ops
@@ -58,16 +58,12 @@ def brought(
     messages = [m for each in made.operations for m in each.fields.get("messages", ())]
     if is_append_only(made):
         return [Entry((oid, number), message) for number, message in enumerate(messages)]
-    if not any(others) and not any(_is_half(part) for m in messages for part in m["parts"]):
+    if not any(others) and not any(is_half(part) for m in messages for part in m["parts"]):
         return []  # nothing of an exchange
     had = before()
     after = had.copy()
     after.apply(oid, made, others)
     return [each for each in after.visible() if each.address not in had]
-
-
-def _is_half(part: Mapping[str, object]) -> bool:
-    return part.get("type") in (CALL, RESULT)
 
 
 def answers_of_others(brought: Sequence[Entry], there: Sequence[Entry]) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store.context.folding import Entry
 from trace_store.joining import conflicts as kinds
 from trace_store.joining.conflicts import TEXT
-from trace_store.joining.groups import with_groups
+from trace_store.joining.groups import is_half, with_groups
 from trace_store.joining.three_way.properties import reworded_parts
 from trace_store.joining.three_way.squashing import copy_of, marks_of
 from trace_store.objects import operations as ops
@@ -98,10 +98,10 @@ def origins(
     return [*commit.links, *(link for link in names if link not in commit.links)]
 
 
-def is_half(commit: Commit) -> bool:
+def has_halves(commit: Commit) -> bool:
     """Tell whether a commit creates messages with calls or results."""
     return any(
-        part.get("type") in ("tool_call", "tool_result")
+        is_half(part)
         for operation in commit.operations
         if ops.message_count(operation)
         for message in operation.fields["messages"]

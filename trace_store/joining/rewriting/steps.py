@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.branching.trash import keeping
-from trace_store.context.folding import Entry, Fold
+from trace_store.context.folding import Fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.joining import safety, stops
 from trace_store.joining.conflicts import settle_open
 from trace_store.joining.desk import Desk
 from trace_store.joining.outpaced import MAXIMUM_ATTEMPTS, is_outpaced
 from trace_store.joining.rewriting.addressing import put_into
-from trace_store.joining.rewriting.commits import copies, is_half, links, origins, reworded
+from trace_store.joining.rewriting.commits import copies, has_halves, links, origins, reworded
 from trace_store.joining.rewriting.outcome import DONE, STOPPED, UP_TO_DATE, Rewrite
 from trace_store.joining.rewriting.pins import refuse_to_drop_pins
 from trace_store.joining.rewriting.replaying import Replay
@@ -24,7 +24,7 @@ from trace_store.joining.rewriting.todo import DROP, EDIT, FIXUP, JOINED, Step
 from trace_store.joining.three_way.sides import Reading
 from trace_store.joining.three_way.squashing import with_parents
 from trace_store.objects.commit import Commit, Operation
-from trace_store.objects.content import Gathering, read_content, text_of
+from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId
 from trace_store.revision import created_by
 from trace_store.values import replace
@@ -276,17 +276,18 @@ class Rewriting:
         if self._rebases:
             if before is None or not self._may_lose():
                 return []
+            read = self._store.objects.read
             old = [entry for entry in self._reading.fold(before).entries if entry.visible]
             now = list(replay.state().visible())
             back = {replay.address(entry.address): entry.address for entry in old}
             order = [back[e.address] for e in replay.state().entries if e.address in back]
             return [
-                *safety.check_order(old, order, self._text),
+                *safety.check_order(old, order, lambda entry: safety.texts_of(entry, read)),
                 *safety.newly_loose(old, now, back),
                 *(safety.lost_pins(old, now, back) if self._stop.inputs["reordered"] else ()),
             ]
         new = {oid for _, oid in self._made}
-        if not any(is_half(commit) for _, commit in replay.made):
+        if not any(has_halves(commit) for _, commit in replay.made):
             return []  # as most are, for which no context is folded
         seen = list(replay.state().visible())
         return safety.loose_ends(seen, [e.address for e in seen if e.address[0] in new])
@@ -301,15 +302,6 @@ class Rewriting:
             message = f"a model's judgement of a {kind}"
             replay.add(Commit([replay.tip], self._author, time, said.operations, message), ())
         return replace(found, after=replay.tip, warnings=(*found.warnings, *said.warnings))
-
-    def _text(self, entry: Entry) -> str:
-        """Return what a message says in its texts."""
-        read = self._store.objects.read
-        said = [part["blob"] for part in entry.parts if part.get("type") == "text"]
-        try:
-            return "\n".join(text_of(read_content(oid, read)) for oid in said)
-        except errors.NotFoundError:
-            return ""
 
     def _write(self, found: Rewrite, replay: Replay) -> None:
         stop, before, after = self._stop, found.before, found.after
