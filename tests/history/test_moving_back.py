@@ -257,6 +257,20 @@ def test_a_turn_in_part_is_asked_about() -> None:
         assert_valid_requests(repo.compile().messages)
 
 
+def test_a_wording_that_loses_its_call_parts_nothing() -> None:
+    """A message gave up its call and the result went; that was taken back, and is taken up again."""
+    with Repo.memory() as repo:
+        call, result, _ = turn(repo)
+        with repo.batch() as draft:
+            draft.edit(f"{call}.0", [Text("I know it.")])
+            draft.remove(f"{result}.0")
+        before = [each.text for each in repo.compile()]
+        for _ in range(2):
+            found = repo.revert("HEAD")
+            assert (found.outcome, found.conflicts) == ("done", ())
+        assert [each.text for each in repo.compile()] == before
+
+
 def test_a_call_that_gets_back_its_other_result_is_not_separated() -> None:
     """A merge took the other's result and hid ours; without it ours is shown again, and nobody is asked."""
     store = opened()

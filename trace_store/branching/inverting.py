@@ -8,7 +8,7 @@ nothing is decided silently.
 from __future__ import annotations
 
 from trace_store.context.folding import REPLACED, Entry, Fold
-from trace_store.context.pairs import callers
+from trace_store.context.pairs import CALL, RESULT, callers
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation
 from trace_store.values import mutable, value
@@ -101,6 +101,7 @@ class _Inverting:
         self._show: list[Address] = []
         self._replace: list[Address] = []
         self._wordings: list[Operation] = []
+        self._worded: dict[Address, Sequence[Mapping[str, Any]]] = {}
         self._marks: list[Operation] = []
 
     def run(self, commit: Commit) -> Inverse:
@@ -193,6 +194,7 @@ class _Inverting:
 
     def _reword(self, was: Entry, now: Entry, *, shown: bool) -> None:
         """Go back to a wording: to the version itself where that is to be had, since it would also show a message."""
+        self._worded[was.address] = was.parts
         for number, version in enumerate(now.versions if shown else ()):
             if version.place == was.place:
                 self._wordings.append(ops.restore([was.address], version=number))
@@ -268,7 +270,12 @@ class _Inverting:
         if not any(going):
             return
         seen = [e for e in self._folds[2].entries if e.visible and not e.is_ghost]
-        together = [(seen[c].address, seen[r].address) for (r, _), c in callers(seen).items()]
+        together = [
+            (seen[call].address, seen[result].address)
+            for (result, name), call in callers(seen).items()
+            if self._still_has(seen[call], CALL, name)
+            and self._still_has(seen[result], RESULT, name)
+        ]
         while True:
             hidden = {address for each in going for address in each}
             whole = self._whole_without(hidden)
@@ -288,6 +295,11 @@ class _Inverting:
             if not kept:
                 break
         self._hide = {ghost: each for ghost, each in self._hide.items() if each}
+
+    def _still_has(self, entry: Entry, kind: str, name: str) -> bool:
+        """Tell whether a message has a call or a result in the wording that it goes back to, if it does."""
+        parts = self._worded.get(entry.address, entry.parts)
+        return any(part["type"] == kind and part.get("id") == name for part in parts)
 
     def _look_at_results(self) -> None:
         """Name each result that is shown again of a call that has another one by now; one of them is shown."""
