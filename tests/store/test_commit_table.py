@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.store.support.histories import append, reopen
-from trace_store import Message, graph
+from trace_store import Environment, Message, Repo, graph
 from trace_store.commit_table import Commits
 from trace_store.commit_table.records import HEADER_BYTES, ROW_BYTES
+from trace_store.commit_table.rows import RECENT_ROWS
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import NotFoundError
 from trace_store.files import Disk
@@ -308,3 +309,22 @@ def test_entries_of_rows_are_those_of_commits(
 def told_by(entry: LogEntry) -> tuple[object, ...]:
     told = entry.oid, entry.author, entry.time, entry.message, entry.message_count
     return *told, list(entry.parents), list(entry.operations), entry.summary(), entry.commit.time
+
+
+def test_an_old_commit_near_its_root_has_one_row(tmp_path: Path) -> None:
+    """What is not among the newest rows is not new for that: two lines that parted long ago have what they share."""
+    repo = Repo.init(tmp_path, durability="fast", environment=Environment(author="ada"))
+    repo.append("system", "a")
+    repo.branch("side")
+    for number in range(RECENT_ROWS + 10):
+        repo.append("system", str(number))
+    assert len(list(repo.log())) == RECENT_ROWS + 11
+    repo.switch("side")
+    repo.append("system", "b")
+    repo.switch("main")
+    before = len(repo.compile())
+    assert repo.merge("side").outcome == "merged"
+    assert len(repo.compile()) == before + 1
+    rows = commits_of(repo.store).rows([repo.resolve("HEAD")])
+    assert rows is not None
+    assert rows[0].count == len(rows[0].numbers())

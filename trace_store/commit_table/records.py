@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     """What a commit says of itself: time, messages, operation, flags, author."""
 
 MAGIC = b"TRCT"
-VERSION = 1
+VERSION = 2
 SEED = 0x2144DF1C
 STORE_BYTES = 16
 GENERATION_BYTES = 16

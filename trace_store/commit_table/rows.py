@@ -34,6 +34,8 @@ CHUNK_ROWS = 512
 RECENT_ROWS = 2 * CHUNK_ROWS
 """How far back a commit's row is looked for at first."""
 _KEPT_CHUNKS = 64
+_MOST_NUMBERS = 1 << 17
+"""The numbers of so many rows are kept, some 16 MiB."""
 BLOCK_ROWS = 128
 """So many are unpacked at once: more values at a time would set off the garbage collector more often."""
 _RUN = slice(44, 48)
@@ -47,7 +49,7 @@ class CommitRows:
         generation: names the writing that they belong to, for columns that run beside.
     """
 
-    __slots__ = ("_added", "_chunks", "_opened", "_stored", "count", "generation")
+    __slots__ = ("_added", "_chunks", "_numbers", "_opened", "_stored", "count", "generation")
 
     def __init__(
         self, opened: OpenColumn | MemoryBytes, stored: int, generation: bytes, added: bytes = b""
@@ -57,6 +59,7 @@ class CommitRows:
         self._stored = stored
         self._added = added
         self._chunks: dict[int, bytes] = {}
+        self._numbers: dict[bytes, int] | None = None
         self.count = stored + len(added) // ROW_BYTES
         self.generation = generation
 
@@ -169,11 +172,15 @@ class CommitRows:
         return None
 
     def numbers(self) -> dict[bytes, int]:
-        """Return the rows of all commits by their ids."""
+        """Return the rows of all commits by their ids; not to be changed."""
+        if self._numbers is not None:
+            return self._numbers
         found: dict[bytes, int] = {}
         for first in range(0, self.count, CHUNK_ROWS):
             data = self.read(first, min(first + CHUNK_ROWS, self.count))
             found.update((row[0], row[1]) for row in ROW.iter_unpack(data) if not row[8] & MORE)
+        if self.count <= _MOST_NUMBERS:
+            self._numbers = found
         return found
 
     def all(self) -> bytes:

@@ -22,7 +22,7 @@ from trace_store.commit_table.records import (
     facts_of,
     tag_of,
 )
-from trace_store.commit_table.rows import CommitRows
+from trace_store.commit_table.rows import RECENT_ROWS, CommitRows
 from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
@@ -129,7 +129,9 @@ class CommitTable:
         missing = _Missing(self._objects)
         known = _nothing if rows is None else rows.recent
         near = NEAR if limit is None and rows is not None else limit
-        if not missing.look(starts, known, near):
+        # A commit without parents may be an old one, which a look at the newest rows alone cannot tell from a new one.
+        roots = rows is None or rows.count <= RECENT_ROWS
+        if not missing.look(starts, known, near, roots=roots):
             if limit is not None or missing.broken or rows is None:
                 return None
             all_rows = rows.numbers()
@@ -179,8 +181,13 @@ class _Missing:
         starts: Iterable[bytes],
         known: Callable[[bytes], int | None],
         budget: int | None,
+        *,
+        roots: bool = True,
     ) -> bool:
-        """Find the commits between some and those with rows; False when more than `budget` would be read."""
+        """Find the commits between some and those with rows.
+
+        Return False when more than `budget` would be read, or when it comes to one without parents, unless `roots`.
+        """
         self._order = []
         seen: set[bytes] = set()
         for start in starts:
@@ -195,6 +202,8 @@ class _Missing:
                                 return False
                             if not self._read(below):
                                 return False
+                        if not roots and not self._facts[below][0]:
+                            return False
                         stack.append((below, iter(self._facts[below][0])))
                 if not stack:
                     break

@@ -97,7 +97,7 @@ class Entry:
     def copy(self) -> Entry:
         """Return an entry that changes independently."""
         other = Entry.__new__(Entry)
-        for name in self.__slots__:
+        for name in Entry.__slots__:
             setattr(other, name, getattr(self, name))
         other.versions = list(self.versions)
         return other

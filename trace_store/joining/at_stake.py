@@ -69,6 +69,12 @@ class ConflictMessage(Entry):
         inner = [each.text for part in results for each in part.content if isinstance(each, Text)]
         return "\n".join(said or inner)
 
+    def __copy__(self) -> ConflictMessage:
+        return self
+
+    def __deepcopy__(self, known: object) -> ConflictMessage:
+        return self
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{name} of a message that a conflict is about does not change")
 

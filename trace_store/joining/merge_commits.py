@@ -19,7 +19,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.origins import SQUASHES
 from trace_store.oid import ObjectId, hash_object
-from trace_store.values import value
+from trace_store.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class MergeCommits:
         self._advice: dict[ObjectId, GivenAdvice] = {}
         self._new: list[tuple[ObjectId, bytes]] = []
         self._folds: dict[ObjectId, Fold] = {}
+        self._facts: Mapping[str, object] = {}  # of content that was gathered before
 
     def ask(
         self,
@@ -164,12 +165,21 @@ class MergeCommits:
         given = self._advice.pop(theirs, None)
         if given is not None:  # what it settles is settled by now
             if not plan.conflicts and self._has_grown(given.ours, ours):
-                self._gathering, self._advice[theirs] = given.gathering, given
+                for oid, data in given.gathering.objects:
+                    self._gathering.add(oid, data)
+                self._facts = {**self._facts, **given.gathering.facts}
+                self._advice[theirs] = given
                 return plan, given.advised
             for key in given.advised.settlements:
                 self._stop.settlements.pop(key, None)
             plan = self._plan(ours, theirs, bases)
         advised = advise(self._matter(ours, theirs, bases, plan))
+        stakes = {each.key: each.stakes for each in plan.conflicts}
+        about = {
+            key: replace(said, about=stakes.get(key, ""))
+            for key, said in advised.settlements.items()
+        }
+        advised = replace(advised, settlements=about)
         self._advice[theirs] = GivenAdvice(ours, advised, self._gathering)
         self._stop.settlements.update(advised.settlements)
         return self._plan(ours, theirs, bases), advised
@@ -243,7 +253,11 @@ class MergeCommits:
             else self._store.clock.now(),
             operations,
             self._gathering.text(message),
-            {**meta_of(inputs, plan, advised.meta if advised else None), **self._gathering.facts},
+            {
+                **meta_of(inputs, plan, advised.meta if advised else None),
+                **self._gathering.facts,
+                **self._facts,
+            },
             links,
         )
         others = [self._folds[each] for each in parents]

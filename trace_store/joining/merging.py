@@ -227,13 +227,19 @@ class _Merging:
         inputs = self._stop.inputs
         if ours is None or not inputs["joins"] or inputs["strategy"] not in EVEN:
             return self._one_by_one(ours, self._theirs)
-        if not self._stop.skipped:
-            # Whoever joins them comes to the same: the first order that takes nobody's decision.
-            tips = sorted([ours, *self._theirs], key=self._age)
-            for order in permutations(tips) if len(tips) <= _FEW else [tips]:
-                course = self._one_by_one(order[0], order[1:], asks=False)
-                if course.is_clean:
-                    return course
+        if self._stop.skipped or self._stop.file:  # somebody is deciding already
+            return self._one_by_one(ours, self._theirs)
+        # Whoever joins them comes to the same: the first order that takes nobody's decision.
+        tips = sorted([ours, *self._theirs], key=self._age)
+        stuck: set[tuple[ObjectId, ...]] = set()
+        for order in permutations(tips) if len(tips) <= _FEW else [tuple(tips)]:
+            if any(order[: len(start)] == start for start in stuck):
+                continue
+            course = self._one_by_one(order[0], order[1:], asks=False)
+            if course.is_clean:
+                return course
+            if course.conflicts:
+                stuck.add(order[: self._stop.number + 2])
         return self._one_by_one(ours, self._theirs)
 
     def _age(self, oid: ObjectId) -> tuple[int, bytes]:

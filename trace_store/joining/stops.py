@@ -155,6 +155,8 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
     """
     if not store.local:
         return
+    if instead_of is None:
+        stop.tip = None  # it stops, whatever was about to be written before
     import json  # as above
 
     fields = {
@@ -205,7 +207,10 @@ def is_written(store: Store, stop: Stop) -> bool:
     now = store.refs.read(stop.ref) if stop.ref.startswith("refs/") else store.refs.head().oid
     if stop.tip is None or now is None or not store.objects.contains(stop.tip):
         return False
-    return commits_of(store).is_ancestor(stop.tip, now)
+    is_ancestor = commits_of(store).is_ancestor
+    if stop.before is not None and is_ancestor(stop.tip, stop.before):
+        return now == stop.tip  # a rebase left out what came after it
+    return is_ancestor(stop.tip, now)
 
 
 def stop_bytes(store: Store) -> bytes:

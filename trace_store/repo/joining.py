@@ -6,6 +6,7 @@ from trace_store import joining
 from trace_store.errors import InvalidInputError
 from trace_store.joining.plan import APPEND, SEMANTIC
 from trace_store.repo.handle import Handle, name_of, several_targets
+from trace_store.revision import as_address, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -251,15 +252,23 @@ class Joining(Handle):
         where, beside = given[0] if given else ("first", "")
         found = joining.move(
             self.store,
-            several_targets(targets),
+            [self._as_now(each) for each in several_targets(targets)],
             where,
-            beside,
+            self._as_now(beside) if beside else "",
             author=self.author,
             message=self._said(message),
             dry_run=dry_run,
         )
         self._schedule.seal_if_due()
         return found
+
+    def _as_now(self, target: Target) -> Target:
+        """Return the address that a message has in HEAD's history, also since a rebase."""
+        head = self.store.refs.head().oid
+        named = (
+            resolve_address(self.store, target) if isinstance(target, str) else as_address(target)
+        )
+        return named if head is None else joining.address_in(self.store, named, [head])
 
     def rewritten(
         self, address: Address, revision: Revision = "HEAD"

@@ -212,7 +212,7 @@ class Reading(Handle):
             return found + (comparing.whohas_message(self.contexts, asked) if now != asked else [])
         if not isinstance(what, bytes):
             raise errors.InvalidInputError(f"there is no looking for {type(what).__name__}")
-        if kind_of(self.store.objects.read(what)) == COMMIT:
+        if self.store.objects.contains(what) and kind_of(self.store.objects.read(what)) == COMMIT:
             raise errors.InvalidInputError(
                 "a commit is no content: `comparing.whohas_commit` names the refs that have it"
             )

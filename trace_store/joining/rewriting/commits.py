@@ -18,7 +18,7 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from trace_store.context.folding import Fold
     from trace_store.joining.desk import Desk
@@ -52,9 +52,21 @@ def copies(fold: Fold, address: Address, copied: set[Address]) -> list[Operation
 
 
 def reworded(
-    oid: ObjectId, operations: Sequence[Operation], desk: Desk, put: Put
+    oid: ObjectId,
+    operations: Sequence[Operation],
+    desk: Desk,
+    put: Put,
+    there: Collection[int] = (),
 ) -> list[Operation]:
-    """Return operations with the wordings that were asked for in the messages that they create."""
+    """Return operations with the wordings that were asked for in the messages that they create.
+
+    Args:
+        oid: the commit that they are of.
+        operations: what it does.
+        desk: where it is asked for them.
+        put: stores them.
+        there: the numbers of messages that are not shown, since they are there already.
+    """
     made: list[Operation] = []
     number = 0
     for operation in operations:
@@ -64,10 +76,11 @@ def reworded(
         messages = []
         for message in operation.fields["messages"]:
             entry = Entry((oid, number), message)
-            settled = desk.bring(kinds.REWORDING, [entry.address], entry, [entry], ())
-            if settled.choice == TEXT:
-                parts = reworded_parts(message["parts"], settled.text, put)
-                message = {**message, "parts": parts}
+            if number not in there:
+                settled = desk.bring(kinds.REWORDING, [entry.address], entry, [entry], ())
+                if settled.choice == TEXT:
+                    parts = reworded_parts(message["parts"], settled.text, put)
+                    message = {**message, "parts": parts}
             messages.append(message)
             number += 1
         made.append(Operation(operation.name, {**operation.fields, "messages": messages}))

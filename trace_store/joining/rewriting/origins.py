@@ -129,7 +129,10 @@ def written_readdressed(
             new = rewritten_address(store, old)
             if new is None or new == old:
                 raise
-        draft.operations[:] = with_address(draft.operations, old, new)
+        changed = with_address(draft.operations, old, new)
+        if changed == draft.operations:
+            return write()  # which says what is wrong
+        draft.operations[:] = changed
         tell(old, new)
 
 

@@ -11,7 +11,6 @@ from trace_store import revision as revisions
 from trace_store.ident import is_count
 from trace_store.joining import stops
 from trace_store.joining.conflicts import check_favour
-from trace_store.joining.outpaced import until_written
 from trace_store.joining.rewriting.steps import Rewriting
 from trace_store.joining.rewriting.todo import PICK, Step
 from trace_store.reach import reach
@@ -73,7 +72,7 @@ def cherry_pick(
         "favour": favour,
     }
     stop = stops.Stop(stops.CHERRY_PICK, ref, store.refs.read(ref), inputs, {}, [])
-    return until_written(lambda: Rewriting(store, stop, author, guard, resolver, judge).run())
+    return Rewriting(store, stop, author, guard, resolver, judge).run()
 
 
 def _steps(store: Store, text: str) -> list[Step]:

@@ -11,7 +11,6 @@ from trace_store import revision as revisions
 from trace_store.context.ends import targets_of
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
-from trace_store.joining.outpaced import until_written
 from trace_store.joining.rewriting.outcome import UP_TO_DATE, Rewrite
 from trace_store.joining.rewriting.presence import Presence, find_presence
 from trace_store.joining.rewriting.spans import commits_since, take_along
@@ -173,7 +172,7 @@ def continue_rewriting(
         for conflict in found.conflicts:
             if conflict.kind == REWORDING and stop.number == at:
                 stop.settlements[conflict.key] = Settlement(OURS)
-    return until_written(lambda: Rewriting(store, stop, author, guard, resolver, judge).run())
+    return Rewriting(store, stop, author, guard, resolver, judge).run()
 
 
 def look_at_rewriting(store: Store) -> Rewrite:

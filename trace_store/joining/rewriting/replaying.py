@@ -66,9 +66,9 @@ class Replay:
         self._pending: list[tuple[ObjectId, Commit]] = []
         self._line: list[tuple[ObjectId, Commit]] = []
         self._start = start
-        # Ids of calls: those of its commits that wait, and those of the next commit that will; what that answers, and
+        # Ids of calls: how many of its commits wait, and those of the next commit that will; what that answers, and
         # what of calls that are not its own.
-        self._called: set[str] = set()
+        self._called: dict[str, int] = {}
         self._calls: set[str] = set()
         self._answered: set[str] = set()
         self._answers: set[str] = set()
@@ -234,13 +234,14 @@ class Replay:
         there = [each for each in included if self.placed(each.address, oid) in self.state()]
         self._calls = set(open_calls(each for each in new if each not in there))
         self._answered = {name for entry in new for name in results_of(entry)}
-        self._answers = answers_of_others(new, there) - self._called
+        own = {name for name, count in self._called.items() if count == 1}
+        self._answers = answers_of_others(new, there) - own
         if not self._answers:
             return []  # as nearly always: a line parts seldom where a call waits
-        own = self._before(commit).copy()
-        own.apply(oid, done, self._reading.others(done))
+        line = self._before(commit).copy()
+        line.apply(oid, done, self._reading.others(done))
         new = [each for each in new if each not in there]
-        called = called_by(own.entries, new, self._answers)
+        called = called_by(line.entries, new, self._answers)
         now = {key: self.placed(call, oid) for key, call in called.items()}
         rivals = rival_answers(self.state().entries, new, now)
         return settle_answers(rivals, desk, self._put, lambda each: self.placed(each, oid))
@@ -329,7 +330,10 @@ class Replay:
             self.addresses[bytes(each)] = (oid, first)
         self._pending.append((oid, commit))
         self._line.append((oid, commit))
-        self._called = (self._called - self._answered) | self._calls
+        for name in self._answered:
+            self._called[name] = max(self._called.get(name, 0) - 1, 0)
+        for name in self._calls:
+            self._called[name] = self._called.get(name, 0) + 1
         self.tip = oid
 
     def rewritten(self, operation: Operation, oid: ObjectId) -> Operation:

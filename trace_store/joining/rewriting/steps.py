@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.contracts import RefReader
-    from trace_store.joining.advising.judging import Judge
+    from trace_store.joining.advising.judging import Judge, Judgement
     from trace_store.joining.conflicts import Conflict, Resolver
     from trace_store.joining.safety import MeaningWarning
     from trace_store.secrets import Guard
@@ -64,24 +64,30 @@ class Rewriting:
         self._gathering = Gathering() if guard is None else guard.gathering()
         self._rebases = stop.kind == stops.REBASE
         self._steps = _steps(stop)
-        self._there = [
-            (ObjectId.parse(old), ObjectId.parse(new), first)
-            for old, new, first in stop.inputs.get("there", ())
-        ]
+        self._judgement: Judgement | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin, or begin anew on what the branch is by now."""
         self._before: ObjectId | None = None
         self._copied: set[Address] = set()
         self._made: list[tuple[ObjectId, ObjectId]] = []
         self._dropped: list[ObjectId] = []
         self._settled: list[Conflict] = []
+        self._there = [
+            (ObjectId.parse(old), ObjectId.parse(new), first)
+            for old, new, first in self._stop.inputs.get("there", ())
+        ]
 
     def run(self) -> Rewrite:
         """Do all steps and write, or stop and write down what is needed to go on.
 
         Raises:
             ConflictError: a pinned message would be dropped, and that was not asked for.
+            RefChangedError: others move the branch again and again.
         """
         found, replay = self.look()
-        for _ in range(MAXIMUM_ATTEMPTS):
+        for left in reversed(range(MAXIMUM_ATTEMPTS)):
             if found.outcome == STOPPED:
                 stops.write_stop(self._store, self._stop)
                 return found
@@ -90,13 +96,17 @@ class Rewriting:
                 self._write(found, replay)
                 break
             except errors.RefChangedError as error:
-                if not self._rebases or not is_outpaced(error):
+                if not left or not is_outpaced(error):
                     raise
-            # Only what was committed meanwhile is made anew: else a long branch would never be quick enough.
-            done = len(self._steps)
-            take_along(self._store, self._stop)
-            self._steps = _steps(self._stop)
-            found = self._went_through(replay, done)
+            if self._rebases:
+                # Only what was committed meanwhile is made anew: else a long branch would never be quick enough.
+                done = len(self._steps)
+                take_along(self._store, self._stop)
+                self._steps = _steps(self._stop)
+                found = self._went_through(replay, done)
+            else:
+                self._begin()
+                found, replay = self.look()
         stops.clear_stop(self._store)
         return found
 
@@ -189,13 +199,18 @@ class Rewriting:
         flat = not self._rebases or (into is not None and not into.parents)
         operations = replay.operations(step.oid, commit, desk, flat=flat)
         put = self._gathering.put
-        return reworded(step.oid, operations, desk, put) if step.deed == EDIT else operations
+        if step.deed != EDIT:
+            return operations
+        there = {number for oid, number in replay.present if oid == step.oid}
+        return reworded(step.oid, operations, desk, put, there)
 
     def _put(self, step: Step, operations: Sequence[Operation], replay: Replay) -> None:
         """Put the commit of a step on the line."""
         old = self._reading.commit(step.oid)
         if not operations and old.operations:  # nothing is left of it
-            first = replay.present.get((step.oid, 0))
+            count = created_by(old)
+            there = [replay.present.get((step.oid, number)) for number in range(count)]
+            first = next((each for each in there if each is not None), None)
             if first is None and step.number is None:
                 self._drop(step, replay)
             elif first is not None:
@@ -293,10 +308,18 @@ class Rewriting:
         return safety.loose_ends(seen, [e.address for e in seen if e.address[0] in new])
 
     def _judged(self, judge: Judge, found: Rewrite, replay: Replay) -> Rewrite:
-        """Return what it comes to with a model's warnings; what that cost becomes a commit of its own."""
+        """Return what it comes to with a model's warnings; what that cost becomes a commit of its own.
+
+        It is asked once, and not again about what others commit meanwhile.
+        """
+        if self._judgement is not None and self._rebases:  # whose commit is on the line
+            return replace(found, warnings=(*found.warnings, *self._judgement.warnings))
         old = [] if found.before is None else list(self._reading.fold(found.before).visible())
         back = {replay.address(entry.address): entry.address for entry in old}
-        said = judge(old, list(replay.state().visible()), back, found.warnings)
+        said = self._judgement
+        if said is None:
+            said = judge(old, list(replay.state().visible()), back, found.warnings)
+            self._judgement = said
         if said.operations and replay.tip is not None:
             kind, time = stops.WORDS[self._stop.kind], self._store.clock.now()
             message = f"a model's judgement of a {kind}"
