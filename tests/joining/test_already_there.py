@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests.joining.support.lines import ADA, said
+from tests.stateful.support.pictures import Picture, faults, picture
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import FixedClock, Message, Repo, ToolCall, ToolResult
+from trace_store import FixedClock, Message, Repo, Settlement, Text, ToolCall, ToolResult, context
 from trace_store.errors import ConflictError, InvalidInputError
 from trace_store.joining import Step, stops
 from trace_store.joining.rewriting.todo import PICK, SQUASH
+from trace_store.objects.commit import read_commit
+
+
+def now_of(repo: Repo) -> Picture:
+    """Return the context of HEAD."""
+    read = repo.store.objects.read
+    return picture(context.fold(repo.resolve("HEAD"), lambda oid: read_commit(oid, read)))
 
 
 @pytest.fixture
@@ -247,6 +255,28 @@ def test_what_one_squashed_oneself_is_there_on_what_it_is_of(repo: Repo) -> None
     assert [each.address for each in repo.compile().messages if each.priority == "pinned"] == [
         pinned
     ]
+
+
+def test_an_exchange_is_there_as_a_whole_or_not_at_all(repo: Repo) -> None:
+    """A call was reworded while it was put together with others: its result is not hidden for what is there."""
+    call = Message("assistant", [Text("Let me look."), ToolCall("c", "look", "{}")])
+    made = repo.commit([call, Message("tool", [ToolResult("c", "seen")])])
+    last = repo.append("user", "s3")
+    repo.branch("as-it-was")
+    deeds = ["pick", "pick", "edit", "squash"]
+    repo.rebase(
+        "main",
+        plan=lambda s: [Step(deed, each.oid) for deed, each in zip(deeds, s, strict=True)],
+        resolver=lambda c: Settlement("text", "I look.") if c.addresses[0][1] == 0 else "ours",
+    )
+    repo.switch("main")
+    repo.cherry_pick(str(made.oid), str(last.oid))
+    repo.switch("side")
+    found = repo.rebase("main", favour="ours")
+    assert found.outcome == "done"
+    assert_valid_requests(repo.compile().messages)
+    assert said(repo).count("s3") == 1
+    assert not any(each[0] == "call without result" for each in faults(now_of(repo)))
 
 
 def test_a_summary_of_a_copy_hides_what_it_is_of(repo: Repo) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 
 from trace_store import context
 from trace_store.context.ends import targets_of
+from trace_store.context.pairs import callers
 from trace_store.joining.lineage import Sources, kin, picked_pairs, squashed_tips
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.origins import origins_of
@@ -19,7 +20,7 @@ from trace_store.values import field, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from trace_store.context.folding import Entry, Fold
     from trace_store.joining.lineage import Picked
@@ -161,7 +162,39 @@ def _messages_there(
         is_better = here not in found or not yours.entry(found[here]).visible
         if is_better and _is_alike(ours.entry(here), yours.entry(there)):
             found[here] = there
+    _drop_halves(found, ours, {here for here, _ in pairs}, own)
     return found
+
+
+def _drop_halves(
+    found: dict[Address, Address], ours: Fold, known: Set[Address], own: Set[ObjectId]
+) -> None:
+    """Leave out messages of exchanges of which the other half is there in another wording, or is not.
+
+    A call whose result is not there yet is one without it.
+
+    Args:
+        found: what is there; it is taken from.
+        ours: the context of the line that is asked about.
+        known: the messages that are there, in whatever wording.
+        own: the commits that are asked about.
+    """
+    pairs = [
+        (ours.entries[call].address, ours.entries[result].address)
+        for (result, _), call in callers(ours.entries).items()
+    ]
+    pairs = [pair for pair in pairs if {ObjectId(oid) for oid, _ in pair} <= own]
+    while True:
+        half = {
+            (call, result)
+            for call, result in pairs
+            if (result in found and call not in found)
+            or (call in found and result not in found and result in known)
+        }
+        if not half:
+            return
+        for address in {address for pair in half for address in pair}:
+            found.pop(address, None)
 
 
 def _is_alike(one: Entry, other: Entry) -> bool:
