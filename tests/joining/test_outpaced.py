@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.joining.support.lines import ADA, said
-from trace_store import Conflict, FixedClock, Repo
-from trace_store.errors import RefChangedError
-from trace_store.joining import reverting
+from trace_store import Conflict, FixedClock, Message, Repo, Settlement, ToolCall
+from trace_store.errors import RefChangedError, StorageError
+from trace_store.joining import Step, reverting
 from trace_store.joining.rewriting import steps
 
 
@@ -146,6 +147,104 @@ def test_advice_is_paid_for_once_where_the_branch_has_only_grown(pair: Pair, app
     assert pair.repo.merge("side", strategy="semantic", model=model).outcome == "merged"
     assert len(asked) == (1 if append else 2)
     assert said(pair.repo)[0] == "both"
+
+
+def test_advice_about_something_else_by_now_is_asked_for_again(pair: Pair) -> None:
+    """Meanwhile there is another answer: nobody has said that it is hidden."""
+    pair.repo.reset("HEAD~1", hard=True)
+    pair.repo.append("assistant", "mine")
+    pair.repo.switch("side")
+    pair.repo.reset("HEAD~1", hard=True)
+    pair.repo.append("assistant", "theirs")
+    pair.repo.switch("main")
+    asked = []
+
+    def model(prompt: Any) -> str:
+        question = json.loads(prompt.messages[0][1])
+        asked.append(question)
+        if len(asked) == 1:
+            pair.other.append("assistant", "mine, more")
+        numbers = [each["number"] for each in question["conflicts"]]
+        return json.dumps({"conflicts": [{"number": n, "take": "theirs"} for n in numbers]})
+
+    assert pair.repo.merge("side", strategy="semantic", model=model).outcome == "merged"
+    assert len(asked) == 2
+
+
+def test_what_a_resolver_says_beside_advice_that_is_used_again_is_stored(pair: Pair) -> None:
+    pair.repo.reset("HEAD~1", hard=True)
+    pair.repo.switch("side")
+    pair.repo.reset("HEAD~1", hard=True)
+    pair.repo.append("assistant", "theirs")
+    pair.repo.switch("main")
+
+    def model(_: Any) -> str:
+        pair.other.append("assistant", "mine")
+        return '{"conflicts": [{"number": 1, "take": "ours"}]}'
+
+    def resolver(conflict: Conflict) -> Settlement | None:
+        return Settlement("text", "as I say") if conflict.kind == "two-answers" else None
+
+    found = pair.repo.merge("side", strategy="semantic", model=model, resolver=resolver)
+    assert found.outcome == "merged"
+    assert "as I say" in said(pair.repo)
+
+
+def test_a_rebase_that_is_outpaced_again_and_again_says_so(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing = steps.Rewriting._write
+
+    def late(*given: Any) -> None:
+        pair.append()
+        writing(*given)
+
+    monkeypatch.setattr(steps.Rewriting, "_write", late)
+    monkeypatch.setattr(steps, "MAXIMUM_ATTEMPTS", 3)
+    with pytest.raises(RefChangedError):
+        pair.repo.rebase("side", favour="ours")
+    assert said(pair.repo) == ["ours", "b", "meanwhile 1", "meanwhile 2", "meanwhile 3"]
+
+
+@pytest.mark.parametrize("command", ["rebase", "cherry_pick"])
+def test_a_judge_is_asked_once(pair: Pair, command: str) -> None:
+    asked = []
+
+    def judge(prompt: Any) -> str:
+        asked.append(prompt)
+        if len(asked) < 3:
+            pair.append()
+        return '{"warnings": []}'
+
+    # A commit parts a call from its result, so that there is something to judge.
+    pair.repo.switch("side")
+    pair.repo.commit([Message("assistant", [ToolCall("c", "look", "{}")])])
+    pair.repo.switch("main")
+    found = getattr(pair.repo, command)("side", favour="ours", judge=judge)
+    assert found.outcome == "done"
+    assert len(asked) == 1
+    assert "meanwhile 1" in said(pair.repo)
+
+
+def test_a_rebase_that_failed_before_it_wrote_is_not_taken_for_written(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it comes to lies in the past of the branch, since all that came after it is left out."""
+    repo = pair.repo
+    repo.append("system", "more")
+    stopping = [Step("pick", repo.resolve("HEAD~1")), Step("edit", repo.resolve("HEAD"))]
+    assert repo.rebase("HEAD~2", plan=lambda _: stopping).outcome == "stopped"
+
+    def fail(_: object) -> None:
+        raise StorageError("disk full")
+
+    with monkeypatch.context() as full:
+        full.setattr(repo.store.refs, "set_original", fail)
+        with pytest.raises(StorageError):
+            repo.resume(skip=True)
+    found = repo.resume(skip=True)
+    assert found.outcome == "done"
+    assert said(repo) == ["ours", "b"]
 
 
 def test_a_rebase_of_a_branch_that_was_moved_elsewhere_is_refused(pair: Pair) -> None:

@@ -331,6 +331,7 @@ def test_messages_are_named_as_before_a_rebase(
     repo.edit(old, "c, reworded")
     assert said(repo) == ["a", "c, reworded", "b"]
     assert f"{old[0]}.0 is {new[0]}.0 since a rebase" in caplog.text
+    assert repo.move(old, last=True).moved == (new,)
     assert [entry.oid for entry in repo.log(follow=old)][-1] == new[0]
     assert "refs/heads/main" in [each.ref for found in repo.whohas(old) for each in found.holders]
     with pytest.raises(MessageNotFoundError):
