@@ -174,15 +174,19 @@ class MergeCommits:
                 self._stop.settlements.pop(key, None)
             plan = self._plan(ours, theirs, bases)
         advised = advise(self._matter(ours, theirs, bases, plan))
-        stakes = {each.key: each.stakes for each in plan.conflicts}
+        self._stop.settlements.update(advised.settlements)
+        plan = self._plan(ours, theirs, bases)
+        # What is at stake in a conflict may depend on how others are settled.
+        stakes = {each.key: each.stakes for each in plan.settled}
         about = {
             key: replace(said, about=stakes.get(key, ""))
             for key, said in advised.settlements.items()
         }
-        advised = replace(advised, settlements=about)
-        self._advice[theirs] = GivenAdvice(ours, advised, self._gathering)
-        self._stop.settlements.update(advised.settlements)
-        return self._plan(ours, theirs, bases), advised
+        self._stop.settlements.update(about)
+        self._advice[theirs] = GivenAdvice(
+            ours, replace(advised, settlements=about), self._gathering
+        )
+        return plan, advised
 
     def _has_grown(self, earlier: ObjectId, now: ObjectId) -> bool:
         """Tell whether a tip goes on an earlier one with messages, and nothing else."""
