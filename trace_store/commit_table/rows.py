@@ -190,6 +190,10 @@ class CommitRows:
             for first in range(0, self.count, CHUNK_ROWS)
         )
 
+    def is_of(self, opened: OpenColumn) -> bool:
+        """Tell whether these are rows of a column."""
+        return getattr(self._opened, "identity", None) == opened.identity
+
     def extended(self, data: bytes) -> CommitRows | None:
         """Write further rows behind these; None when something stands there, or somebody is writing."""
         if self._added:
@@ -197,7 +201,11 @@ class CommitRows:
         end = HEADER_BYTES + self._stored * ROW_BYTES
         if not self._opened.append(end, data):
             return None
-        return CommitRows(self._opened, self._stored + len(data) // ROW_BYTES, self.generation)
+        made = CommitRows(self._opened, self._stored + len(data) // ROW_BYTES, self.generation)
+        if self._numbers is not None and made.count <= _MOST_NUMBERS:
+            new = {row[0]: row[1] for row in ROW.iter_unpack(data) if not row[8] & MORE}
+            made._numbers = {**self._numbers, **new}
+        return made
 
     def with_added(self, data: bytes) -> CommitRows:
         """Return these rows with further ones that are not written."""

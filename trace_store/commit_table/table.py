@@ -157,7 +157,11 @@ class CommitTable:
                 rows.generation,
             ):
                 return self._add(None, rows.all() + data)
-            more = rows.with_added(data)
+            return rows.with_added(data)
+        now = self._column.current()
+        size = HEADER_BYTES + more.count * ROW_BYTES
+        if now is not None and rows.is_of(now) and now.size() == size:  # nobody else has written
+            self._loaded = (now.identity, size), more
         return more
 
 

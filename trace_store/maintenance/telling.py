@@ -51,6 +51,13 @@ def _plain(told: object) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(told))
 
 
+def tell_moved(old: tuple[bytes, int], new: tuple[bytes, int]) -> None:
+    """Log that a message was named as it was before a rebase, and which address it has."""
+    if _is_heard():
+        names = [f"{commit.hex()}.{number}" for commit, number in (old, new)]
+        sys.modules["logging"].getLogger(LOGGER).info("%s is %s since a rebase", *names)
+
+
 def _is_heard() -> bool:
     logging = sys.modules.get("logging")
     return logging is not None and logging.getLogger(LOGGER).isEnabledFor(logging.INFO)

@@ -122,6 +122,9 @@ class Reading(Handle):
         """
         start = name_of(revision)
         walk.check_limit(limit)
+        asked = (author, operation, text, kind, role, tool, path, priority)
+        if not any(asked) and all(each is None for each in (since, until, follow, merges)):
+            return walk.log(self.store, start, limit=limit)
         tip = revisions.resolve_range(self.store, start).include[-1]
         wanted = history.LogFilter(
             author=author,
@@ -137,8 +140,6 @@ class Reading(Handle):
             priority=priority,
             merges=merges,
         )
-        if wanted == history.LogFilter():
-            return walk.log(self.store, start, limit=limit)
         found = walk.log(self.store, start)
         return islice(history.matching(self.contexts, found, wanted, tip), limit)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import contextmanager
 
 from trace_store import joining
 from trace_store.errors import MessageNotFoundError
 from trace_store.history import writing
 from trace_store.history.rewording import current_parts, reworded
+from trace_store.maintenance.telling import tell_moved
 from trace_store.objects.message import Message
 from trace_store.repo.handle import Handle, name_of, several_targets
 from trace_store.revision import resolve_commit
@@ -246,7 +246,7 @@ class Writing(Handle):
                 self.store,
                 draft,
                 lambda: writing.write(self.store, draft, author=self.author),
-                _note_moved,
+                tell_moved,
             )
 
     def _one(self, add: Callable[[Draft], object], *, private: bool = False) -> CommitResult:
@@ -256,8 +256,3 @@ class Writing(Handle):
         result = self._written(draft)
         self._schedule.seal_if_due()
         return result
-
-
-def _note_moved(old: tuple[bytes, int], new: tuple[bytes, int]) -> None:
-    """Tell the log that a message was named as it was before a rebase."""
-    logging.getLogger("trace_store").info("%s is %s since a rebase", name_of(old), name_of(new))
