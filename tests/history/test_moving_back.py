@@ -695,3 +695,14 @@ def test_a_range_is_placed_by_what_was_there_before_it(tmp_path: Path) -> None:
     repo.replace([three, two], [Message("user", "sum")])
     assert repo.revert("HEAD~2..HEAD").outcome == "done"
     assert [m.text for m in repo.compile().messages] == ["a", "b", "c"]
+
+
+def test_steps_back_add_up_however_many_there_are(tmp_path: Path) -> None:
+    """What was staged before continues the branch, be that far away."""
+    repo = Repo.init(tmp_path, clock=FixedClock(), durability="fast")
+    for number in range(1120):
+        repo.append("user", str(number))
+    repo.reset("HEAD~1100")
+    repo.reset("HEAD~1")
+    assert repo.commit_staged() is not None
+    assert len(repo.compile()) == 1120

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from trace_store.branching.switching import Switched, begin_branch, begin_empty, detach, switch
     from trace_store.branching.tagging import TagEntry, create_tag, delete_tags, list_tags
-    from trace_store.branching.trash import keeping, steps_between
+    from trace_store.branching.trash import goes_on, keeping
     from trace_store.branching.undoing import Undone, redo, undo
     from trace_store.branching.upstreams import (
         Tracking,
@@ -62,7 +62,7 @@ _HOMES = {
     "staging": ("Recommitted", "Staged", "commit_staged", "squash", "staged", "staged_tip"),
     "switching": ("Switched", "begin_branch", "begin_empty", "detach", "switch"),
     "tagging": ("TagEntry", "create_tag", "delete_tags", "list_tags"),
-    "trash": ("keeping", "steps_between"),
+    "trash": ("goes_on", "keeping"),
     "undoing": ("Undone", "redo", "undo"),
     "upstreams": (
         *("Tracking", "ahead_behind", "required_upstream", "set_upstream", "tracking"),
@@ -94,6 +94,7 @@ __all__ = [
     "detach",
     "find_branch",
     "find_log",
+    "goes_on",
     "has_log",
     "keeping",
     "list_branches",
@@ -110,7 +111,6 @@ __all__ = [
     "squash",
     "staged",
     "staged_tip",
-    "steps_between",
     "switch",
     "tracking",
     "undo",

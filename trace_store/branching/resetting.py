@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from trace_store import revision as revisions
 from trace_store.branching.switching import keep_and_move
-from trace_store.branching.trash import is_kept_by, keeping, keeping_others, steps_between
+from trace_store.branching.trash import goes_on, is_kept_by, keeping, keeping_others, steps_between
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.refs.head import NAME
 from trace_store.refs.names import staged_ref
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _COUNTED = 64
 """How many commits are looked at to tell how many are taken back."""
-_STAGED = 1000
-"""How many are looked at to see that what is staged continues the branch."""
 
 
 @value
@@ -103,7 +101,7 @@ def _staging(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[
     already = refs.read(name)
     if already is None:
         return [RefEdit(name, before, None)]
-    if steps_between(store, already, before, _STAGED) is not None:
+    if goes_on(store, already, before):
         return [RefEdit(name, already, already)]
     if revisions.commits_of(store).is_ancestor(already, before):
         return [RefEdit(name, before, already)]

@@ -11,6 +11,7 @@ from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.objects.commit import parents_of
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.names import TRASH
+from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,14 @@ def steps_between(store: Store, start: ObjectId, end: ObjectId, limit: int = _NE
             break
         oid = parents[0]
     return None
+
+
+def goes_on(store: Store, later: ObjectId, earlier: ObjectId) -> bool:
+    """Tell whether first parents lead from a commit back to another, however far that is."""
+    between = list(commits_of(store).topological([later], [earlier], first_parent=True))
+    if not between:
+        return later == earlier
+    return parents_of(store.objects.read(between[-1]))[:1] == [earlier]
 
 
 def is_kept_by(store: Store, oid: ObjectId, new: ObjectId | None) -> bool:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
-NEAR = 1000
-"""Among so many commits it is looked up whether what is staged continues the branch."""
-
 
 @takes(Option("--model", "model", "Count tokens as for this model", "MODEL", default=""), JSON)
 def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
@@ -71,7 +68,7 @@ def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
 def _staged_line(store: Store, staged: ObjectId, found: Status) -> str:
     """Return what is staged, and what to do with it: it may not continue the branch any more."""
     what = f"what was taken back, up to {staged.short()}"
-    if found.oid is None or branching.steps_between(store, staged, found.oid, NEAR) is not None:
+    if found.oid is None or branching.goes_on(store, staged, found.oid):
         return f"{what}; `trace commit --staged` commits it again as one"
     place = safe(staged_ref(found.ref or NAME).removeprefix("refs/"))
     return f"{what}, which does not continue this; `trace branch NAME {place}` makes a branch of it"
