@@ -406,12 +406,7 @@ def test_a_plan_is_steps_and_rewords_with_a_message(repo: Repo) -> None:
 
 
 def test_a_resolver_is_asked_before_the_model(repo: Repo) -> None:
-    first = repo.append("user", "a").addresses[0]
-    repo.branch("idea")
-    repo.edit(first, "ours")
-    repo.switch("idea")
-    repo.edit(first, "theirs")
-    repo.switch("main")
+    two_wordings(repo)
     asked: list[object] = []
 
     def model(prompt: Prompt) -> Completion:
@@ -421,17 +416,12 @@ def test_a_resolver_is_asked_before_the_model(repo: Repo) -> None:
 
     found = repo.merge("idea", strategy="semantic", model=model, resolver=lambda _: "theirs")
     assert (found.outcome, asked) == ("merged", [[]])
-    assert said(repo) == ["theirs"]
+    assert said(repo) == ["Which database?"]
     assert [each.operations for each in repo.log(operation="usage")]
 
 
 def test_a_text_settles_as_a_text_alone(repo: Repo) -> None:
-    first = repo.append("user", "a").addresses[0]
-    repo.branch("idea")
-    repo.edit(first, "ours")
-    repo.switch("idea")
-    repo.edit(first, "theirs")
-    repo.switch("main")
+    two_wordings(repo)
     repo.merge("idea")
     with pytest.raises(InvalidInputError, match="beside the word"):
         repo.settle(1, "ours", "a text")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     )
     from trace_store.joining.moving import MovedMessages, move
     from trace_store.joining.reverting import Revert, continue_revert, revert
-    from trace_store.joining.rewriting.addressing import with_address
     from trace_store.joining.rewriting.origins import (
         address_in,
         rewritten_address,
@@ -53,7 +52,6 @@ _HOMES = {
         *("address_in", "rewritten_address", "rewritten_name", "written_readdressed"),
     ),
     "rewriting.rebasing": ("continue_rewriting", "rebase", "to_rebase"),
-    "rewriting.addressing": ("with_address",),
     "reverting": ("Revert", "continue_revert", "revert"),
     "rewriting.outcome": ("Rewrite",),
     "settling": ("abort", "find_conflict", "met_conflicts", "open_conflicts", "resolve", "resume"),
@@ -97,7 +95,6 @@ __all__ = [
     "rewritten_address",
     "rewritten_name",
     "to_rebase",
-    "with_address",
     "written_readdressed",
 ]
 

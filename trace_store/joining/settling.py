@@ -79,7 +79,6 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
 
 
 def _settle(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:
-    before = stops.stop_bytes(store) if store.local else None
     stop = stops.required_stop(store)
     found = met_conflicts(store)
     chosen = _chosen(found, which, settlement)
@@ -87,7 +86,7 @@ def _settle(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
         check_settlement(conflict, settlement)
         stop.settlements[conflict.key] = replace(settlement, about=conflict.stakes)
     stop.numbered(found)
-    stops.write_stop(store, stop, before)
+    stops.write_stop(store, stop, stop.file)
     return open_conflicts(store)
 
 

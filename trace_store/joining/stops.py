@@ -213,11 +213,6 @@ def is_written(store: Store, stop: Stop) -> bool:
     return is_ancestor(stop.tip, now)
 
 
-def stop_bytes(store: Store) -> bytes:
-    """Return what the file holds, to be compared when it is written; nothing where there is none."""
-    return read_file(store.disk, store.layout.stopped_file) or b""
-
-
 def clear_stop(store: Store) -> None:
     """Forget what waits; nothing was written that would have to be taken back."""
 
