@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, settings
 
 from tests.stateful.support.joining_rules import Joining
 from tests.stateful.support.moving import Moving
+from tests.stateful.support.reverting_rules import Reverting
 from tests.stateful.support.rewriting_rules import Rewriting
 
 EXAMPLES = os.environ.get("TRACE_TEST_LINES")
 
 
-class Everything(Moving, Joining, Rewriting):
+class Everything(Moving, Joining, Rewriting, Reverting):
     """All rules together."""
 
 

@@ -5,6 +5,7 @@ Rule: values and pure functions of them. Nothing here knows how anything is merg
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from trace_store.objects import operations as ops
 
 Address = tuple[bytes, int]
 Parts = tuple[Any, ...]
+
+AWAY = "result away from its call"
 
 
 @dataclass(frozen=True)
@@ -113,24 +116,31 @@ def picture(fold: Fold) -> Picture:
 
 
 def faults(shown: Picture) -> set[tuple[str, str]]:
-    """Return what is wrong with calls and results: (what, id of the call). A result belongs to the newest open call."""
+    """Return what is wrong with calls and results: (what, id of the call)."""
+    return set(counted_faults(shown))
+
+
+def counted_faults(shown: Picture) -> Counter[tuple[str, str]]:
+    """Return how often each fault is there; a call id may come twice. A result belongs to the newest open call."""
     seen = [each for each in shown.visible if not each.is_ghost]
     open_: dict[str, list[int]] = {}
     answered: set[str] = set()
-    found: set[tuple[str, str]] = set()
+    found: Counter[tuple[str, str]] = Counter()
     for at, each in enumerate(seen):
         for name in each.results:
             if not open_.get(name):
-                found.add(("second result" if name in answered else "result without call", name))
+                found["second result" if name in answered else "result without call", name] += 1
                 continue
             call = open_[name].pop()
             answered.add(name)
             between = seen[call + 1 : at]
             if any(not other.results and not other.calls for other in between):
-                found.add(("result away from its call", name))
+                found[AWAY, name] += 1
         for name in each.calls:
             open_.setdefault(name, []).append(at)
-    found |= {("call without result", name) for name, places in open_.items() if places}
+    for name, places in open_.items():
+        if places:
+            found["call without result", name] = len(places)
     return found
 
 
