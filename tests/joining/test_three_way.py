@@ -299,6 +299,30 @@ def test_what_is_settled_to_be_shown_is_not_skipped(hides: str) -> None:
     assert case.said(case.plan(edited_and_removed=hides)) == []
 
 
+def test_what_theirs_reworded_and_skips_stays_skipped() -> None:
+    """Ours put a summary in its place: neither side shows it, and only a text says that it is to be shown."""
+    case = Case()
+    case.theirs.commit(ops.edit(case.question, text("edited")))
+    case.theirs.commit(ops.annotate([case.question], priority="skip"))
+    case.ours.commit(ops.replace([case.question], [stored("user", Text("short"))]))
+    (conflict,) = case.plan().conflicts
+    assert conflict.kind == "compressed-and-edited"
+    result = merged(case.ours, case.theirs, case.plan(compressed_and_edited="theirs"))
+    entry = result.entry(case.question)
+    assert (entry.parts, entry.priority, entry.hidden) == (text("edited"), "skip", "")
+    assert text("edited") not in case.said(case.plan(compressed_and_edited="theirs"))
+    assert text("new") in case.said(case.plan(compressed_and_edited="new"))
+
+
+def test_a_text_shows_what_both_sides_skip() -> None:
+    case = Case()
+    for side in (case.ours, case.theirs):
+        side.commit(ops.annotate([case.question], priority="skip"))
+    case.ours.commit(ops.edit(case.question, text("edited")))
+    case.theirs.commit(ops.remove([case.question]))
+    assert case.said(case.plan(edited_and_removed="new")) == [text("new")]
+
+
 def test_a_text_shows_the_whole_exchange_that_neither_side_shows() -> None:
     """Ours skips a call that it reworded, theirs put a summary in its place: with the call comes its result."""
     root = Builder("base")

@@ -188,7 +188,7 @@ def _hiding(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
             continue
         settled = all_.bring(desk, kind)
         if settled.choice == THEIRS:
-            _show(all_, change, shown_of(all_.theirs))
+            _as_theirs(all_, change)
             if all_.theirs.parts != all_.ours.parts and other is all_.theirs:
                 change.parts = all_.theirs.parts
             if kind == kinds.PINNED_AND_REMOVED and other is all_.theirs:
@@ -199,18 +199,22 @@ def _hiding(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
     return ""
 
 
-def _show(all_: _Entries, change: Change, shown: tuple[str, bool]) -> None:
-    """Let a message be shown or hidden as is settled; what is to be shown does not stay skipped by ours."""
-    change.shown = shown
-    if not shown[0] and all_.ours.priority == ops.SKIP:
-        change.priority = all_.theirs.priority
+def _as_theirs(all_: _Entries, change: Change) -> None:
+    """Let a message be shown or hidden as theirs has it: what is not hidden is skipped if theirs skips it."""
+    ours, theirs = all_.ours, all_.theirs
+    change.shown = shown_of(theirs)
+    either_skips = ops.SKIP in (ours.priority, theirs.priority)
+    if not theirs.hidden and either_skips and ours.priority != theirs.priority:
+        change.priority = theirs.priority
 
 
 def _say(all_: _Entries, change: Change, text: str, put: Put) -> None:
     """Let a text settle whether a message is hidden: it is shown, and says that text."""
-    shown = all_.theirs if all_.ours.hidden else all_.ours
-    change.parts = reworded_parts(shown.parts, text, put)
-    _show(all_, change, ("", False))
+    ours, theirs = all_.ours, all_.theirs
+    change.parts = reworded_parts((theirs if ours.hidden else ours).parts, text, put)
+    change.shown = ("", False)
+    if ours.priority == ops.SKIP:
+        change.priority = ops.NORMAL if theirs.priority == ops.SKIP else theirs.priority
 
 
 def _wording(all_: _Entries, desk: Desk, put: Put, change: Change) -> None:
@@ -237,7 +241,7 @@ def _showing(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
     elif all_.is_contested(shown_of) and not (ours.hidden and theirs.hidden):
         settled = all_.bring(desk, kinds.EDITED_AND_REMOVED)
         if settled.choice == THEIRS:
-            _show(all_, change, shown_of(theirs))
+            _as_theirs(all_, change)
         elif settled.choice == TEXT:
             _say(all_, change, settled.text, put)
         return kinds.EDITED_AND_REMOVED
