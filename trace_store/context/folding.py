@@ -6,6 +6,8 @@ stays at its place, so that it can be shown again. An operation may name any ent
 
 from __future__ import annotations
 
+from collections import Counter
+
 from trace_store import errors
 from trace_store.context.message_entries import (
     REMOVED,
@@ -21,28 +23,37 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
     from typing import Any, TypeAlias
 
     ReadCommit: TypeAlias = Callable[[bytes], Commit]
     Narrow: TypeAlias = Callable[["Fold", Operation, bytes], Operation | None]
 
 
+FEW = 3
+"""Entries that are looked for one by one; more are found in one walk."""
+
+
 class Fold:
     """The state after a commit: entries in their order, and the tool schemas in force.
+
+    Folds that were copied share their entries until one of them is changed, so entries change through `apply` alone.
 
     Attributes:
         entries: every message, visible or hidden, in order.
         tools: ids of the schema blobs; `tools_commit` is the commit that set them, or None.
     """
 
-    __slots__ = ("_by_address", "entries", "tools", "tools_commit")
+    __slots__ = ("_by_address", "_own", "entries", "tools", "tools_commit")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.tools: tuple[bytes, ...] = ()
         self.tools_commit: bytes | None = None
         self._by_address: dict[Address, Entry] = {}
+        self._own: set[Address] | None = (
+            None  # entries that no other fold holds; None for all of them
+        )
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Fold:
@@ -82,9 +93,12 @@ class Fold:
 
     def copy(self) -> Fold:
         """Return a fold that changes independently."""
-        other = Fold.of(entry.copy() for entry in self.entries)
+        other = Fold()
+        other.entries = self.entries.copy()
+        other._by_address = self._by_address.copy()
         other.tools = self.tools
         other.tools_commit = self.tools_commit
+        self._own, other._own = set(), set()
         return other
 
     def apply(
@@ -137,6 +151,24 @@ class Fold:
     def _add(self, entry: Entry, at: int) -> None:
         self.entries.insert(at, entry)
         self._by_address[entry.address] = entry
+        if self._own is not None:
+            self._own.add(entry.address)
+
+    def _to_change(self, addresses: Sequence[Address]) -> list[Entry]:
+        """Return entries that no other fold holds any more."""
+        found = [self.entry(address) for address in addresses]
+        if self._own is None:
+            return found
+        shared = {entry.address: entry for entry in found if entry.address not in self._own}
+        if len(shared) > FEW:
+            places = [at for at, each in enumerate(self.entries) if each.address in shared]
+        else:
+            places = [self.entries.index(entry) for entry in shared.values()]
+        for at in places:
+            entry = self.entries[at] = self.entries[at].copy()
+            self._by_address[entry.address] = entry
+        self._own |= shared.keys()
+        return [self._by_address[address] for address in addresses]
 
     def _index(self, address: Address) -> int:
         return self.entries.index(self.entry(address))
@@ -169,58 +201,78 @@ class _Making:
         ]
 
 
-def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
+def fold(tip: bytes, read_commit: ReadCommit, known: dict[bytes, Fold] | None = None) -> Fold:
     """Return the fold of a commit.
+
+    Args:
+        tip: the commit.
+        read_commit: gives a commit; asked once for each.
+        known: folds that are there already, by their commits; the answer is added. None of them must be changed.
 
     Raises:
         ObjectNotFoundError: a commit is not here.
         InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
     """
-    # Folds of merged parents come first; an explicit stack, since histories nest without bound.
-    done: dict[bytes, Fold] = {}
-    chains: dict[bytes, list[tuple[bytes, Commit]]] = {}
+    known = {} if known is None else known
+    if tip in known:
+        return known[tip]
+    commits = _parents_first(tip, read_commit, known)
+    uses = Counter(parent for commit in commits.values() for parent in _needed(commit))
+    waiting: dict[bytes, Fold] = {}  # those that somebody goes on from, or includes messages of
+    for oid, commit in commits.items():
+        others = [waiting.get(parent, known.get(parent)) for parent in commit.parents]
+        state = others[0] if others else None
+        if state is None:
+            state = Fold()
+        elif uses[commit.parents[0]] > 1 or commit.parents[0] in known:
+            state = state.copy()
+        state.apply(oid, commit, others)
+        for parent in _needed(commit):
+            uses[parent] -= 1
+            if not uses[parent]:
+                waiting.pop(parent, None)
+        waiting[oid] = state
+    known[tip] = waiting[tip]
+    return known[tip]
+
+
+def _parents_first(
+    tip: bytes, read_commit: ReadCommit, known: Container[bytes]
+) -> dict[bytes, Commit]:
+    """Return the commits that a fold is made of, each behind those that it needs; an explicit stack, as they nest."""
+    found: dict[bytes, Commit] = {}
+    read: dict[bytes, Commit] = {}
     stack = [tip]
     while stack:
         oid = stack[-1]
-        if oid in done:
+        if oid in found:
             stack.pop()
             continue
-        if oid not in chains:
-            chains[oid] = _first_parents(oid, read_commit)
-        missing = [p for _, c in chains[oid] for p in _included_parents(c) if p not in done]
+        commit = read.pop(oid) if oid in read else read_commit(oid)
+        missing = [each for each in _needed(commit) if each not in found and each not in known]
         if missing:
-            stack.extend(missing)
-            continue
-        state = Fold()
-        for commit_oid, commit in reversed(chains.pop(oid)):
-            state.apply(commit_oid, commit, [done.get(parent) for parent in commit.parents])
-        done[oid] = state
-    return done[tip]
+            read[oid] = commit
+            stack += reversed(missing)
+        else:
+            found[oid] = commit
+    return found
 
 
-def is_append_only(commit: Commit) -> bool:
-    """Tell whether a commit leaves all earlier messages as they are, so that it only adds at the end."""
-    return all(operation.name in ops.ADDS_AT_END for operation in commit.operations)
-
-
-def _first_parents(oid: bytes, read_commit: ReadCommit) -> list[tuple[bytes, Commit]]:
-    chain = []
-    while True:
-        commit = read_commit(oid)
-        chain.append((oid, commit))
-        if not commit.parents:
-            return chain
-        oid = commit.parents[0]
-
-
-def _included_parents(commit: Commit) -> list[bytes]:
-    return [
+def _needed(commit: Commit) -> list[bytes]:
+    """Return the parent that a commit goes on from, and those that it includes messages of."""
+    included = {
         commit.parents[operation.fields["parent"]]
         for operation in commit.operations
         if operation.name == ops.INCLUDE
         and isinstance(operation.fields.get("parent"), int)
         and 0 < operation.fields["parent"] < len(commit.parents)
-    ]
+    }
+    return [*commit.parents[:1], *included]
+
+
+def is_append_only(commit: Commit) -> bool:
+    """Tell whether a commit leaves all earlier messages as they are, so that it only adds at the end."""
+    return all(operation.name in ops.ADDS_AT_END for operation in commit.operations)
 
 
 def _append(state: Fold, operation: Operation, making: _Making) -> None:
@@ -244,14 +296,13 @@ def _include(state: Fold, operation: Operation, making: _Making) -> None:
 
 
 def _edit(state: Fold, operation: Operation, making: _Making) -> None:
-    entry = state.entry(making.address(operation.fields["target"]))
+    (entry,) = state._to_change([making.address(operation.fields["target"])])
     entry.reword(operation.fields["parts"], (making.oid, making.version))
 
 
 def _annotate(state: Fold, operation: Operation, making: _Making) -> None:
     fields = operation.fields
-    for address in making.addresses(operation):
-        entry = state.entry(address)
+    for entry in state._to_change(making.addresses(operation)):
         entry.priority = fields.get("priority", entry.priority)
         if entry.priority not in ops.PRIORITIES:
             raise errors.UnsupportedFormatError(
@@ -265,20 +316,18 @@ def _annotate(state: Fold, operation: Operation, making: _Making) -> None:
 
 
 def _remove(state: Fold, operation: Operation, making: _Making) -> None:
-    for address in making.addresses(operation):
-        entry = state.entry(address)
+    for entry in state._to_change(making.addresses(operation)):
         entry.hidden = REMOVED
         entry.ghost = bool(operation.fields.get("ghost", False))
 
 
 def _restore(state: Fold, operation: Operation, making: _Making) -> None:
     version = operation.fields.get("version")
-    for address in making.addresses(operation):
-        entry = state.entry(address)
+    for entry in state._to_change(making.addresses(operation)):
         if version is not None:
             if not 0 <= version < len(entry.versions):
                 raise errors.InvalidOperationError(
-                    f"message {_show(address)} has {len(entry.versions)} versions, "
+                    f"message {_show(entry.address)} has {len(entry.versions)} versions, "
                     f"none numbered {version}"
                 )
             entry.current = version
@@ -287,7 +336,7 @@ def _restore(state: Fold, operation: Operation, making: _Making) -> None:
 
 
 def _replace(state: Fold, operation: Operation, making: _Making) -> None:
-    targets = {id(state.entry(address)) for address in making.addresses(operation)}
+    targets = {id(entry) for entry in state._to_change(making.addresses(operation))}
     at = len(state.entries)
     for i, entry in enumerate(state.entries):
         if id(entry) in targets:

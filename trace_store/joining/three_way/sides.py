@@ -113,29 +113,13 @@ class Reading:
         Raises:
             As `context.fold`.
         """
-        if tip in self._folds:
-            return self._folds[tip]
-        chain: list[tuple[bytes, Commit]] = []
-        oid, state = tip, context.Fold()
-        while True:
-            commit = self.commit(oid)
-            chain.append((oid, commit))
-            if not commit.parents:
-                break
-            oid = commit.parents[0]
-            if oid in self._folds:
-                state = self._folds[oid].copy()
-                break
-        for oid, commit in reversed(chain):
-            state.apply(oid, commit, self.others(commit))
-        self._folds[tip] = state
-        return state
+        return context.fold(tip, self.commit, self._folds)
 
     def others(self, commit: Commit) -> list[Fold | None]:
         """Return the folds of the parents that a commit includes messages of."""
         wanted = {o.fields.get("parent") for o in commit.operations if o.name == ops.INCLUDE}
         return [
-            context.fold(parent, self.commit) if number in wanted else None
+            self.fold(parent) if number in wanted else None
             for number, parent in enumerate(commit.parents)
         ]
 
