@@ -37,6 +37,17 @@ def merged(place: Place) -> None:
     looked(place)
 
 
+def taken_in(place: Place) -> None:
+    """Let a side line have taken the line at hand in, and both have gone on."""
+    parted(place)
+    place.trace("switch", "side", "-q")
+    place.trace("merge", "main", "-q")
+    place.trace("commit", "--user", "And?", "-q")
+    place.trace("switch", "main", "-q")
+    place.trace("commit", "--user", "Then.", "-q")
+    looked(place)
+
+
 def squashed(place: Place) -> None:
     """Let the line at hand have squashed a line that the other has nothing to do with."""
     parted(place)
@@ -70,6 +81,10 @@ def test_merge_and_compile(growth: Growth) -> None:
 
 def test_merge_again(growth: Growth) -> None:
     growth.check(lambda place: place.trace("merge", "side", "-q"), before=merged)
+
+
+def test_merge_back(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("merge", "side", "-q"), before=taken_in)
 
 
 def test_merge_of_an_edit(growth: Growth) -> None:

@@ -121,7 +121,9 @@ def test_two_lines_that_part_are_joined_by_their_ends(
             assert told(near) == told(whole)
 
 
+DIRECTIONS = ("main into side", "side into main")
 rounds = st.lists(st.tuples(later, later), min_size=2, max_size=4)
+both_ways = st.lists(st.tuples(later, later, st.sampled_from(DIRECTIONS)), min_size=2, max_size=6)
 
 
 @given(rounds, st.sampled_from(["append", "interleave"]), st.integers(1, 3), st.booleans())
@@ -146,6 +148,30 @@ def test_one_line_comes_into_another_again_and_again(
         event("whole" if near is None else "parts" if whole.operations else "nothing")
         if near is not None:
             assert told(near) == told(whole)
+
+
+@given(spoken, both_ways, st.sampled_from(["append", "interleave"]), st.integers(1, 3))
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=2 * EXAMPLES)
+def test_two_lines_are_brought_together_again_and_again(
+    before: list[Any], made: list[Any], strategy: str, steps: int
+) -> None:
+    """Each takes the other in at times, so that the base lies beside ours, beside theirs, or on both lines."""
+    with Repo.memory() as repo, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse, "STEPS", steps)
+        lines = Lines(repo)
+        for change in before:
+            lines.do(("change", "main", change))
+        branch(repo, "side", "main")
+        for ours, theirs, direction in made:
+            for name, changed in (("main", ours), ("side", theirs)):
+                for change in changed:
+                    lines.do(("change", name, change))
+            source, _, target = direction.split(" ")
+            near, whole = planned(repo, target, source, strategy=strategy)
+            event("whole" if near is None else "parts" if whole.operations else "nothing")
+            if near is not None:
+                assert told(near) == told(whole)
+            lines.do(("merge", target, source, "append"))
 
 
 @pytest.mark.parametrize(

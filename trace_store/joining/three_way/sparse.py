@@ -26,6 +26,7 @@ from trace_store.joining.plan import Side
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.revision import created_by
+from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,31 @@ if TYPE_CHECKING:
     Step = tuple[bytes, Commit]
     Find: TypeAlias = Callable[[bytes, tuple[bytes, int]], MessageRecord | None]
     """Gives the record that shows a message in the context of a commit; None when none does, or none is at hand."""
+
+
+MOST_PARTED = 2048
+"""Commits of each line since two parted that are looked at, where theirs has taken in ours since."""
+
+
+@value
+class _Lines:
+    """What a merge has to tell apart.
+
+    Attributes:
+        base, ours, theirs: the merge base and the tips.
+        since: the commits of the base's line since theirs parted from it; none where theirs goes on from the base.
+        yours: those of theirs since then, or since the base.
+        mine: those of ours since the base, or since the merge that brought it in.
+        joint: that merge, where the base lies beside our line.
+    """
+
+    base: bytes
+    ours: bytes
+    theirs: bytes
+    since: Sequence[Step]
+    yours: Sequence[Step]
+    mine: Sequence[Step]
+    joint: Step | None
 
 
 class Sparse:
@@ -70,40 +96,99 @@ class Sparse:
             UnknownError: only the whole contexts can tell.
             ObjectNotFoundError, CorruptObjectError: a commit is not here, or damaged.
         """
-        yours, beside = self._until(theirs, base)
-        if beside is not None or any(
-            each.name in (ops.MOVE, ops.REPLACE) for _, made in yours for each in made.operations
-        ):
-            raise UnknownError
-        mine, joint = self._until(ours, base)
+        lines = self._lines(base, ours, theirs)
+        self._refuse_unplaced(lines)
+        start = lines.since[0][1].parents[0] if lines.since else base
         steps = STEPS
         while True:
-            before, whole = line_before(base, steps, self._read)
-            was, old = self._base(
-                *(base, ours, before, mine if joint is None else None, yours), whole=whole
-            )
-            other = was.copy()
-            apply_at_end(other, yours, self._recent, old, whole=True)
-            if any(each not in other for each in _named(yours)):
-                raise UnknownError
-            one = was.copy()
-            if joint is not None:
-                one, old = self._joined(ours, joint, mine, _named(yours) & was.addresses())
-            else:
-                apply_at_end(one, mine, self._recent, old, whole=whole)
-            known = joint is None or all(each in was for each in _named([joint]) & one.addresses())
-            everything = whole and joint is None
-            if known and (everything or _is_enough(was, one, other, old)):
-                self._refuse_unsure(was, one, other, ours, theirs)
-                return was, Side(one), Side(other)
+            before, whole = line_before(start, steps, self._read)
+            found = self._made_of(before, lines, whole=whole)
+            if found is not None:
+                self._refuse_unsure(*found, lines)
+                return found[0], Side(found[1]), Side(found[2])
             if whole or steps >= MOST_STEPS:
                 raise UnknownError
             steps *= 4
 
+    def _lines(self, base: bytes, ours: bytes, theirs: bytes) -> _Lines:
+        mine, joint = self._until(ours, base)
+        if joint is not None and base not in joint[1].parents:
+            raise UnknownError
+        yours, beside = self._until(theirs, base)
+        since: list[Step] = []
+        if beside is not None:
+            if joint is not None:
+                raise UnknownError  # both took the base in from beside
+            since, yours = self._since_parted(base, theirs)
+        return _Lines(base, ours, theirs, since, yours, mine, joint)
+
+    def _made_of(
+        self, before: Sequence[Step], lines: _Lines, *, whole: bool
+    ) -> tuple[Fold, Fold, Fold] | None:
+        """Return the parts, made of some commits before all that differs; None where these are too few."""
+        near = Fold()
+        apply_at_end(near, before, self._recent, whole=whole)
+        if _named(lines.since) - near.addresses() - _made_by(lines.since):
+            return None  # no record tells how these were before
+        old, entries = self._from_before(near, lines)
+        near = _with_old(near, entries)
+        was = self._gone_on(near, lines.since, old, whole=whole)
+        other = self._gone_on(near, lines.yours, old, whole=whole)
+        if _order(was, other) != _order(other, was):
+            raise UnknownError
+        one = was.copy()
+        if lines.joint is None:
+            apply_at_end(one, lines.mine, self._recent, old, whole=whole)
+            return (was, one, other) if whole or _is_enough(near, one, other, old) else None
+        one, old = self._joined(lines, _named(lines.yours) & was.addresses())
+        known = all(each in was for each in _named([lines.joint]) & one.addresses())
+        return (was, one, other) if known and _is_enough(near, one, other, old) else None
+
+    def _gone_on(
+        self, near: Fold, steps: Sequence[Step], old: set[Address], *, whole: bool
+    ) -> Fold:
+        """Return what a line makes of the context that it goes on from."""
+        state = near.copy()
+        apply_at_end(state, steps, self._recent, old, whole=whole)
+        if any(each not in state for each in _named(steps)):
+            raise UnknownError
+        return state
+
+    def _since_parted(self, base: bytes, theirs: bytes) -> tuple[list[Step], list[Step]]:
+        """Return the commits of the base's line, and of theirs, since the two parted, oldest first."""
+        lines: tuple[list[Step], list[Step]] = ([], [])
+        tips: list[bytes | None] = [base, theirs]
+        places: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
+        while any(tips) and max(map(len, lines)) < MOST_PARTED:
+            for which in (0, 1):
+                tip = tips[which]
+                if tip is None:
+                    continue
+                places[which][tip] = len(lines[which])
+                if tip in places[1 - which]:
+                    found = [lines[n][: places[n][tip]][::-1] for n in (0, 1)]
+                    return found[0], found[1]
+                commit = self._read(tip)
+                lines[which].append((tip, commit))
+                tips[which] = commit.parents[0] if commit.parents else None
+        raise UnknownError
+
+    def _refuse_unplaced(self, lines: _Lines) -> None:
+        """Raise where theirs placed messages since the base, or tools were set: then whole orders and lines count."""
+        for oid, commit in reversed(lines.yours):
+            if lines.since and self._is_ancestor(oid, lines.base):
+                break  # theirs did this before it was last brought together with ours
+            if any(each.name in (ops.MOVE, ops.REPLACE) for each in commit.operations):
+                raise UnknownError
+        steps = (*lines.since, *lines.yours)
+        if any(each.name == ops.TOOLS for _, made in steps for each in made.operations):
+            raise UnknownError
+
     def _until(self, tip: bytes, base: bytes) -> tuple[list[Step], Step | None]:
         """Return the commits of a line since the base, oldest first, and the merge that brought the base in, or None.
 
-        There is such a merge where the base is not on the line of first parents; it is not among the commits.
+        There is such a merge where the base is not on the line of first parents; it is not among the commits. The base
+        may be one of its parents, or lie in the past of one.
         """
         found: list[Step] = []
         while tip != base:
@@ -111,44 +196,30 @@ class Sparse:
             if not commit.parents:
                 raise UnknownError
             if len(commit.parents) > 1 and not self._is_ancestor(base, commit.parents[0]):
-                if base not in commit.parents:
-                    raise UnknownError
                 return found[::-1], (tip, commit)
             found.append((tip, commit))
             tip = commit.parents[0]
         return found[::-1], None
 
-    def _base(
-        self,
-        base: bytes,
-        ours: bytes,
-        before: Sequence[Step],
-        mine: Sequence[Step] | None,
-        yours: Sequence[Step],
-        *,
-        whole: bool,
-    ) -> tuple[Fold, set[Address]]:
-        """Return the base, and those of its messages that stand anywhere before the end.
+    def _from_before(
+        self, near: Fold, lines: _Lines
+    ) -> tuple[set[Address], list[tuple[int, Entry]]]:
+        """Return the messages that theirs names and that stand anywhere before the end, and each with its place.
 
         Where ours continues the base, a message that it has not named since is looked up in ours: it is as it was.
         """
-        if any(each.name == ops.TOOLS for _, made in yours for each in made.operations):
-            raise UnknownError
-        near = Fold()
-        apply_at_end(near, before, self._recent, whole=whole)
-        old = _named(yours) - near.addresses() - _made_by(yours)
-        by_us = old if mine is None else _named(mine)
-        entries = [self._old(each, base if each in by_us else ours) for each in old]
-        return _with_old(near, entries), old
+        old = _named(lines.yours) - near.addresses() - _made_by(lines.yours)
+        old -= _made_by(lines.since)
+        by_us = old if lines.joint is not None else _named(lines.mine)
+        return old, [self._old(each, lines.base if each in by_us else lines.ours) for each in old]
 
-    def _joined(
-        self, ours: bytes, joint: Step, mine: Sequence[Step], named: Collection[Address]
-    ) -> tuple[Fold, set[Address]]:
+    def _joined(self, lines: _Lines, named: Collection[Address]) -> tuple[Fold, set[Address]]:
         """Return ours from the merge on that brought the base in, with some messages from before it."""
         one = Fold()
-        apply_at_end(one, [joint, *mine], self._recent, whole=False)
+        assert lines.joint is not None
+        apply_at_end(one, [lines.joint, *lines.mine], self._recent, whole=False)
         old = {each for each in named if each not in one}
-        return _with_old(one, [self._old(each, ours) for each in old]), old
+        return _with_old(one, [self._old(each, lines.ours) for each in old]), old
 
     def _old(self, address: Address, tip: bytes) -> tuple[int, Entry]:
         """Return (place, entry) of a message as the context of a commit shows it."""
@@ -164,23 +235,29 @@ class Sparse:
         entry.priority = record.priority
         return record.ordinal, entry
 
-    def _refuse_unsure(self, was: Fold, one: Fold, other: Fold, ours: bytes, theirs: bytes) -> None:
+    def _refuse_unsure(self, was: Fold, one: Fold, other: Fold, lines: _Lines) -> None:
         """Raise where a message that only one side seems to have may be in the part of the other that was not read."""
-        for here, there, far in ((other, one, ours), (one, other, theirs)):
+        for here, there, far in ((other, one, lines.ours), (one, other, lines.theirs)):
             alone = {a[0] for a in here.addresses() if a not in there and a not in was}
             if any(self._is_ancestor(each, far) for each in alone):
                 raise UnknownError
 
 
-def _is_enough(was: Fold, one: Fold, other: Fold, old: set[Address]) -> bool:
+def _is_enough(near: Fold, one: Fold, other: Fold, old: set[Address]) -> bool:
     """Tell whether the ends go back as far as any rule looks.
+
+    Args:
+        near: the context that all go on from.
+        one: ours.
+        other: theirs.
+        old: messages of it that stand anywhere before its end.
 
     Raises:
         UnknownError: a call waits whose result may stand anywhere.
     """
     calm = [
         entry.address
-        for entry in was.entries
+        for entry in near.entries
         if entry.visible
         and entry.address in one
         and entry.address not in old
@@ -188,16 +265,21 @@ def _is_enough(was: Fold, one: Fold, other: Fold, old: set[Address]) -> bool:
     ]
     if not any(one.entry(each).visible and other.entry(each).visible for each in calm):
         return False
-    coming = [e for e in other.visible() if e.address not in was and e.address not in one]
+    coming = [e for e in other.visible() if e.address not in near and e.address not in one]
     for side in ([*one.visible()], [*other.visible()], [*one.visible(), *coming]):
         for ghosts in (True, False):
             seen = [each for each in side if ghosts or not each.is_ghost]
             calls, results = loose(seen, of_end=True)
-            if any(each not in was for each in calls):
+            if any(each not in near for each in calls):
                 raise UnknownError
-            if any(each not in was for each in results):
+            if any(each not in near for each in results):
                 return False
     return True
+
+
+def _order(one: Fold, other: Fold) -> list[Address]:
+    """Return the messages of one that the other has, too, in the order of the one."""
+    return [entry.address for entry in one.entries if entry.address in other]
 
 
 def _with_old(near: Fold, old: Iterable[tuple[int, Entry]]) -> Fold:
