@@ -15,7 +15,8 @@ from trace_store import Message, Repo, Text
 from trace_store.context import ends
 from trace_store.context.compile_index import cold_view
 from trace_store.context.deriving import applies
-from trace_store.context.folding import Fold, fold
+from trace_store.context.folding import Fold
+from trace_store.context.folding_history import fold
 from trace_store.context.index_building import records_of_fold
 from trace_store.context.index_records import HEADER_BYTES, MESSAGE_BYTES
 from trace_store.context.recent import Recent, new_commits

@@ -15,7 +15,7 @@ from tests.joining.support.histories import Lines, histories
 from tests.joining.support.lines import ADA, branch, on
 from trace_store import Repo
 from trace_store.context.compile_index import IndexView, cold_view, prefix_of
-from trace_store.context.folding import fold
+from trace_store.context.folding_history import fold
 from trace_store.context.index_building import records_of_fold
 from trace_store.joining import MergeOptions, merge
 from trace_store.objects.commit import read_commit

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.joining.support.histories import Lines, histories
 from tests.joining.support.lines import branch, on
 from trace_store import Repo
-from trace_store.context.folding import Fold, fold
+from trace_store.context.folding import Fold
+from trace_store.context.folding_history import fold
 from trace_store.graph import ancestors
 from trace_store.objects.commit import Commit, read_commit
 
@@ -20,15 +21,12 @@ State = tuple[Any, ...]
 
 def state_of(found: Fold) -> State:
     """Return all that a fold says."""
-    return (
-        [
-            (e.address, [v.parts for v in e.versions], [v.place for v in e.versions], e.current)
-            + (e.hidden, e.ghost, e.priority, e.labels, e.keep)
-            for e in found.entries
-        ],
-        found.tools,
-        found.tools_commit,
-    )
+    entries = [
+        (e.address, e.hidden, e.ghost, e.priority, e.labels, e.keep, e.current)
+        for e in found.entries
+    ]
+    wordings = [[(v.parts, v.place) for v in e.versions] for e in found.entries]
+    return entries, wordings, found.tools, found.tools_commit
 
 
 class Plainly:

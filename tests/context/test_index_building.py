@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.message_strategies import messages as any_messages
 from trace_store import Message, Repo
 from trace_store.context.compile_index import cold_view
-from trace_store.context.folding import fold
+from trace_store.context.folding_history import fold
 from trace_store.context.index_building import records_of_fold
 from trace_store.context.index_records import END, MessageRecord
 from trace_store.objects.commit import read_commit

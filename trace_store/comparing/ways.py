@@ -13,7 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.context.folding import Address, ReadCommit
+    from trace_store.context.folding import Address
+    from trace_store.context.folding_history import ReadCommit
     from trace_store.objects.commit import Commit
     from trace_store.oid import ObjectId
 

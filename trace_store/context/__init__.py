@@ -7,7 +7,8 @@ if TYPE_CHECKING:
     from trace_store.context.applying import surely_applies
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.deriving import derive
-    from trace_store.context.folding import Fold, fold
+    from trace_store.context.folding import Fold
+    from trace_store.context.folding_history import fold
     from trace_store.context.index_growth import Growth, Moulds
     from trace_store.context.loading import Loader
     from trace_store.context.plain import PlainContext
@@ -52,7 +53,7 @@ __getattr__ = door(
         "Shown": "shown",
         "Usage": "usage",
         "derive": "deriving",
-        "fold": "folding",
+        "fold": "folding_history",
         "get_tokenizer": "tokens",
         "model_of": "usage",
         "new_commits": "recent",

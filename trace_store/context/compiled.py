@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Protocol, TypeAlias, overload
 
-    from trace_store.context.folding import ReadCommit
+    from trace_store.context.folding_history import ReadCommit
     from trace_store.context.loading import Said
     from trace_store.context.plain import PlainContext
     from trace_store.context.tokens import TokenCounting, Tokenizer

@@ -1,12 +1,10 @@
-"""The fold: operations in, the state of every message out. This is the slow path that all others must equal.
+"""The fold: operations in, the state of every message out.
 
 Rule: the context of a commit is the fold of operations along first parents. No entry is ever dropped: a hidden message
 stays at its place, so that it can be shown again. An operation may name any entry of its fold, and nothing else.
 """
 
 from __future__ import annotations
-
-from collections import Counter
 
 from trace_store import errors
 from trace_store.context.message_entries import (
@@ -23,10 +21,9 @@ from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
+    from collections.abc import Callable, Iterable, Iterator, Sequence, Set
     from typing import Any, TypeAlias
 
-    ReadCommit: TypeAlias = Callable[[bytes], Commit]
     Narrow: TypeAlias = Callable[["Fold", Operation, bytes], Operation | None]
 
 
@@ -201,75 +198,6 @@ class _Making:
         ]
 
 
-def fold(tip: bytes, read_commit: ReadCommit, known: dict[bytes, Fold] | None = None) -> Fold:
-    """Return the fold of a commit.
-
-    Args:
-        tip: the commit.
-        read_commit: gives a commit; asked once for each.
-        known: folds that are there already, by their commits; the answer is added. None of them must be changed.
-
-    Raises:
-        ObjectNotFoundError: a commit is not here.
-        InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
-    """
-    known = {} if known is None else known
-    if tip in known:
-        return known[tip]
-    commits = _parents_first(tip, read_commit, known)
-    uses = Counter(parent for commit in commits.values() for parent in _needed(commit))
-    waiting: dict[bytes, Fold] = {}  # those that somebody goes on from, or includes messages of
-    for oid, commit in commits.items():
-        others = [waiting.get(parent, known.get(parent)) for parent in commit.parents]
-        state = others[0] if others else None
-        if state is None:
-            state = Fold()
-        elif uses[commit.parents[0]] > 1 or commit.parents[0] in known:
-            state = state.copy()
-        state.apply(oid, commit, others)
-        for parent in _needed(commit):
-            uses[parent] -= 1
-            if not uses[parent]:
-                waiting.pop(parent, None)
-        waiting[oid] = state
-    known[tip] = waiting[tip]
-    return known[tip]
-
-
-def _parents_first(
-    tip: bytes, read_commit: ReadCommit, known: Container[bytes]
-) -> dict[bytes, Commit]:
-    """Return the commits that a fold is made of, each behind those that it needs; an explicit stack, as they nest."""
-    found: dict[bytes, Commit] = {}
-    read: dict[bytes, Commit] = {}
-    stack = [tip]
-    while stack:
-        oid = stack[-1]
-        if oid in found:
-            stack.pop()
-            continue
-        commit = read.pop(oid) if oid in read else read_commit(oid)
-        missing = [each for each in _needed(commit) if each not in found and each not in known]
-        if missing:
-            read[oid] = commit
-            stack += reversed(missing)
-        else:
-            found[oid] = commit
-    return found
-
-
-def _needed(commit: Commit) -> list[bytes]:
-    """Return the parent that a commit goes on from, and those that it includes messages of."""
-    included = {
-        commit.parents[operation.fields["parent"]]
-        for operation in commit.operations
-        if operation.name == ops.INCLUDE
-        and isinstance(operation.fields.get("parent"), int)
-        and 0 < operation.fields["parent"] < len(commit.parents)
-    }
-    return [*commit.parents[:1], *included]
-
-
 def is_append_only(commit: Commit) -> bool:
     """Tell whether a commit leaves all earlier messages as they are, so that it only adds at the end."""
     return all(operation.name in ops.ADDS_AT_END for operation in commit.operations)
@@ -395,6 +323,5 @@ __all__ = [
     "Fold",
     "Place",
     "Version",
-    "fold",
     "is_append_only",
 ]

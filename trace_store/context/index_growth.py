@@ -10,7 +10,7 @@ from trace_store import context, errors
 from trace_store.columns import MemoryBytes
 from trace_store.context import index_records as form
 from trace_store.context.compile_index import IndexView, prefix_of
-from trace_store.context.folding import fold
+from trace_store.context.folding_history import fold
 from trace_store.context.index_building import (
     MAXIMUM_STEPS,
     Builder,

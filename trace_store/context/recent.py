@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Sequence
     from typing import Any, TypeAlias
 
-    from trace_store.context.folding import Address, Entry, ReadCommit
+    from trace_store.context.folding import Address, Entry
+    from trace_store.context.folding_history import ReadCommit
     from trace_store.store import Store
 
     NewCommits: TypeAlias = Callable[[bytes, bytes], Collection[bytes]]

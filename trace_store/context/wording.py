@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.folding import Address, Entry, ReadCommit
+    from trace_store.context.folding import Address, Entry
+    from trace_store.context.folding_history import ReadCommit
 
     Stored = Mapping[str, Any]
 

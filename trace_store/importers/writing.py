@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from trace_store.context.folding import fold
+from trace_store.context.folding_history import fold
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.continuing import Continuation

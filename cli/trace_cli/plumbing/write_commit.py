@@ -28,7 +28,8 @@ from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
 from trace_cli.render.structure import from_json
 from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.context.folding import Fold, fold, is_append_only
+from trace_store.context.folding import Fold, is_append_only
+from trace_store.context.folding_history import fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import check_author
 from trace_store.objects.codec import COMMIT, encode, links

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trace_store.context.folding import Entry, fold
+from trace_store.context.folding import Entry
+from trace_store.context.folding_history import fold
 from trace_store.importers.known import chain, read_commit
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
