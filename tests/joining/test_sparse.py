@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from tests.context.test_deriving import changes
 from tests.joining.support.histories import LINES, Lines, histories, turns
 from tests.joining.support.lines import branch, on, said
 from trace_store import FixedClock, Repo, ToolCall, ToolResult
+from trace_store.commit_table import rows, table
 from trace_store.joining.plan import Plan
 from trace_store.joining.three_way import sparse
 from trace_store.joining.three_way.combining import three_way
 from trace_store.joining.three_way.sides import Reading
+from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId, digest
 
 EXAMPLES = int(os.environ.get("TRACE_TEST_EXAMPLES", "60"))
@@ -215,3 +218,37 @@ def test_what_another_merge_put_at_the_end_is_seen(monkeypatch: pytest.MonkeyPat
         near, whole = planned(repo, "main", "side")
         assert near is None or told(near) == told(whole)
         assert [each.kind for each in repo.merge("side").conflicts] == ["two-answers"]
+
+
+def reads_of_a_merge(folder: Path, own: int) -> int:
+    """Return how many objects a merge reads whose lines have so many commits of their own, most of them long ago."""
+    with Repo.init(folder, durability="fast") as repo:
+        repo.append("user", "first")
+        branch(repo, "side", "main")
+        for name in ("main", "side"):
+            on(repo, name)
+            for number in range(own):
+                repo.append("user", f"{name} {number}")
+        on(repo, "main")
+        repo.compile()
+    with Repo.open(folder) as repo, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "CHUNK_ROWS", 16)
+        patch.setattr(rows, "RECENT_ROWS", 32)
+        patch.setattr(table, "RECENT_ROWS", 32)
+        read, found = ObjectDatabase.read, 0
+
+        def counting(self: ObjectDatabase, oid: bytes, *rest: Any) -> Any:
+            nonlocal found
+            found += 1
+            return read(self, oid, *rest)
+
+        patch.setattr(ObjectDatabase, "read", counting)
+        repo.merge("side")
+        return found
+
+
+def test_a_merge_reads_each_commit_of_its_lines_a_few_times(tmp_path: Path) -> None:
+    """However many they are: what it asks of all of them, it asks at once."""
+    small, large = (reads_of_a_merge(tmp_path / str(own), own) for own in (100, 300))
+    assert large < 3.3 * small
+    assert large < 8 * 2 * 300

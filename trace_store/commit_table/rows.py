@@ -158,6 +158,14 @@ class CommitRows:
         """Return the row of a commit that is among the newest, else None."""
         return self.find(oid, max(self.count - RECENT_ROWS, 0))
 
+    def knows_all(self) -> bool:
+        """Tell whether the rows of all commits are at hand by their ids."""
+        return self._numbers is not None
+
+    def near(self, oid: bytes) -> int | None:
+        """Return the row of a commit where that takes no walk over all rows; None when that is not known."""
+        return self.recent(oid) if self._numbers is None else self._numbers.get(oid)
+
     def find(self, oid: bytes, since: int = 0) -> int | None:
         """Return the row of a commit, looking from the newest row down to the row `since`."""
         if self.count <= since:

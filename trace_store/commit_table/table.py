@@ -127,10 +127,10 @@ class CommitTable:
         self, starts: list[bytes], rows: CommitRows | None, limit: int | None
     ) -> tuple[CommitRows, list[int]] | None:
         missing = _Missing(self._objects)
-        known = _nothing if rows is None else rows.recent
+        known = _nothing if rows is None else rows.near
         near = NEAR if limit is None and rows is not None else limit
         # A commit without parents may be an old one, which a look at the newest rows alone cannot tell from a new one.
-        roots = rows is None or rows.count <= RECENT_ROWS
+        roots = rows is None or rows.count <= RECENT_ROWS or rows.knows_all()
         if not missing.look(starts, known, near, roots=roots):
             if limit is not None or missing.broken or rows is None:
                 return None

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class Recent:
-    """Looks at the newest commits of lines, which `read` gives."""
+    """Looks at the newest commits of lines, which `read` gives; `new_commits` tells which two lines do not share."""
 
     def __init__(self, read_commit: ReadCommit, new_commits: NewCommits) -> None:
         self.read = read_commit
-        self._new = new_commits
+        self.new_commits = new_commits
 
     def included(self, commit: Commit, is_there: Callable[[Address], bool]) -> dict[Address, Entry]:
         """Return the messages that a commit brings, as they are in the parents that it includes them from.
@@ -52,7 +52,7 @@ class Recent:
         """
         found: dict[Address, Entry] = {}
         for number, targets in _included(commit).items():
-            new = self._new(commit.parents[number], commit.parents[0])
+            new = self.new_commits(commit.parents[number], commit.parents[0])
             old = {each for each in targets if each[0] not in new}
             if not all(map(is_there, old)):
                 raise UnknownError
@@ -88,7 +88,7 @@ class Recent:
         """Return what is asked of a parent, where no target can have been in the first parent's context."""
         parent = commit.parents[number]
         if targets:
-            new = self._new(parent, commit.parents[0])
+            new = self.new_commits(parent, commit.parents[0])
             if any(oid not in new for oid, _ in targets):
                 raise UnknownError
         return parent, targets

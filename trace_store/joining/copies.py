@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     Address = tuple[bytes, int]
 
-_MOST = 2000
-"""Where a side has more commits of its own than this, nobody looks for copies."""
-
 
 @value
 class Copies:
@@ -51,17 +48,14 @@ class Copies:
 def find_copies(store: Store, ours: ObjectId, theirs: ObjectId) -> Copies:
     """Return which messages that only theirs has ours holds copies of, or are themselves copies of messages of ours.
 
-    Nothing is found where a side has very many commits of its own, or a tip is not written yet.
+    Nothing is found where a tip is not written yet.
     """
     if not (store.objects.contains(ours) and store.objects.contains(theirs)):
         return Copies()
     commits = commits_of(store)
     sides = [
-        list(commits.topological([one], [other], limit=_MOST + 1))
-        for one, other in ((theirs, ours), (ours, theirs))
+        list(commits.topological([one], [other])) for one, other in ((theirs, ours), (ours, theirs))
     ]
-    if any(len(side) > _MOST for side in sides):
-        return Copies()
     counts = {oid: created_by(read_commit(oid, store.objects.read)) for oid in sides[0]}
     if not any(counts.values()):
         return Copies()

@@ -175,8 +175,9 @@ class Sparse:
 
     def _refuse_unplaced(self, lines: _Lines) -> None:
         """Raise where theirs placed messages since the base, or tools were set: then whole orders and lines count."""
+        new = self._recent.new_commits(lines.theirs, lines.base)
         for oid, commit in reversed(lines.yours):
-            if lines.since and self._is_ancestor(oid, lines.base):
+            if oid not in new:
                 break  # theirs did this before it was last brought together with ours
             if any(each.name in (ops.MOVE, ops.REPLACE) for each in commit.operations):
                 raise UnknownError
@@ -236,10 +237,13 @@ class Sparse:
         return record.ordinal, entry
 
     def _refuse_unsure(self, was: Fold, one: Fold, other: Fold, lines: _Lines) -> None:
-        """Raise where a message that only one side seems to have may be in the part of the other that was not read."""
-        for here, there, far in ((other, one, lines.ours), (one, other, lines.theirs)):
-            alone = {a[0] for a in here.addresses() if a not in there and a not in was}
-            if any(self._is_ancestor(each, far) for each in alone):
+        """Raise where a message that only one side seems to have may be in the part of the other that was not read.
+
+        What both tips have in their past is in the base's, since there is one merge base.
+        """
+        for here, there, tip in ((other, one, lines.theirs), (one, other, lines.ours)):
+            new = self._recent.new_commits(tip, lines.base)
+            if any(a[0] not in new for a in here.addresses() if a not in there and a not in was):
                 raise UnknownError
 
 
