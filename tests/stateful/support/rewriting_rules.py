@@ -205,14 +205,14 @@ class Rewriting(Lines):
         if settled or not in_order or dropped or found.dropped or EDIT in deeds.values():
             return
         there = new.by_address
+        # What a commit changed that is there already may have been changed back there since, and was not done again.
+        left = ground.named(oid for oid, _, _ in found.there)
         for entry in old.entries:
-            if entry.address[0] in deeds and entry.address not in present:
+            if entry.address[0] in deeds and entry.address not in {*present, *left}:
                 assert there[now(entry.address)].state == entry.state, "did not follow the rebase"
         if not deeds:
             assert new == start
             return
-        # What a commit changed that is there already may have been changed back there since.
-        left = ground.named(oid for oid, _, _ in found.there)
         kept = Picture(tuple(e for e in old.entries if e.address not in left), old.tools)
         self._hold_others(base, start, kept, new, now, sorted(deeds))
         if start == base:
