@@ -435,6 +435,22 @@ def test_a_resolver_is_asked_once_about_what_it_leaves_open(repo: Repo) -> None:
     assert (found.outcome, len(found.conflicts), len(asked)) == ("stopped", 1, 2)
 
 
+def test_a_squash_puts_a_call_where_theirs_has_it(repo: Repo) -> None:
+    """There it stands behind a message that theirs removed, of which no copy is made."""
+    call = repo.append("assistant", [ToolCall("c", "look", "{}")]).addresses[0]
+    branch(repo, "side")
+    on(repo, "side")
+    repo.append("user", "first")
+    gone = repo.append("user", "second").addresses[0]
+    repo.move(call, after=gone)
+    repo.remove(gone)
+    repo.append("tool", [ToolResult("c", "seen")])
+    on(repo, "main")
+    repo.merge("side", strategy="theirs", squash=True)
+    roles = [message.role for message in repo.compile().messages]
+    assert roles == ["user", "assistant", "tool"]
+
+
 def test_squash_copies_and_leaves_the_other_line_out_of_the_history(repo: Repo) -> None:
     target = (repo.append("assistant", "a").oid, 0)
 

@@ -145,7 +145,8 @@ class MergeCommits:
             self.again += again
         if self._stop.inputs["squash"]:
             self.included -= len(twice)
-            operations, _ = squashed(operations, without(self._folds[theirs], twice))
+            brought = without(self._folds[theirs], twice)
+            operations, _ = squashed(operations, self._folds[ours], brought)
             if not operations:
                 return None, ()
             links = [(SQUASHES, str(theirs))]

@@ -190,8 +190,10 @@ class Replay:
                 operation = Operation(operation.name, {**operation.fields, "targets": left})
             given.append(operation)
         numbers = list(range(sum(map(ops.message_count, given))))
+        before = self._before(commit)
         for parent in range(1, len(commit.parents)):
-            given, later = squashed(given, self._reading.fold(commit.parents[parent]), parent)
+            theirs = self._reading.fold(commit.parents[parent])
+            given, later = squashed(given, before, theirs, parent)
             numbers = [later[number] for number in numbers]
         self._numbers.update(((bytes(oid), old), new) for old, new in enumerate(numbers))
         return given

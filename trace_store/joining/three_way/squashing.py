@@ -11,7 +11,7 @@ from trace_store.objects.commit import Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
 
     from trace_store.context.folding import Entry, Fold
@@ -63,73 +63,110 @@ def with_parents(
 
 
 def squashed(
-    operations: Sequence[Operation], theirs: Fold, parent: int = 1
+    operations: Sequence[Operation], ours: Fold, theirs: Fold, parent: int = 1
 ) -> tuple[list[Operation], list[int]]:
     """Return a merge's operations with copies in the place of what they include, and its own messages' new numbers.
 
     Args:
         operations: those of a merge.
+        ours: the context that it goes on from.
         theirs: the context of the other parent.
         parent: which that is; what is included from others stays as it is.
     """
-    created = 0
-    numbers: list[int] = []
-    copies: dict[Address, Address] = {}
-    gone: set[Address] = set()
-    made: list[Operation] = []
+    made = _Squashing(ours, theirs, parent)
     for operation in operations:
-        if operation.name != ops.INCLUDE or operation.fields["parent"] != parent:
-            translated = _translated(operation, copies, gone)
-            made += [] if translated is None else [translated]
-            for _ in range(ops.message_count(operation)):
-                copies[ops.HERE, len(numbers)] = (ops.HERE, created)  # copies may come before it
-                numbers.append(created)
-                created += 1
-            continue
-        targets = [(bytes(commit), number) for commit, number in operation.fields["targets"]]
-        entries = [theirs.entry(target) for target in targets]
+        if operation.name == ops.INCLUDE and operation.fields["parent"] == parent:
+            made.copy(operation)
+        else:
+            made.take_over(operation)
+    return made.operations, made.numbers
+
+
+class _Squashing:
+    """Operations that are being translated.
+
+    Attributes:
+        operations: what there is by now.
+        numbers: the new numbers of the messages that the merge makes itself.
+    """
+
+    def __init__(self, ours: Fold, theirs: Fold, parent: int) -> None:
+        self.operations: list[Operation] = []
+        self.numbers: list[int] = []
+        self._ours = ours
+        self._theirs = theirs
+        self._parent = parent
+        self._created = 0
+        self._copies: dict[Address, Address] = {}
+        self._gone: set[Address] = set()
+
+    def copy(self, include: Operation) -> None:
+        """Make copies of what is shown of the messages that come in."""
+        targets = [_address(each) for each in include.fields["targets"]]
+        entries = [self._theirs.entry(target) for target in targets]
         shown = [entry for entry in entries if entry.visible and not entry.is_ghost]
-        gone.update(set(targets) - {entry.address for entry in shown})
+        self._gone.update(set(targets) - {entry.address for entry in shown})
         if not shown:
-            continue
-        for number, entry in enumerate(shown, created):
-            copies[entry.address] = (ops.HERE, number)
-        made.append(ops.append([copy_of(entry) for entry in shown]))
-        created += len(shown)
-        after = operation.fields.get("after")
-        if after is not None:
-            neighbour = _standing((bytes(after[0]), after[1]), copies, gone)
-            if neighbour is not None:
-                made.append(ops.move([copies[e.address] for e in shown], after=neighbour))
+            return
+        for number, entry in enumerate(shown, self._created):
+            self._copies[entry.address] = (ops.HERE, number)
+        self.operations.append(ops.append([copy_of(entry) for entry in shown]))
+        self._created += len(shown)
+        after = include.fields.get("after")
+        neighbour = None if after is None else self._behind(_address(after), ())
+        if neighbour is not None:
+            copies = [self._copies[entry.address] for entry in shown]
+            self.operations.append(ops.move(copies, after=neighbour))
         for entry in shown:
-            made += marks_of(entry, copies[entry.address])
-    return made, numbers
+            self.operations += marks_of(entry, self._copies[entry.address])
 
+    def take_over(self, operation: Operation) -> None:
+        """Let an operation name the copies; it goes where all that it names was left out, and it adds no message."""
+        translated = self._translated(operation)
+        self.operations += [] if translated is None else [translated]
+        for _ in range(ops.message_count(operation)):
+            self._copies[ops.HERE, len(self.numbers)] = (ops.HERE, self._created)  # behind copies
+            self.numbers.append(self._created)
+            self._created += 1
 
-def _standing(
-    address: Address, copies: Mapping[Address, Address], gone: set[Address]
-) -> Address | None:
-    return None if address in gone else copies.get(address, address)
-
-
-def _translated(
-    operation: Operation, copies: Mapping[Address, Address], gone: set[Address]
-) -> Operation | None:
-    """Return an operation that names the copies; None when all that it names was left out, and it adds no message."""
-    fields = dict(operation.fields)
-    for name in ("target", "after"):
-        if fields.get(name) is not None:
-            commit, number = fields[name]
-            address = _standing((bytes(commit), number), copies, gone)
+    def _translated(self, operation: Operation) -> Operation | None:
+        fields = dict(operation.fields)
+        if fields.get("target") is not None:
+            address = self._standing(_address(fields["target"]))
             if address is None:
                 return None
-            fields[name] = list(address)
-    for name in ("targets", "sources"):
-        if name not in fields or operation.name == ops.INCLUDE:  # of a parent that stays
-            continue
-        named = [(bytes(commit), number) for commit, number in fields[name]]
-        kept = [_standing(address, copies, gone) for address in named]
-        fields[name] = [list(address) for address in kept if address is not None]
-        if name == "targets" and named and not fields[name] and not fields.get("messages"):
-            return None
-    return Operation(operation.name, fields)
+            fields["target"] = list(address)
+        if fields.get("after") is not None:
+            moved = {_address(each) for each in fields.get("targets", ())}
+            address = self._behind(_address(fields["after"]), moved)
+            if address is None:
+                return None
+            fields["after"] = list(address)
+        for name in ("targets", "sources"):
+            if name not in fields or operation.name == ops.INCLUDE:  # of a parent that stays
+                continue
+            kept = [self._standing(_address(each)) for each in fields[name]]
+            named, fields[name] = fields[name], [list(each) for each in kept if each is not None]
+            if name == "targets" and named and not fields[name] and not fields.get("messages"):
+                return None
+        return Operation(operation.name, fields)
+
+    def _standing(self, address: Address) -> Address | None:
+        return None if address in self._gone else self._copies.get(address, address)
+
+    def _behind(self, address: Address, moved: Collection[Address]) -> Address | None:
+        """Return what a message is to stand behind: of one that was left out, what stands before it in theirs."""
+        if address not in self._gone:
+            return self._copies.get(address, address)
+        order = [entry.address for entry in self._theirs.entries]
+        for each in reversed(order[: order.index(address)]):
+            if each in self._copies:
+                return self._copies[each]
+            if each in self._ours and each not in moved and each not in self._gone:
+                return each
+        return None
+
+
+def _address(stored: Sequence[Any]) -> Address:
+    commit, number = stored
+    return bytes(commit), number
