@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from tests.context.test_deriving import changes
 from tests.joining.support.histories import LINES, Lines, histories, turns
 from tests.joining.support.lines import branch, on, said
-from trace_store import FixedClock, Repo, ToolCall, ToolResult
+from trace_store import FixedClock, Message, Repo, ToolCall, ToolResult
 from trace_store.commit_table import rows, table
+from trace_store.history import writing
 from trace_store.joining.plan import Plan
 from trace_store.joining.three_way import sparse
 from trace_store.joining.three_way.combining import three_way
@@ -252,3 +254,113 @@ def test_a_merge_reads_each_commit_of_its_lines_a_few_times(tmp_path: Path) -> N
     small, large = (reads_of_a_merge(tmp_path / str(own), own) for own in (100, 300))
     assert large < 3.3 * small
     assert large < 8 * 2 * 300
+
+
+def same_both_ways(repo: Repo, ours: str, theirs: str, **options: Any) -> None:
+    """Check that parts lead to the plan of whole contexts, or tell nothing."""
+    near, whole = planned(repo, ours, theirs, **options)
+    assert near is None or told(near) == told(whole)
+
+
+def compressed(repo: Repo, line: str, target: Any, text: str) -> None:
+    """Let a line put a summary in the place of a message."""
+    on(repo, line)
+    draft = writing.new_draft(repo.store)
+    draft.replace([target], [Message("user", text)])
+    writing.write(repo.store, draft, author="ada")
+
+
+@pytest.fixture
+def repo() -> Iterator[Repo]:
+    with Repo.memory(clock=FixedClock(step=1000)) as made:
+        yield made
+
+
+def test_what_came_in_between_old_messages_stays_between_them(repo: Repo) -> None:
+    """Ours begins, as far as it is looked at, behind the message that theirs put another one behind."""
+    repo.append("user", "question")
+    repo.append("assistant", "answer")
+    branch(repo, "side")
+    branch(repo, "third")
+    for name in ("third", "main", "side"):
+        on(repo, name)
+        repo.append("user", name)
+    repo.merge("main")
+    on(repo, "main")
+    repo.merge("third", strategy="interleave")
+    same_both_ways(repo, "side", "main")
+    on(repo, "side")
+    repo.merge("main")
+    assert said(repo) == ["question", "answer", "side", "third", "main"]
+
+
+def test_a_summary_that_a_third_line_made_rivals_ours(repo: Repo) -> None:
+    """Theirs, which had removed the message itself, took it in."""
+    repo.append("user", "first")
+    target = repo.append("user", "long").addresses[0]
+    repo.append("user", "last")
+    branch(repo, "side")
+    branch(repo, "third")
+    compressed(repo, "third", target, "third's summary")
+    on(repo, "side")
+    repo.remove(target)
+    repo.merge("third")
+    compressed(repo, "main", target, "our summary")
+    same_both_ways(repo, "main", "side")
+    assert [each.kind for each in repo.merge("side").conflicts] == ["both-compressed"]
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_result_that_matters_has_its_call_in_sight(repo: Repo, forked: bool) -> None:
+    """Ours removed an exchange from before the messages that are looked at; theirs reworded the result."""
+    repo.append("user", "question")
+    call = repo.append("assistant", [ToolCall("c", "look", "{}")]).addresses[0]
+    result = repo.append("tool", [ToolResult("c", "seen")]).addresses[0]
+    for number in range(7):
+        repo.append("user", f"next {number}")
+    branch(repo, "side")
+    if forked:
+        repo.append("user", "ours")
+        on(repo, "side")
+        repo.append("user", "theirs")
+        repo.merge("main")
+        on(repo, "main")
+    repo.remove([call, result])
+    on(repo, "side")
+    repo.edit(result, [ToolResult("c", "other")])
+    same_both_ways(repo, "main", "side", favour="theirs")
+
+
+@pytest.mark.parametrize("line", ["main", "side"])
+def test_a_hidden_result_answers_a_call_from_long_ago(repo: Repo, line: str) -> None:
+    repo.append("user", "question")
+    repo.append("assistant", [ToolCall("c", "look", "{}")])
+    for number in range(40):
+        repo.append("user", f"next {number}")
+    branch(repo, "side")
+    on(repo, line)
+    repo.append("user", "before")
+    result = repo.append("tool", [ToolResult("c", "seen")]).addresses[0]
+    repo.remove(result)
+    repo.append("user", "behind")
+    on(repo, "side" if line == "main" else "main")
+    repo.append("user", "else")
+    for strategy in ("append", "interleave"):
+        same_both_ways(repo, "main", "side", strategy=strategy)
+
+
+def test_what_was_put_behind_an_old_message_is_in_doubt(repo: Repo) -> None:
+    """Ours put a summary behind it, where nothing of that is in sight."""
+    old = repo.append("user", "old").addresses[0]
+    target = repo.append("user", "long").addresses[0]
+    for number in range(9):
+        repo.append("user", f"next {number}")
+    branch(repo, "side")
+    branch(repo, "third")
+    on(repo, "third")
+    repo.move(repo.append("user", "third").addresses[0], after=old)
+    on(repo, "side")
+    repo.edit(old, "reworded")
+    repo.merge("third")
+    compressed(repo, "main", target, "short")
+    same_both_ways(repo, "main", "side")

@@ -116,6 +116,8 @@ def _in_order(
         known = [each for each in named if each in state]
         after = fields.get("after")
         behind = None if after is None else (bytes(after[0]) or oid, after[1])
+        if behind in old or (name == ops.REPLACE and any(each in old for each in named)):
+            raise UnknownError  # what stands behind it is not in sight
         if name == ops.INCLUDE:
             if behind is not None and behind not in state:
                 return None  # it stands further back

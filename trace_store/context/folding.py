@@ -48,13 +48,11 @@ class Fold:
         self.tools: tuple[bytes, ...] = ()
         self.tools_commit: bytes | None = None
         self._by_address: dict[Address, Entry] = {}
-        self._own: set[Address] | None = (
-            None  # entries that no other fold holds; None for all of them
-        )
+        self._own: set[Address] | None = None  # entries that may change here; None for all
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Fold:
-        """Return a fold that holds some entries, in their order."""
+        """Return a fold that holds some entries, in their order; who gave them must not change them any more."""
         made = cls()
         made.entries = list(entries)
         made._by_address = {entry.address: entry for entry in made.entries}

@@ -200,7 +200,7 @@ def _hiding(all_: _Entries, desk: Desk, put: Put, change: Change) -> str:
 
 
 def _as_theirs(all_: _Entries, change: Change) -> None:
-    """Let a message be shown or hidden as theirs has it: what is not hidden is skipped if theirs skips it."""
+    """Let a message be shown, skipped or hidden as theirs has it."""
     ours, theirs = all_.ours, all_.theirs
     change.shown = shown_of(theirs)
     either_skips = ops.SKIP in (ours.priority, theirs.priority)

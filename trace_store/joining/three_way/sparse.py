@@ -19,9 +19,9 @@ from trace_store.context.ends import (
 from trace_store.context.folding import Entry, Fold
 from trace_store.context.index_building import UnknownError
 from trace_store.context.index_records import EDITED, GHOST, LABELLED
-from trace_store.context.pairs import CALL, RESULT, loose
+from trace_store.context.pairs import loose
 from trace_store.context.wording import find_message, find_wording
-from trace_store.joining.groups import results_of
+from trace_store.joining.groups import calls_of, is_half, results_of
 from trace_store.joining.plan import Side
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
@@ -103,10 +103,11 @@ class Sparse:
         while True:
             before, whole = line_before(start, steps, self._read)
             found = self._made_of(before, lines, whole=whole)
-            if found is not None:
+            last = whole or steps >= MOST_STEPS
+            if found is not None and (last or not _may_be_answered(*found)):
                 self._refuse_unsure(*found, lines)
                 return found[0], Side(found[1]), Side(found[2])
-            if whole or steps >= MOST_STEPS:
+            if last:
                 raise UnknownError
             steps *= 4
 
@@ -126,23 +127,28 @@ class Sparse:
         self, before: Sequence[Step], lines: _Lines, *, whole: bool
     ) -> tuple[Fold, Fold, Fold] | None:
         """Return the parts, made of some commits before all that differs; None where these are too few."""
-        near = Fold()
-        apply_at_end(near, before, self._recent, whole=whole)
-        if _named(lines.since) - near.addresses() - _made_by(lines.since):
+        end = Fold()
+        apply_at_end(end, before, self._recent, whole=whole)
+        named = _named([*lines.since, *lines.yours, *lines.mine])
+        if _named(lines.since) - end.addresses() - _made_by(lines.since):
             return None  # no record tells how these were before
-        old, entries = self._from_before(near, lines)
-        near = _with_old(near, entries)
+        if not whole and loose([*end.visible()], of_end=True)[1] & named:
+            return None  # the call of a result that matters stands further back
+        old, entries = self._from_before(end, lines)
+        near = _with_old(end, entries)
         was = self._gone_on(near, lines.since, old, whole=whole)
         other = self._gone_on(near, lines.yours, old, whole=whole)
         if _order(was, other) != _order(other, was):
             raise UnknownError
-        one = was.copy()
         if lines.joint is None:
+            one = was.copy()
             apply_at_end(one, lines.mine, self._recent, old, whole=whole)
+            _refuse_halves(old, one, other)
             return (was, one, other) if whole or _is_enough(near, one, other, old) else None
-        one, old = self._joined(lines, _named(lines.yours) & was.addresses())
+        one, earlier = self._joined(lines, _named(lines.yours) & was.addresses())
+        _refuse_halves(old | earlier, one, other)
         known = all(each in was for each in _named([lines.joint]) & one.addresses())
-        return (was, one, other) if known and _is_enough(near, one, other, old) else None
+        return (was, one, other) if known and _is_enough(near, one, other, earlier) else None
 
     def _gone_on(
         self, near: Fold, steps: Sequence[Step], old: set[Address], *, whole: bool
@@ -175,12 +181,11 @@ class Sparse:
 
     def _refuse_unplaced(self, lines: _Lines) -> None:
         """Raise where theirs placed messages since the base, or tools were set: then whole orders and lines count."""
-        new = self._recent.new_commits(lines.theirs, lines.base)
-        for oid, commit in reversed(lines.yours):
-            if oid not in new:
-                break  # theirs did this before it was last brought together with ours
-            if any(each.name in (ops.MOVE, ops.REPLACE) for each in commit.operations):
-                raise UnknownError
+        for oid in self._recent.new_commits(lines.theirs, lines.base):
+            for each in self._read(oid).operations:
+                placed = each.name == ops.INCLUDE and each.fields.get("after") is not None
+                if each.name in (ops.MOVE, ops.REPLACE) or (placed and lines.joint is not None):
+                    raise UnknownError
         steps = (*lines.since, *lines.yours)
         if any(each.name == ops.TOOLS for _, made in steps for each in made.operations):
             raise UnknownError
@@ -211,8 +216,11 @@ class Sparse:
         """
         old = _named(lines.yours) - near.addresses() - _made_by(lines.yours)
         old -= _made_by(lines.since)
-        by_us = old if lines.joint is not None else _named(lines.mine)
-        return old, [self._old(each, lines.base if each in by_us else lines.ours) for each in old]
+        by_us = old if lines.joint is not None else old & _named(lines.mine)
+        if by_us and by_us != old:
+            raise UnknownError  # two records do not tell which of two messages stands first
+        tip = lines.base if by_us else lines.ours
+        return old, [self._old(each, tip) for each in old]
 
     def _joined(self, lines: _Lines, named: Collection[Address]) -> tuple[Fold, set[Address]]:
         """Return ours from the merge on that brought the base in, with some messages from before it."""
@@ -231,7 +239,7 @@ class Sparse:
         if record.flags & EDITED:
             place = record.place_commit, record.place_number
             entry.reword(find_wording(place, self._read), place)
-        if any(part.get("type") in (CALL, RESULT) for part in entry.parts):
+        if any(map(is_half, entry.parts)):
             raise UnknownError
         entry.priority = record.priority
         return record.ordinal, entry
@@ -269,16 +277,34 @@ def _is_enough(near: Fold, one: Fold, other: Fold, old: set[Address]) -> bool:
     ]
     if not any(one.entry(each).visible and other.entry(each).visible for each in calm):
         return False
-    coming = [e for e in other.visible() if e.address not in near and e.address not in one]
-    for side in ([*one.visible()], [*other.visible()], [*one.visible(), *coming]):
+    coming = [e for e in other.entries if e.address not in near and e.address not in one]
+    for side in (one.entries, other.entries, [*one.entries, *coming]):
+        if any(each not in near for each in loose(side, of_end=True)[1]):
+            return False  # a result that is hidden answers its call, too
         for ghosts in (True, False):
-            seen = [each for each in side if ghosts or not each.is_ghost]
+            seen = [each for each in side if each.visible and (ghosts or not each.is_ghost)]
             calls, results = loose(seen, of_end=True)
             if any(each not in near for each in calls):
                 raise UnknownError
             if any(each not in near for each in results):
                 return False
     return True
+
+
+def _may_be_answered(was: Fold, one: Fold, other: Fold) -> bool:
+    """Tell whether a call that a side answers may have a result from before it, which is looked for a while."""
+    seen = [*was.visible()]
+    calls, _ = loose(seen)
+    waiting = {name for each in seen if each.address in calls for name in calls_of(each)}
+    new = (each for side in (one, other) for each in side.entries if each.address not in was)
+    return bool(waiting) and any(name in waiting for each in new for name in results_of(each))
+
+
+def _refuse_halves(old: Collection[Address], *parts: Fold) -> None:
+    """Raise where a message from before the end became a call or a result."""
+    for part in parts:
+        if any(is_half(each) for a in old if a in part for each in part.entry(a).parts):
+            raise UnknownError
 
 
 def _order(one: Fold, other: Fold) -> list[Address]:
