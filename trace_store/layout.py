@@ -56,6 +56,8 @@ class Layout:
         "ignore_file",
         "index_dir",
         "journal_dir",
+        "kept_config_file",
+        "kept_packs_dir",
         "local_dir",
         "locks_dir",
         "logs_dir",
@@ -97,6 +99,8 @@ class Layout:
         self.tombstones_dir = here + "tombstones"
         self.lost_found_dir = here + "lost-found"
         self.published_file = self.local_dir + sep + "published"
+        self.kept_packs_dir = self.local_dir + sep + "packs"
+        self.kept_config_file = self.local_dir + sep + "config"
         self.quarantine_dir = here + "quarantine"
         self.adopted_file = self.local_dir + sep + "adopted"
         self.bisect_file = self.local_dir + sep + "bisect"
@@ -123,6 +127,10 @@ class Layout:
     def pack_index_file(self, name: str) -> str:
         """Return the path of the index beside a pack."""
         return self.pack_base(name) + INDEX_SUFFIX
+
+    def kept_pack_file(self, name: str) -> str:
+        """Return the second place of a pack, for as long as git does not have it."""
+        return os.path.join(self.kept_packs_dir, name + PACK_SUFFIX)
 
     def ref_dir(self, name: str) -> str:
         """Return the directory that holds the tips of a ref, given its checked full name."""

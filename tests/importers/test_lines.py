@@ -35,7 +35,11 @@ def one(data: bytes, *, ended: bool = True) -> list[Record | Skip]:
     return list(records_of(Line(1, 0, data, len(data), ended)))
 
 
-@given(st.binary(max_size=200), st.integers(1, 64))
+SHORT_LINES = st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\n\n"]), max_size=60).map(b"".join)
+"""Lines that end where a chunk ends, as random bytes seldom do."""
+
+
+@given(st.binary(max_size=200) | SHORT_LINES, st.integers(1, 64))
 def test_lines_are_what_split_makes(data: bytes, chunk: int) -> None:
     found = lines_of(data, chunk=chunk)
     expected = data.split(b"\n")

@@ -142,7 +142,7 @@ def test_every_file_is_deleted_in_turn(tmp_path: Path) -> None:
         if path.name != "config":
             with reopen(tmp_path) as again:
                 found = codes(again)
-            if path.suffix == ".pack":
+            if path.suffix == ".pack" and path.is_relative_to(root / "objects"):
                 assert "ref-incomplete" in found
             elif path.name in (".gitignore", ".gitattributes"):
                 assert found == {"root-file-missing"}

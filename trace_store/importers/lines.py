@@ -150,10 +150,10 @@ def read_lines(
                 pieces, held = [], 0
         rest = chunk[begin:]
         held += len(rest)
-        if held <= limit:
-            pieces.append(rest)
-        else:
+        if held > limit:
             pieces = []
+        elif rest:  # a chunk that ends with a line leaves nothing for the next one
+            pieces.append(rest)
         position += len(chunk)
     if position > start:
         data = b"".join(pieces) if held <= limit else None

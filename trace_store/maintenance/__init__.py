@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.packing import pack
     from trace_store.maintenance.schedule import seal_if_due_by_age
     from trace_store.maintenance.sealing import seal
+    from trace_store.maintenance.second_copies import put_back
     from trace_store.maintenance.telling import warn_of_unsealed
     from trace_store.maintenance.waiting import (
         forget_holder,
@@ -35,6 +36,7 @@ __all__ = [
     "locked_error",
     "note_holder",
     "pack",
+    "put_back",
     "seal",
     "seal_if_due_by_age",
     "tell_holder",
@@ -55,6 +57,7 @@ __getattr__ = door(
         "locked_error": "waiting",
         "note_holder": "waiting",
         "pack": "packing",
+        "put_back": "second_copies",
         "seal": "sealing",
         "seal_if_due_by_age": "schedule",
         "tell_holder": "waiting",

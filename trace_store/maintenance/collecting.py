@@ -15,6 +15,7 @@ from trace_store.maintenance.locking import brief_lock
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.rewriting import Rewritten, packs_holding, write_without
 from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.second_copies import forget_committed, forget_copies
 from trace_store.maintenance.surveying import DAY_MS, REFLOG_DAYS, Survey
 from trace_store.maintenance.sweeping import sweep
 from trace_store.odb import ObjectDatabase
@@ -140,6 +141,7 @@ class _Collecting:
             entries = expire_logs(store, survey.roots, survey.expired.__contains__)
             taken, size = self._take(survey, Rewritten()) if doomed else (0, 0)
             emptied, bytes_emptied = empty_quarantine(store, before)
+            forget_committed(store)
             swept = sweep(store)
             save_ages(store, survey.packed)
         packed = pack(
@@ -229,6 +231,7 @@ class _Collecting:
         table = commit_table.CommitTable(store.disk, path, store.config.store_id, store.objects)
         table.forget(gone)
         taking = quarantine.take(store.clock.now(), packs, sorted(loose))
+        forget_copies(store, packs)
         with store.mutex:
             self._objects.packs.refresh()
         return len(gone), size_of(store.disk, taking)

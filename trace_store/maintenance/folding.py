@@ -113,6 +113,7 @@ def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:
 def remove_packs(store: Store, names: list[str]) -> None:
     """Remove packs all of whose objects are in another, durable one."""
     for name in names:
+        remove_if_possible(store.disk, store.layout.kept_pack_file(name))
         if remove_if_possible(store.disk, store.layout.pack_file(name)):
             remove_if_possible(store.disk, store.layout.pack_index_file(name))
     if names:

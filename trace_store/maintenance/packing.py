@@ -10,6 +10,7 @@ from trace_store import errors
 from trace_store.maintenance.folding import git_index, is_in, objects_of, remove_packs
 from trace_store.maintenance.locking import brief_lock
 from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb import ObjectDatabase, PackWriter
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES, MAXIMUM_PACK_RAW_BYTES
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES
@@ -140,6 +141,7 @@ def _rewrite(
         new = writer.finish()
     finally:
         writer.abandon()
+    keep_copies(store, new)
     gone = [name for name in names if name not in kept and name not in new]
     before = sum(_size(store, store.layout.pack_file(name)) for name in gone)
     before += sum(_size(store, store.layout.loose_file(oid.hex())) for oid in packed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.maintenance.folding import objects_of, remove_packs
+from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb import ObjectDatabase, PackWriter
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES
 from trace_store.values import value
@@ -129,6 +130,7 @@ def write_without(
         new = writer.finish()
     finally:
         writer.abandon()
+    keep_copies(store, new)
     replaced = [name for name in names if name not in damaged and name not in new]
     with store.mutex:
         packs.refresh()

@@ -22,6 +22,7 @@ from trace_store.maintenance.folding import (
     remove_packs,
 )
 from trace_store.maintenance.locking import brief_lock
+from trace_store.maintenance.second_copies import keep_copies, put_back_tips
 from trace_store.maintenance.sweeping import sweep
 from trace_store.odb import ObjectDatabase, PackWriter
 from trace_store.odb.checks import check_hash
@@ -149,6 +150,7 @@ class _Sealing:
         self._fold = Fold()
         self._changes: dict[str, tuple[ObjectId, ...]] = {}
         self._logs: dict[str, list[ReflogEntry]] = {}
+        self._put_back: dict[str, list[ObjectId]] = {}
         self._written = 0
 
     def run(self) -> SealReport:
@@ -161,11 +163,15 @@ class _Sealing:
         with store.mutex:
             look = self._refs.overview.look(fully=self._fully)
         packs, folded = self._write_packs(closed)
+        keep_copies(store, packs)
         for file in closed:
             self._fold.apply_all(file.frames)
         self._refuse_overtaken(before)
+        unsettled = _unsettled(look, before.tips)
+        names = {*self._fold.refs, *unsettled}
+        self._put_back = put_back_tips(store, [(name, before.tips.get(name)) for name in names])
         moved = self._publish_moved(before)
-        others = [name for name in _unsettled(look, before.tips) if name not in self._changes]
+        others = [name for name in unsettled if name not in self._changes]
         accepted = self._accept(others, before)
         unlogged: list[str] = []
         for name, entries in sorted(self._logs.items()):
@@ -313,7 +319,7 @@ class _Sealing:
         for name, entries in entries_of(self._fold.frames).items():
             self._logs.setdefault(name, []).extend(entries)
         for name, fold in sorted(self._fold.refs.items()):
-            files = self._refs.files.read(name)
+            files = self._files(name)
             known = before.tips.get(name, ())
             tips = self._refs.resolve(name, files, known, fold)
             self._refs.files.write(name, tips, files, known)
@@ -324,12 +330,16 @@ class _Sealing:
                 self._logs[name].insert(0, entry)
         return sorted(self._fold.refs)
 
+    def _files(self, name: str) -> tuple[ObjectId, ...]:
+        """Return the tips of a ref, and those that were put back, which git may take away again meanwhile."""
+        return tuple(dict.fromkeys([*self._refs.files.read(name), *self._put_back.get(name, ())]))
+
     def _accept(self, names: list[str], before: Published) -> list[str]:
         """Take note of the refs, of some, that something else moved, and drop tips that others supersede."""
         accepted: list[str] = []
         pending = self._store.journal.fold.refs
         for name in names:
-            here, known = self._refs.files.read(name), before.tips.get(name)
+            here, known = self._files(name), before.tips.get(name)
             if set(here) == set(known) or (name in pending and name not in self._fold.refs):
                 continue
             tips = self._refs.resolve(name, here, known, None)

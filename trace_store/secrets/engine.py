@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 MAXIMUM_MEMORY = 64 << 20
 """Bytes that RE2 may take for what it remembers of all triggers."""
 
+BASE64_CHARACTERS = 128
+"""A run of base64 that is as long holds data, no token."""
+BASE64_LINE_CHARACTERS = 60
+"""Base64 is wrapped at 60 (R), 64 (PEM, RFC 7468) or 76 columns (MIME, RFC 2045)."""
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_LINE_ENDS = (b"\r\n", b"\n", b"\\r\\n", b"\\n")
+
 _NEAR = 80
 """How far before a secret its name begins."""
 
@@ -167,6 +174,8 @@ class Scanner:
                 secret = data[start:end]
                 if start == end or (check is not None and not check(secret)):
                     continue
+                if _is_in_base64(data, start, end):
+                    continue
                 if rules[hit].unless and self._unless(hit).search(
                     data[max(0, start - _NEAR) : start]
                 ):
@@ -208,6 +217,51 @@ def _options() -> Any:
     options.max_mem = MAXIMUM_MEMORY
     options.log_errors = False  # a pattern may be a secret
     return options
+
+
+def _is_in_base64(data: bytes, start: int, end: int) -> bool:
+    """Tell whether a span is a piece of base64, in which whatever a token may look like occurs by chance.
+
+    Signatures of reasoning, encrypted content, images and files are such runs; a token that stands in its own bounds
+    is none. In base64 that is wrapped, the line beside it has to be a long run too.
+    """
+    if data[start:end].strip(_BASE64):
+        return False
+    left = _run_before(data, start)
+    right = _run_after(data, end)
+    if left == start and right == end:
+        return False
+    if right - left >= BASE64_CHARACTERS:
+        return True
+    if right - left < BASE64_LINE_CHARACTERS:
+        return False
+    above, below = (
+        left - len(_line_end_before(data, left)),
+        right + len(_line_end_after(data, right)),
+    )
+    beside = above - _run_before(data, above) if above < left else 0
+    beside = max(beside, _run_after(data, below) - below if below > right else 0)
+    return beside >= BASE64_LINE_CHARACTERS
+
+
+def _run_before(data: bytes, at: int) -> int:
+    """Return where the run of base64 that ends here begins, as far as it matters."""
+    window = data[max(0, at - BASE64_CHARACTERS) : at]
+    return at - len(window) + len(window.rstrip(_BASE64))
+
+
+def _run_after(data: bytes, at: int) -> int:
+    window = data[at : at + BASE64_CHARACTERS]
+    return at + len(window) - len(window.lstrip(_BASE64))
+
+
+def _line_end_before(data: bytes, at: int) -> bytes:
+    """Return the line end, raw or escaped as in JSON, that stands before a place; empty when none does."""
+    return next((each for each in _LINE_ENDS if data.endswith(each, 0, at)), b"")
+
+
+def _line_end_after(data: bytes, at: int) -> bytes:
+    return next((each for each in _LINE_ENDS if data.startswith(each, at)), b"")
 
 
 def _escaped(data: bytes) -> bytes:

@@ -4,7 +4,7 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.store.creation import create
+    from trace_store.store.creation import create, put_back_settings
     from trace_store.store.discovery import find
     from trace_store.store.handle import Store
     from trace_store.store.presence import look_again
@@ -24,6 +24,7 @@ __all__ = [
     "distrust",
     "find",
     "look_again",
+    "put_back_settings",
     "recover",
     "trust",
     "trusted",
@@ -43,6 +44,7 @@ __getattr__ = door(
         "distrust": "trusting",
         "find": "discovery",
         "look_again": "presence",
+        "put_back_settings": "creation",
         "recover": "recovery",
         "trust": "trusting",
         "trusted": "trusting",

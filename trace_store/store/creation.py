@@ -9,7 +9,7 @@ import os
 
 from trace_store import errors
 from trace_store.config import new_config
-from trace_store.files import create_file
+from trace_store.files import create_file, read_file, replace_file
 from trace_store.layout import ATTRIBUTES, IGNORED, TEMPORARY_PREFIX, Layout
 
 TYPE_CHECKING = False
@@ -44,6 +44,22 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
             f"there is already something at {target}", path=target
         ) from error
     disk.sync_directory(folder)
+
+
+def put_back_settings(disk: Disk, layout: Layout) -> bool:
+    """Put back the settings of a repository that git never had, from their second place, where that is there.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    kept = read_file(disk, layout.kept_config_file)
+    if kept is None:
+        return False
+    for path, text in ((layout.ignore_file, IGNORED), (layout.attributes_file, ATTRIBUTES)):
+        if not disk.exists(path):
+            create_file(disk, path, text.encode())
+    replace_file(disk, layout.config_file, kept)
+    return True
 
 
 def _remove_new(disk: Disk, layout: Layout) -> None:

@@ -14,7 +14,7 @@ from trace_store import errors
 from trace_store import store as stores
 from trace_store.config import REPAIR
 from trace_store.files import Disk
-from trace_store.layout import CONFIG_NAME, DIRECTORY_NAME
+from trace_store.layout import CONFIG_NAME, DIRECTORY_NAME, Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def find(
 
 
 def _config(disk: Disk, path: str) -> os.stat_result | None:
-    return disk.stat(os.path.join(path, CONFIG_NAME))
+    found = disk.stat(os.path.join(path, CONFIG_NAME))
+    # Where git took it away before it ever had it, the second place of it has the same to say.
+    return found or disk.stat(Layout(path).kept_config_file)
 
 
 def _remains(disk: Disk, path: str) -> os.stat_result | None:

@@ -16,7 +16,7 @@ from trace_store.contracts import DURABILITIES, DURABLE, FAST
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
 from trace_store.journal import Journal
-from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, Layout
+from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, PACK_SUFFIX, Layout
 from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
@@ -127,7 +127,12 @@ class Store:
         for name in DIRECTORIES.intersection(others):
             directory = os.path.join(layout.root, name)
             raise errors.StorageError(f"not a directory: {directory}", path=directory)
-        config = Config.load(disk, layout.config_file)
+        try:
+            config = Config.load(disk, layout.config_file)
+        except errors.RepositoryNotFoundError:
+            if not stores.put_back_settings(disk, layout):
+                raise
+            config = Config.load(disk, layout.config_file)
         return cls(config, clock or SystemClock(), durability, disk, layout, randomness)
 
     @classmethod
@@ -252,6 +257,14 @@ class Store:
                 self.check_open()
                 transactions = self._writing()
             transactions.advance(ref, make, author, message, head, durability or self.durability)
+
+    def missing_packs(self) -> list[str]:
+        """Return the names of the packs that are in their second place alone, sorted; two looks at directories."""
+        if not self.local:
+            return []
+        kept = self.disk.names(self.layout.kept_packs_dir)
+        missing = set(kept).difference(self.disk.names(self.layout.pack_dir)) if kept else ()
+        return sorted(n.removesuffix(PACK_SUFFIX) for n in missing if n.endswith(PACK_SUFFIX))
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.

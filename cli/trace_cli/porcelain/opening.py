@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
     from trace_store.history.draft import CommitResult, Draft
     from trace_store.oid import ObjectId
+    from trace_store.refs.rewinding import Change
     from trace_store.repo import Repo
     from trace_store.secrets import Guard
 
+SHOWN_REFS = 3
 JSON = Option("--json", "as_json", "Print JSON, as docs/json.md describes it")
 QUIET = Option("-q --quiet", "quiet", "Print nothing, and leave sealing for later")
 MESSAGE = Option("-m --message", "message", "What to say about the commit", "MESSAGE", default="")
@@ -59,12 +61,14 @@ def ready(invocation: Invocation, store: Store, *, quiet: bool = False) -> Store
     """Return a repository that was opened for a command, and say what git did to it meanwhile."""
     if invocation.interactive:
         store.journal.patience = _Patience(invocation)
-    if not quiet:
-        try:
-            _tell_moved(invocation, store)
-        except BaseException:
-            store.close()
-            raise
+    try:
+        moved = [] if quiet else store.refs.moved_by_git()
+        if (moved or store.missing_packs()) and _put_back(invocation, store):
+            moved = [] if quiet else store.refs.moved_by_git()
+        _tell_moved(invocation, moved)
+    except BaseException:
+        store.close()
+        raise
     return store
 
 
@@ -255,8 +259,20 @@ def _context_tokens(store: Store, branch: str | None) -> int:
     return context.ContextCompiler(store).compile(branch or "HEAD").token_count
 
 
-def _tell_moved(invocation: Invocation, store: Store) -> None:
-    for name, before, now in store.refs.moved_by_git():
+def _put_back(invocation: Invocation, store: Store) -> bool:
+    """Put back what git took away before it ever had it, say so, and return whether there was anything."""
+    found = maintenance.put_back(store)
+    if found:
+        what = [counted(len(found.packs), "pack")] if found.packs else []
+        what += [safe(name) for name, _ in found.tips[:SHOWN_REFS]]
+        more = len(found.tips) - SHOWN_REFS
+        what += [f"{more:,} more"] if more > 0 else []
+        invocation.note(f"note: put back what git took away and never had: {', '.join(what)}")
+    return bool(found)
+
+
+def _tell_moved(invocation: Invocation, moved: list[Change]) -> None:
+    for name, before, now in moved:
         if name.startswith((FILES, TRASH)):
             continue  # these come and go with the branches of sessions, and with what commands leave behind
         if before == now:

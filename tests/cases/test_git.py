@@ -1,0 +1,142 @@
+"""What git takes away before it ever had it: sealed packs and tips of refs come back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Outcome, Trace
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+WRITERS, COMMITS = (int(os.environ.get(f"TRACE_TEST_GIT_{n}", 4)) for n in ("WRITERS", "COMMITS"))
+IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@b")
+
+
+def git(*words: str, check: bool = True) -> str:
+    run = subprocess.run(["git", *IDENTITY, *words], capture_output=True, check=False, text=True)
+    assert run.returncode == 0 or not check, run.stderr
+    return run.stdout
+
+
+@pytest.fixture
+def project(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """A project with one commit of Trace that git has."""
+    ok("commit", "--user", "base")
+    git("init", "-q", "-b", "main")
+    git("add", ".trace")
+    git("commit", "-qm", "1")
+    return ok
+
+
+def said(trace: Trace) -> list[str]:
+    outcome = trace("log")
+    assert outcome.code == 0, outcome.err
+    return [line.rpartition("user: ")[2] for line in reversed(outcome.lines)]
+
+
+TAKEN = {
+    "clean": ["clean", "-fdq"],
+    "stash -u": ["stash", "-qu"],
+    "checkout": ["checkout", "-q", "--", ".trace"],
+    "reset": ["reset", "-q", "--hard"],
+    "restore": ["restore", ".trace"],
+}
+
+
+@pytest.mark.parametrize("words", TAKEN.values(), ids=TAKEN)
+def test_case_50_what_git_never_had_survives(
+    project: Callable[..., Outcome], words: list[str]
+) -> None:
+    project("commit", "--user", "one")
+    project("commit", "-q", "--user", "two")
+    git(*words)
+    outcome = project("commit", "-q", "--user", "next")
+    assert said(project) == ["base", "one", "two", "next"]
+    assert project("fsck").err == "everything is in order\n"
+    # Each of these commands but the first leaves what git does not know alone.
+    taken_away = words[0] == "clean" or "-qu" in words
+    assert ("put back what git took away" in outcome.err) is taken_away
+
+
+def test_case_50_also_before_git_has_anything(ok: Callable[..., Outcome]) -> None:
+    git("init", "-q")
+    ok("commit", "--user", "base")
+    git("clean", "-fdq")
+    assert said(ok) == ["base"]
+    assert "config" in os.listdir(".trace")
+
+
+def test_case_50_what_was_added_and_never_committed_survives(
+    project: Callable[..., Outcome],
+) -> None:
+    project("commit", "--user", "one")
+    git("add", ".trace")
+    git("reset", "-q", "--hard")
+    assert said(project) == ["base", "one"]
+
+
+def test_case_50_what_git_has_follows_git(project: Callable[..., Outcome]) -> None:
+    project("commit", "--user", "one")
+    git("add", ".trace")
+    git("commit", "-qm", "2")
+    git("checkout", "-q", "-b", "old", "HEAD~1")
+    assert said(project) == ["base"]
+    assert not git("status", "--porcelain")
+    git("checkout", "-q", "main")
+    assert said(project) == ["base", "one"]
+    git("reset", "-q", "--hard", "HEAD~1")
+    assert said(project) == ["base"]
+
+
+def test_case_50_second_copies_go_once_git_has_the_pack(project: Callable[..., Outcome]) -> None:
+    project("commit", "--user", "one")
+    assert os.listdir(".trace/local/packs")
+    git("add", ".trace")
+    git("commit", "-qm", "2")
+    project("gc")
+    assert not os.listdir(".trace/local/packs")
+
+
+def test_case_50_nothing_acknowledged_is_lost_under_many_writers(
+    project: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    code = (
+        "import sys; from trace_cli.main import main\n"
+        "for n in range(int(sys.argv[2])):\n"
+        "    text = f'{sys.argv[1]}-{n}'\n"
+        "    for _ in range(20):\n"
+        "        if main(['commit', '-q', '--user', text] if n % 2 else ['commit', '--user', text]) == 0:\n"
+        "            print('kept', text, flush=True); break\n"
+    )
+    path = os.pathsep.join(filter(None, sys.path))
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, f"w{number}", str(COMMITS)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        for number in range(WRITERS)
+    ]
+    turn = 0
+    commands = [*TAKEN.values(), ["add", ".trace"], ["commit", "-qm", "more", "--allow-empty"]]
+    while any(writer.poll() is None for writer in writers):
+        git(*commands[turn % len(commands)], check=False)
+        turn += 1
+    acknowledged = set()
+    for writer in writers:
+        out, _ = writer.communicate()
+        acknowledged |= {line.split()[1] for line in out.splitlines() if line.startswith("kept")}
+    assert len(acknowledged) == WRITERS * COMMITS
+    project("seal")
+    kept: set[str] = set()
+    for tip in {path.name for path in Path(".trace/refs").rglob("*") if len(path.name) == 64}:
+        kept |= {line.rpartition("user: ")[2] for line in project("log", tip).lines}
+    assert acknowledged <= kept

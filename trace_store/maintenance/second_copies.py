@@ -1,0 +1,233 @@
+"""A second place for what git does not have yet, in the part of `.trace` that git ignores.
+
+Rule: `git clean`, `git stash -u` and the like take away files that git never had; what git itself has, it can bring
+back. So each new pack has a hard link under `local/packs/`, the values of refs stand in `local/published`, and both
+are put back when files are missing that no commit of git holds. What git had and took away (a switch to another
+branch, a reset) was meant, and stays away.
+"""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import errors
+from trace_store.files import create_file, make_durable_directory, read_file
+from trace_store.layout import PACK_SUFFIX
+from trace_store.maintenance.git_settings import find_git
+from trace_store.odb import ObjectDatabase
+from trace_store.refs import RefDatabase
+from trace_store.values import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from trace_store.files import Disk
+    from trace_store.layout import Layout
+    from trace_store.oid import ObjectId
+    from trace_store.store import Store
+
+MANY = 64
+"""With so many second copies git is asked which of them it has by now."""
+DAY_SECONDS = 24 * 60 * 60
+MAXIMUM_REFLOG = 2_000
+
+
+@value
+class PutBack:
+    """What was put back.
+
+    Attributes:
+        packs: the names of packs.
+        tips: (name, value) of refs.
+    """
+
+    packs: tuple[str, ...] = ()
+    tips: tuple[tuple[str, ObjectId], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.packs or self.tips)
+
+
+def keep_copies(store: Store, names: list[str]) -> None:
+    """Give packs a second name, durably; a copy where the file system has no links.
+
+    Raises:
+        StorageError: a pack is gone already, or the disk refuses.
+    """
+    if not names:
+        return
+    disk, layout = store.disk, store.layout
+    make_durable_directory(disk, layout.kept_packs_dir)
+    _keep_settings(disk, layout)
+    for name in names:
+        source, target = layout.pack_file(name), layout.kept_pack_file(name)
+        if disk.link(source, target) or disk.exists(target):
+            continue
+        data = read_file(disk, source)
+        if data is None:
+            raise errors.StorageError("a pack was removed while it was being sealed", path=source)
+        create_file(disk, target, data)
+    disk.sync_directory(layout.kept_packs_dir)
+    if len(disk.names(layout.kept_packs_dir)) > MANY:
+        forget_committed(store)
+
+
+def forget_copies(store: Store, names: list[str]) -> None:
+    """Remove the second names of packs that are not wanted any more."""
+    for name in names:
+        store.disk.remove(store.layout.kept_pack_file(name))
+
+
+def forget_committed(store: Store) -> None:
+    """Remove the second names of packs that a commit of git holds."""
+    layout = store.layout
+    names = store.disk.names(layout.kept_packs_dir)
+    paths = {
+        layout.pack_file(n.removesuffix(PACK_SUFFIX)): n.removesuffix(PACK_SUFFIX) for n in names
+    }
+    forget_copies(store, [paths[path] for path in _committed(store, list(paths)) or ()])
+
+
+def put_back(store: Store) -> PutBack:
+    """Put back what was taken away and git never had: packs, and tips of refs.
+
+    Where there is no git nothing is put back: whoever took packs and tips away there may have meant it.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    if not store.local or not isinstance(store.refs, RefDatabase):
+        return PutBack()
+    packs = store.missing_packs()
+    published = store.journal.published.tips
+    moved = [(name, published.get(name)) for name, _, _ in store.refs.standing().moved]
+    return _put_back(store, packs, moved)
+
+
+def put_back_tips(
+    store: Store, published: Iterable[tuple[str, Sequence[ObjectId]]]
+) -> dict[str, list[ObjectId]]:
+    """Put back tips of refs that are missing and that git never had, with all packs of that kind.
+
+    Args:
+        store: where.
+        published: what this working copy last wrote for some refs: (name, tips).
+
+    Returns:
+        The tips that were put back, by ref.
+
+    Raises:
+        StorageError: the disk refuses.
+    """
+    found: dict[str, list[ObjectId]] = {}
+    for name, tip in _put_back(store, [], published).tips:
+        found.setdefault(name, []).append(tip)
+    return found
+
+
+def _put_back(
+    store: Store, packs: list[str], published: Iterable[tuple[str, Sequence[ObjectId]]]
+) -> PutBack:
+    assert isinstance(store.refs, RefDatabase)
+    assert isinstance(store.objects, ObjectDatabase)
+    layout, disk, files = store.layout, store.disk, store.refs.files
+    tips = [(name, tip) for name, had in published for tip in had if tip not in files.read(name)]
+    if not (packs or tips):
+        return PutBack()
+    packs = packs or store.missing_packs()
+    paths = {layout.pack_file(name) for name in packs}
+    paths.update(os.path.join(layout.ref_dir(name), str(tip)) for name, tip in tips)
+    committed = _committed(store, sorted(paths))
+    if committed is None:
+        return PutBack()
+    packs = [name for name in packs if layout.pack_file(name) not in committed]
+    for name in packs:
+        _copy_back(disk, layout, name)
+    if packs:
+        disk.sync_directory(layout.pack_dir)
+        with store.mutex:
+            store.objects.packs.refresh()
+    tips = [
+        (name, tip)
+        for name, tip in tips
+        if os.path.join(layout.ref_dir(name), str(tip)) not in committed
+        and store.objects.contains(tip)
+    ]
+    for name, tip in tips:
+        files.add(name, tip)
+    return PutBack(tuple(packs), tuple(tips))
+
+
+def _keep_settings(disk: Disk, layout: Layout) -> None:
+    data = read_file(disk, layout.config_file)
+    if data is not None and data != read_file(disk, layout.kept_config_file):
+        disk.remove(layout.kept_config_file)
+        create_file(disk, layout.kept_config_file, data)
+
+
+def _copy_back(disk: Disk, layout: Layout, name: str) -> None:
+    source, target = layout.kept_pack_file(name), layout.pack_file(name)
+    disk.make_directory(layout.pack_dir)
+    if not disk.exists(source):
+        return  # another process has folded it into a larger one meanwhile
+    if not disk.link(source, target) and not disk.exists(target):
+        data = read_file(disk, source)
+        if data is not None:
+            create_file(disk, target, data)
+
+
+def _committed(store: Store, paths: list[str]) -> set[str] | None:
+    """Return those of some paths that a commit of git holds, other than a stash; None where git is not at hand.
+
+    Looked for in what branches, tags, HEAD and its reflog lead to: who resets to an earlier commit means it. Where git
+    fails none is, since to put back too much does less harm than to lose something.
+    """
+    import subprocess  # seldom needed, and slow to load
+
+    root = store.layout.root
+    if find_git(store.disk, root) is None:
+        return None
+    folder = os.path.dirname(root)
+    # The settings of a stranger's work tree shall start no program, and `.trace` itself be no repository of git's.
+    options = ("core.fsmonitor=false", "safe.bareRepository=explicit", "core.quotePath=false")
+
+    def ask(*words: str, text: str = "") -> str | None:
+        """Return what git answers; None when it fails."""
+        command = ["git", "-C", folder, *(word for option in options for word in ("-c", option))]
+        try:
+            run = subprocess.run(
+                [*command, *words],
+                input=text.encode(),
+                capture_output=True,
+                check=False,
+                timeout=60,
+            )
+        except subprocess.SubprocessError:
+            return None
+        return os.fsdecode(run.stdout) if run.returncode == 0 else None
+
+    try:
+        top = ask("rev-parse", "--show-toplevel")
+    except OSError:
+        return None  # git is not installed
+    if top is None or ask("rev-parse", "--verify", "-q", "HEAD") is None:
+        return set()  # nothing was committed yet
+    top = top.rstrip("\n")
+    here = os.path.realpath(root)
+    wanted = {
+        os.path.relpath(os.path.join(here, os.path.relpath(path, root)), top).replace(
+            os.sep, "/"
+        ): path
+        for path in paths
+    }
+    logged = ask("reflog", "show", "--format=%H", f"-n{MAXIMUM_REFLOG}", "HEAD") or ""
+    log = ("log", "-m", "--format=", "--name-only", "-z", "--no-renames", "--diff-filter=A")
+    found = ask(
+        *(*log, "--no-show-signature", "--branches", "--tags", "--remotes", "HEAD", "--stdin"),
+        text="".join(
+            [*(f"{line}\n" for line in logged.split()), "--\n"]
+            + [f":(top,literal){each}\n" for each in wanted]
+        ),
+    )
+    return {wanted[each] for each in (found or "").split("\0") if each in wanted}
