@@ -118,6 +118,12 @@ def is_url_password(data: bytes) -> bool:
     return not is_example(data) and len(set(data)) > 2 and not data.isdigit()
 
 
+def is_cookie(data: bytes) -> bool:
+    """Tell whether one of the pairs of a `Cookie` header has a value that looks as if a machine had made it."""
+    pairs = (pair.partition(b"=")[2] for pair in data.split(b";"))
+    return any(is_key(value.strip()) for value in pairs)
+
+
 def is_basic(data: bytes) -> bool:
     """Tell whether base64 holds a name, a colon and a password."""
     try:
@@ -136,6 +142,14 @@ def is_jwt(data: bytes) -> bool:
     except (binascii.Error, ValueError):
         return False
     return b'"alg"' in told
+
+
+def is_discord(data: bytes) -> bool:
+    """Tell whether the first part of a bot's token is its id, a number."""
+    try:
+        return base64.b64decode(data.partition(b".")[0] + b"==").isdigit()
+    except (binascii.Error, ValueError):
+        return False
 
 
 def is_private_key(data: bytes) -> bool:

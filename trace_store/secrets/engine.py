@@ -28,8 +28,10 @@ MAXIMUM_MEMORY = 64 << 20
 
 BASE64_CHARACTERS = 128
 """A run of base64 that is as long holds data, no token."""
-BASE64_LINE_CHARACTERS = 60
-"""Base64 is wrapped at 60 (R), 64 (PEM, RFC 7468) or 76 columns (MIME, RFC 2045)."""
+TOKEN_SURROUNDINGS = 16
+"""A token with less beside it stands by itself: `/` and `-` may also end a path or a word."""
+WRAPPED = (60, 64, 72, 76)
+"""Columns at which base64 is wrapped: 64 in PEM (RFC 7468), 76 in MIME (RFC 2045)."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _LINE_ENDS = (b"\r\n", b"\n", b"\\r\\n", b"\\n")
 
@@ -222,26 +224,27 @@ def _options() -> Any:
 def _is_in_base64(data: bytes, start: int, end: int) -> bool:
     """Tell whether a span is a piece of base64, in which whatever a token may look like occurs by chance.
 
-    Signatures of reasoning, encrypted content, images and files are such runs; a token that stands in its own bounds
-    is none. In base64 that is wrapped, the line beside it has to be a long run too.
+    Signatures of reasoning, encrypted content, images and files are such runs; a token that stands by itself is none.
+    A line of wrapped base64 is told by the line beside it, which is as long.
     """
     if data[start:end].strip(_BASE64):
         return False
-    left = _run_before(data, start)
-    right = _run_after(data, end)
-    if left == start and right == end:
-        return False
+    left, right = _run_before(data, start), _run_after(data, end)
     if right - left >= BASE64_CHARACTERS:
-        return True
-    if right - left < BASE64_LINE_CHARACTERS:
-        return False
-    above, below = (
-        left - len(_line_end_before(data, left)),
-        right + len(_line_end_after(data, right)),
-    )
-    beside = above - _run_before(data, above) if above < left else 0
-    beside = max(beside, _run_after(data, below) - below if below > right else 0)
-    return beside >= BASE64_LINE_CHARACTERS
+        return start - left + right - end >= TOKEN_SURROUNDINGS
+    end_before = b""
+    for each in _LINE_ENDS:
+        # The letter of an escaped line end is in the alphabet, and so in the run.
+        at = left + (each[-1:] == b"n")
+        if data.endswith(each, 0, at):
+            end_before, left = each, at
+            break
+    above = left - len(end_before)
+    behind = next((e for e in _LINE_ENDS if data.startswith(e, right)), b"")
+    below = right + len(behind)
+    beside = {above - _run_before(data, above)} if end_before else set()
+    beside |= {_run_after(data, below) - below} if behind else set()
+    return right - left in WRAPPED and right - left in beside
 
 
 def _run_before(data: bytes, at: int) -> int:
@@ -253,15 +256,6 @@ def _run_before(data: bytes, at: int) -> int:
 def _run_after(data: bytes, at: int) -> int:
     window = data[at : at + BASE64_CHARACTERS]
     return at + len(window) - len(window.lstrip(_BASE64))
-
-
-def _line_end_before(data: bytes, at: int) -> bytes:
-    """Return the line end, raw or escaped as in JSON, that stands before a place; empty when none does."""
-    return next((each for each in _LINE_ENDS if data.endswith(each, 0, at)), b"")
-
-
-def _line_end_after(data: bytes, at: int) -> bytes:
-    return next((each for each in _LINE_ENDS if data.startswith(each, at)), b"")
 
 
 def _escaped(data: bytes) -> bytes:

@@ -37,7 +37,7 @@ MARKS: tuple[bytes, ...] = (
     *(
         b"+ACR +AMC +ASt .atlasv1. 1//0 :AA ABIA ABSK ACCA ACDb AIoT AKIA ASIA ATATT3xFfG ATCTT3xFfG AZDO AzCa "
         b"AzFu AzSe JQQJ99 LS0tLS1CRUdJTi NRAL Private-Lines: Q~ T3BlbkFJ X-Amz-Signature= X-Goog-Signature= "
-        b"_mmk access_token$ bedrock-api-key- discord.com/api/ discordapp.com/api/ eyJ fm1a_ fm1r_ fm2_ glc_ "
+        b"_mmk access_token$ bedrock-api-key- discord.com/api/ discordapp.com/api/ eyJ fm1_ fm1a_ fm1r_ fm2_ fm2a_ fm2r_ glc_ "
         b"hooks.slack.com hooks.zapier.com sig= sntrys_ ver: webhook.office.com whsec_ xoxc- xoxd- "
     ).split(),
     b"-----BEGIN DSA PRIVATE KEY",
@@ -54,9 +54,9 @@ MARKS: tuple[bytes, ...] = (
 NAMES: tuple[bytes, ...] = (
     *(
         b"ado_pat adobe algolia alibaba alicloud aliyun asana assembly_ai assemblyai auth aws_sec azdo "
-        b"azure_devops cf_api cloudflare cohere credential datadog dd-api dd-application dd_api dd_app "
+        b"azure_devops cf_api cloudflare cohere cookie credential datadog dd-api dd-application dd_api dd_app "
         b"deepgram fastly firecrawl fireworks heroku ibm_api ibm_cloud ibmcloud jenkins key mailgun mistral "
-        b"modal okta pagerduty passphrase passw paypal pd_api postmark pwd razorpay resend secret snyk ssws "
+        b"modal okta pagerduty pass paypal pd_api postmark pwd razorpay resend secret snyk ssws "
         b"tencentcloud token travis twilio vercel voyage wandb "
     ).split(),
 )
@@ -70,14 +70,24 @@ SPACED: tuple[bytes, ...] = (
     b"passwd",
     b"--",
     b"sshpass",
+    b"secret set",
+    b"cookie",
+    b"docker login",
+    b"env ",
+    b"mysql",
+    b"mariadb",
 )
 """Words behind which a value may stand without a sign that it is given to them."""
 
 _IN_TOKENS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.=%$:")
 _IN_WORDS = _IN_TOKENS - frozenset(b"_-+.=%$:")
 _NO_VALUE = b" \t\r\n=:>\\\"'`"
+_SCHEMES = (b"token", b"apikey", b"key", b"bearer", b"basic")
+"""Words that stand between the name of a header and its value."""
 _TOKEN_BYTES = 8
 _SHORTEST_TOKEN = 20
+_BOT_TOKEN = 58
+"""Three parts with dots between, of Discord."""
 _REACH = 80
 """How far behind a name its value begins."""
 
@@ -92,19 +102,21 @@ def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
     for piece in known:
         if piece in content:
             return True
-    if b"\\u00" in content or b"\\/" in content:
+    if b"\\u00" in content or b"\\/" in content or b"%3D" in content:
         return True
     if b"://" in content and b"@" in content:
         return True
     # What is told by its own form alone is long, and has no blanks.
     if max(map(len, content.split()), default=0) >= _SHORTEST_TOKEN and _may_hold_token(content):
         return True
+    if content.count(b":") > 3:
+        return True  # .pgpass
     low = content.lower()
     if b"=" in low or b":" in low:
         for word in NAMES:
             if word in low and _is_followed(low, word, True):
                 return True
-    if (b"curl" in low or b"wget" in low) and (b" -u" in low or b" --user" in low):
+    if (b"curl" in low or b"wget" in low) and b"-u" in low:
         return True
     return any(word in low and _is_followed(low, word, False) for word in SPACED)
 
@@ -114,6 +126,8 @@ def _may_hold_token(content: bytes) -> bool:
         if word in content and _begins_token(content, word):
             return True
     if b"-us" in content and any(b"-us%d" % digit in content for digit in range(10)):
+        return True
+    if any(word.count(b".") == 2 and len(word) >= _BOT_TOKEN for word in content.split()):
         return True
     return any(word in content for word in MARKS)
 
@@ -138,7 +152,10 @@ def _is_followed(low: bytes, word: bytes, given: bool) -> bool:
         signs = [n for n, each in enumerate(behind) if each in b"=:"] if given else [-1]
         for sign in signs:
             said = behind[sign + 1 :].lstrip(_NO_VALUE).split(None, 1)
-            if said and (len(said[0]) >= _TOKEN_BYTES or (len(said) > 1 and not given)):
+            if not said:
+                continue
+            several = len(said) > 1 and (not given or said[0] in _SCHEMES)
+            if several or len(said[0]) >= _TOKEN_BYTES:
                 return True
         at = low.find(word, at + 1)
     return False

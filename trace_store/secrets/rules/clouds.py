@@ -105,7 +105,13 @@ CLOUDS = (
     token("netlify-token", "nfp_", "[A-Za-z0-9]{36}", _KEY),
     near("vercel-token", "vercel", "[A-Za-z0-9]{24}", checks.is_key),
     token("vercel-blob-token", "vercel_blob_rw_", "[A-Za-z0-9]{16}_[A-Za-z0-9]{20,}", _KEY),
-    Rule("flyio-token", r"(fm[12]r?_[A-Za-z0-9+/=_,-]{100,})", ("fm1r_", "fm1a_", "fm2_"), _LONG),
+    Rule(
+        "flyio-token",
+        r"(fm[12][ar]?_[A-Za-z0-9+/=_,-]{100,})",
+        ("fm1", "fm2"),
+        _LONG,
+        r"fm[12][ar]?_",
+    ),
     token("flyio-auth-token", "fo1_", "[A-Za-z0-9_-]{43}", _KEY, end=""),
     token("render-api-key", "rnd_", "[A-Za-z0-9]{28,32}", _KEY),
     # docs.fastly.com/en/guides/using-api-tokens
@@ -155,8 +161,9 @@ CLOUDS = (
     Rule(
         "alibaba-secret-key",
         rf"(?i:aliyun|alibaba|alicloud|oss_access_key|access_?key_?secret){GAP}([A-Za-z0-9]{{30}})\b",
-        ("aliyun", "alibaba", "alicloud", "oss_access_key", "accesskeysecret", "access_key_secret"),
+        ("aliyun", "alibaba", "alicloud", "oss_access_key", "secret"),
         checks.is_key,
+        trigger=r"(?i:aliyun|alibaba|alicloud|oss_access_key|access_?key_?secret)",
         loose=True,
     ),
     near("tencent-secret-key", "tencentcloud tencent_secret", "[A-Za-z0-9]{32}", checks.is_key),

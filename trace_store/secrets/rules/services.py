@@ -90,10 +90,9 @@ SERVICES = (
     Rule(
         "discord-bot-token",
         rf"{BEFORE}([MNO][A-Za-z0-9_-]{{23,27}}\.[A-Za-z0-9_-]{{6}}\.[A-Za-z0-9_-]{{27,38}})",
-        ("discord", "bot_token", "bot token"),
-        _LONG,
-        trigger=r"(?i:discord|bot[ _]token)",
-        loose=True,
+        (".",),
+        checks.is_discord,
+        trigger=r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",
     ),
     Rule(
         "discord-webhook",
