@@ -1,0 +1,317 @@
+"""Claude Code: compactions that keep a tail, rows of other sessions, and what a session is called by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cases.support.inputs import case
+from tests.importers.support.states import branches, context
+from tests.importers.support.transcripts import (
+    SESSION,
+    Transcript,
+    call,
+    each_real_transcript,
+    text,
+)
+from trace_store.exporters.native import find_file, native_file
+from trace_store.importers import import_paths
+from trace_store.store import Store
+
+SUMMARY = "user: This session is being continued from a previous conversation"
+
+
+def in_short(store: Store, tip: Any) -> list[str]:
+    """A context without the roles, and with SUMMARY for a summary."""
+    lines = [line.partition(": ")[2] for line in context(store, tip)]
+    return ["SUMMARY" if "This session is being continued" in line else line for line in lines]
+
+
+def contexts(paths: list[Path]) -> dict[str, list[str]]:
+    store = Store.memory()
+    import_paths(store, [str(path) for path in paths])
+    return {name: in_short(store, tip) for name, tip in branches(store).items()}
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        pytest.param("01", ["SUMMARY", "A2 kept", "Q3 new", "A3 new"], id="stop-hook"),
+        pytest.param("02", ["SUMMARY", "A2 kept", "Q3 new", "A3 new"], id="no-hook"),
+        pytest.param("04", ["SUMMARY", "A2 kept2", "Q3 new", "A3 new"], id="twice"),
+        pytest.param(
+            "06",
+            ["SUMMARY", "A2 kept", "Q3 mid", "A3 mid", "Q4 new", "A4 new"],
+            id="rows-appended-again",
+        ),
+        pytest.param(
+            "07",
+            ["SUMMARY", "Q2 kept", "toolu_k", "toolu_k=R2 kept", "A3 new", "Q4 new", "A4 new"],
+            id="segment",
+        ),
+    ],
+)
+def test_case_01_02_04_06_07_a_compaction_keeps_its_tail(
+    number: str, expected: list[str], tmp_path: Path
+) -> None:
+    (path,) = case(number).glob("*.jsonl")
+    found = contexts([path])
+    assert list(found.values()) == [expected], "and nothing is left on another branch"
+    grows_into(path.read_bytes(), found, tmp_path)
+
+
+def grows_into(data: bytes, expected: dict[str, list[str]], folder: Path) -> None:
+    """Import a file after each of its rows: in the end it is what one import makes, and comes back whole."""
+    session = next(name for name in expected if "/" not in name)
+    path = folder / f"{session}.jsonl"
+    with Store.init(str(folder / "growing"), durability="fast") as store:
+        path.write_bytes(b"")
+        for line in data.splitlines(keepends=True):
+            with path.open("ab") as file:
+                file.write(line)
+            import_paths(store, [str(path)], format="claude-code")
+        assert {name: in_short(store, tip) for name, tip in branches(store).items()} == expected
+        assert native_file(store, find_file(store, session)).to_bytes() == data
+
+
+class Compacted(Transcript):
+    """A session of questions and answers that was compacted."""
+
+    def turn(self, number: int, *, tool: bool = False, **more: Any) -> list[str]:
+        """Add a prompt and its answer and return their rows; with a call and its result between them when asked."""
+        rows = [self.user(f"Q{number}", **more)]
+        if tool:
+            rows.append(self.assistant(f"msg_{number}a", call(f"toolu_{number}")))
+            rows.append(self.result(f"toolu_{number}", f"R{number}"))
+        return [*rows, self.assistant(f"msg_{number}", text(f"A{number}"))]
+
+    def compact(self, kept: list[str] | None = None, **metadata: Any) -> str:
+        """Add a boundary and a summary; the next row hangs on the last before it, as when a tail is preserved."""
+        leaf = self.last
+        if kept is not None:
+            metadata["preservedMessages"] = {"uuids": kept, "allUuids": kept}
+        metadata.setdefault("trigger", "auto")
+        self.system("compact_boundary", parent=None, compactMetadata=metadata)
+        summary = self.user(
+            "This session is being continued.",
+            isCompactSummary=True,
+            isVisibleInTranscriptOnly=True,
+        )
+        if len(metadata) > 1:
+            self.last = leaf
+        return summary
+
+
+def segment(head: str, tail: str) -> dict[str, Any]:
+    return {"preservedSegment": {"headUuid": head, "tailUuid": tail}}
+
+
+def unknown_uuids(t: Compacted) -> None:
+    t.turn(1)
+    kept = t.turn(2)
+    t.compact(["not-here", kept[1], "nor-here"])
+
+
+def none_known(t: Compacted) -> None:
+    t.turn(1)
+    t.turn(2)
+    t.compact(["not-here"])
+
+
+def other_order(t: Compacted) -> None:
+    first, second = t.turn(1), t.turn(2)
+    t.compact([second[0], first[1]])
+
+
+def from_the_beginning(t: Compacted) -> None:
+    first, second = t.turn(1), t.turn(2)
+    t.compact([first[0], second[1]])
+
+
+def everything(t: Compacted) -> None:
+    t.compact([*t.turn(1), *t.turn(2)])
+
+
+def with_a_subagent(t: Compacted) -> None:
+    t.user("Q1")
+    t.assistant("msg_1", call("toolu_1", "Task"))
+    calling = t.last
+    side = t.user("look", parent=None, isSidechain=True, agentId="ab12")
+    t.assistant("msg_s", text("found"), isSidechain=True, agentId="ab12")
+    result = t.result("toolu_1", "R1", parent=calling)
+    t.compact([side, result])
+
+
+def result_without_its_call(t: Compacted) -> None:
+    t.turn(1)
+    rows = t.turn(2, tool=True)
+    t.compact(rows[2:])
+
+
+def call_without_its_result(t: Compacted) -> None:
+    t.turn(1)
+    rows = t.turn(2, tool=True)
+    t.compact([rows[1], rows[3]])
+
+
+def head_is_missing(t: Compacted) -> None:
+    t.turn(1)
+    t.compact(**segment("not-here", t.turn(2)[-1]))
+
+
+def whole_segment(t: Compacted) -> None:
+    t.turn(1)
+    rows = t.turn(2, tool=True)
+    t.compact(**segment(rows[0], rows[-1]))
+
+
+def within_a_round(t: Compacted) -> None:
+    t.turn(1)
+    t.user("Q2")
+    calling = t.assistant("msg_2a", call("toolu_2"))
+    t.compact([calling])
+    t.result("toolu_2", "R2", parent=calling)
+    t.assistant("msg_2", text("A2"))
+
+
+def three_times(t: Compacted) -> None:
+    t.compact(t.turn(1)[1:])
+    t.compact(t.turn(2)[1:], trigger="manual")
+    t.compact(t.turn(3)[1:])
+
+
+def kept_twice(t: Compacted) -> None:
+    first = t.turn(1)[1:]
+    t.compact(first)
+    t.compact([*first, *t.turn(2)[1:]])
+
+
+def manual(t: Compacted) -> None:
+    t.turn(1)
+    t.compact(t.turn(2)[1:], trigger="manual")
+
+
+def no_tail(t: Compacted) -> None:
+    t.turn(1)
+    t.compact()
+
+
+def cleared(t: Compacted) -> None:
+    t.compact(t.turn(1)[1:])
+    t.user("fresh", parent=None)
+
+
+def microcompacted_tail(t: Compacted) -> None:
+    rows = t.turn(1, tool=True)
+    t.system("microcompact_boundary", microcompactMetadata={"compactedToolIds": ["toolu_1"]})
+    t.compact(rows[1:])
+
+
+def appended_again(t: Compacted) -> None:
+    rows = t.turn(1)
+    again = t.lines[:2]
+    t.compact(rows[1:])
+    t.turn(2)
+    t.lines += again
+    t.last = rows[1]
+
+
+def appended_again_uncompacted(t: Compacted) -> None:
+    rows = t.turn(1)
+    again = t.lines[:1]
+    t.turn(2)
+    t.lines += again
+    t.last = rows[0]
+
+
+CLEARED = "toolu_1=[Old tool result content cleared]"
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (unknown_uuids, ["SUMMARY", "A2"]),
+        (none_known, ["SUMMARY"]),
+        (other_order, ["SUMMARY", "Q2", "A1"]),
+        (from_the_beginning, ["SUMMARY", "Q1", "A2"]),
+        (everything, ["SUMMARY", "Q1", "A1", "Q2", "A2"]),
+        (with_a_subagent, ["SUMMARY", "toolu_1", "toolu_1=R1"]),
+        (result_without_its_call, ["SUMMARY", "toolu_2", "toolu_2=R2", "A2"]),
+        (call_without_its_result, ["SUMMARY", "toolu_2", "toolu_2=R2", "A2"]),
+        (head_is_missing, ["SUMMARY"]),
+        (whole_segment, ["SUMMARY", "Q2", "toolu_2", "toolu_2=R2", "A2"]),
+        (within_a_round, ["SUMMARY", "toolu_2", "toolu_2=R2", "A2"]),
+        (three_times, ["SUMMARY", "A3"]),
+        (kept_twice, ["SUMMARY", "A1", "A2"]),
+        (manual, ["SUMMARY", "A2"]),
+        (no_tail, ["SUMMARY"]),
+        (cleared, ["fresh"]),
+        (microcompacted_tail, ["SUMMARY", "toolu_1", CLEARED, "A1"]),
+        (appended_again, ["SUMMARY", "A1", "Q2", "A2"]),
+        (appended_again_uncompacted, ["Q1", "A1", "Q2", "A2"]),
+    ],
+)
+def test_case_01_variants_of_what_is_preserved(
+    build: Callable[[Compacted], None], expected: list[str], tmp_path: Path
+) -> None:
+    t = Compacted()
+    build(t)
+    t.turn(8)
+    t.turn(9)
+    found = contexts([Path(t.write(tmp_path))])
+    assert found[SESSION] == [*expected, "Q8", "A8", "Q9", "A9"]
+    assert not [name for name in found if "/rewinds/" in name]
+    grows_into(t.data, found, tmp_path)
+
+
+def test_case_01_a_rewind_behind_the_boundary_brings_the_old_history_back(tmp_path: Path) -> None:
+    t = Compacted()
+    first = t.turn(1)
+    t.compact(t.turn(2)[1:])
+    t.turn(3)
+    t.turn(4, parent=first[-1])
+    found = contexts([Path(t.write(tmp_path))])
+    assert found.pop(SESSION) == ["Q1", "A1", "Q4", "A4"]
+    assert list(found.values()) == [["SUMMARY", "A2", "Q3", "A3"]]
+
+
+def test_case_01_a_rewind_to_what_was_preserved_stays_behind_the_summary(tmp_path: Path) -> None:
+    t = Compacted()
+    t.turn(1)
+    kept = t.turn(2)
+    t.compact(kept[1:])
+    t.turn(3)
+    t.turn(4, parent=kept[-1])
+    found = contexts([Path(t.write(tmp_path))])
+    assert found.pop(SESSION) == ["SUMMARY", "A2", "Q4", "A4"]
+    assert list(found.values()) == [["SUMMARY", "A2", "Q3", "A3"]]
+
+
+def test_case_01_a_fork_of_a_compacted_session_has_its_context(tmp_path: Path) -> None:
+    t = Compacted()
+    t.turn(1)
+    t.compact(t.turn(2)[1:])
+    t.turn(3)
+    other = "6a0c2a54-1111-4222-8333-944455556666"
+    fork = Compacted(other)
+    fork.lines, fork._count, fork.last = list(t.lines), t._count, t.last
+    fork.lines = [line.replace(SESSION, other) for line in fork.lines]
+    fork.turn(4)
+    found = contexts([Path(t.write(tmp_path)), Path(fork.write(tmp_path))])
+    assert found == {
+        SESSION: ["SUMMARY", "A2", "Q3", "A3"],
+        other: ["SUMMARY", "A2", "Q3", "A3", "Q4", "A4"],
+    }
+
+
+@pytest.mark.parametrize("path", each_real_transcript())
+def test_nothing_stands_before_the_summary_of_a_real_compaction(path: Path) -> None:
+    store = Store.memory()
+    import_paths(store, [str(path)])
+    for name, tip in branches(store).items():
+        lines = in_short(store, tip)
+        assert lines.count("SUMMARY") <= 1, name
+        assert "SUMMARY" not in lines[1:], name
