@@ -21,8 +21,6 @@ from trace_store.exporters.native import find_file, native_file
 from trace_store.importers import import_paths
 from trace_store.store import Store
 
-SUMMARY = "user: This session is being continued from a previous conversation"
-
 
 def in_short(store: Store, tip: Any) -> list[str]:
     """A context without the roles, and with SUMMARY for a summary."""
@@ -315,3 +313,52 @@ def test_nothing_stands_before_the_summary_of_a_real_compaction(path: Path) -> N
         lines = in_short(store, tip)
         assert lines.count("SUMMARY") <= 1, name
         assert "SUMMARY" not in lines[1:], name
+
+
+A, B = "9be1fdf3-", "39d29157-"
+
+
+@pytest.mark.parametrize("order", [["A", "B"], ["B", "A"], ["AB"], ["A", "B", "A", "B"]])
+def test_case_44_rows_of_another_session_join_it(order: list[str], tmp_path: Path) -> None:
+    files = {name: str(case("44") / f"st-wrongfile-{name}.jsonl") for name in "AB"}
+    with Store.init(str(tmp_path / "project"), durability="fast") as store:
+        for names in order:
+            import_paths(store, [files[name] for name in names])
+        found = {name[:9]: in_short(store, tip) for name, tip in branches(store).items()}
+        assert found == {
+            A: ["Q1 of A", "A1 of A", "Q2 of A", "A2 of A"],
+            B: ["Q1 of B", "A1 of B", "Q2 of B", "A2 of B"],
+        }
+        assert len(branches(store)) == 2
+        for name, path in files.items():
+            kept = native_file(store, find_file(store, {"A": A, "B": B}[name]))
+            assert kept.to_bytes() == Path(path).read_bytes()
+
+
+def test_case_44_a_session_goes_on_behind_rows_that_joined_it(tmp_path: Path) -> None:
+    path = tmp_path / "B.jsonl"
+    data = (case("44") / "st-wrongfile-B.jsonl").read_bytes()
+    path.write_bytes(data)
+    with Store.init(str(tmp_path / "project"), durability="fast") as store:
+        import_paths(store, [str(path), str(case("44") / "st-wrongfile-A.jsonl")])
+        session = next(name for name in branches(store) if name.startswith(B))
+        more = Transcript(session)
+        more._count = 900
+        more.user("Q3 of B", parent="bebfa157-ab2b-5d5d-9e3b-303527102718")
+        path.write_bytes(data + more.data)
+        import_paths(store, [str(path)])
+        expected = ["Q1 of B", "A1 of B", "Q2 of B", "A2 of B", "Q3 of B"]
+        assert in_short(store, branches(store)[session]) == expected
+        assert len(branches(store)) == 2
+
+
+def test_case_44_a_session_that_goes_on_under_another_id_stays_one(tmp_path: Path) -> None:
+    t = Transcript()
+    t.user("Q1")
+    t.assistant("msg_1", text("A1"))
+    t.session = "6a0c2a54-1111-4222-8333-944455556666"
+    t.user("Q2")
+    t.assistant("msg_2", text("A2"))
+    t.session = SESSION
+    found = contexts([Path(t.write(tmp_path))])
+    assert found == {SESSION: ["Q1", "A1", "Q2", "A2"]}

@@ -24,9 +24,12 @@ from trace_store.importers.registry import failed, format_named, is_own
 from trace_store.importers.remembering import Memories
 from trace_store.importers.report import FileReport, ImportReport
 from trace_store.importers.running import Common, Progress, Run
+from trace_store.importers.strays import Strays
 from trace_store.refs import BRANCHES, check_ref_name
+from trace_store.revision import SESSIONS
 from trace_store.secrets.guard import Guard
 from trace_store.store import Store
+from trace_store.values import replace
 
 FAILED = "failed"
 MAXIMUM_ATTEMPTS = 5
@@ -84,7 +87,8 @@ def import_paths(
     chosen = choose(disk, paths, named, stdin, found)
     guard = Guard.of(store, Environment.read()) if guard is None else guard
     common = Common(
-        *(store, disk, target, source, progress, Beginnings(store), Memories(store)), guard=guard
+        *(store, disk, target, source, progress, Beginnings(store), Memories(store), Strays(store)),
+        guard=guard,
     )
     reports = []
     try:
@@ -98,12 +102,30 @@ def import_paths(
                 raise
             except Exception as error:  # noqa: BLE001 - one file does not stop the others
                 reports.append(_left(item, item.reader, error))
+        reports += _join(common)
     finally:
         common.memories.write()
         common.beginnings.save()
+        common.strays.save()
     if len(chosen) == 1 and chosen[0].named and reports[0].error is not None:
         raise reports[0].error
     return ImportReport(tuple(reports))
+
+
+def _join(common: Common) -> list[FileReport]:
+    """Let rows that stand in files of other sessions join their sessions, those that are here."""
+    reports = []
+    for session, file in common.strays.waiting():
+        ref = SESSIONS + session
+        if common.store.refs.read(ref) is None:
+            continue  # they wait for it
+        reader = format_named(session.partition("/")[0])
+        joining = replace(common, onto=ref, source=False, progress=None)
+        report = _attempt(joining, file, reader, stray=True)
+        if report.commits:
+            # Its records were counted in the file that they stand in.
+            reports.append(replace(report, size=0, records={}))
+    return reports
 
 
 def _left(item: Chosen, reader: Format, error: Exception) -> FileReport:
@@ -125,10 +147,10 @@ def _import(common: Common, item: Chosen, reader: Format) -> FileReport:
         return _attempt(common, file, reader)
 
 
-def _attempt(common: Common, file: Input, reader: Format) -> FileReport:
+def _attempt(common: Common, file: Input, reader: Format, *, stray: bool = False) -> FileReport:
     recalls, attempts = True, 0
     while True:
-        run = Run(common, file, reader)
+        run = Run(common, file, reader, stray=stray)
         try:
             return run.report(recalls=recalls)
         except RefChangedError:

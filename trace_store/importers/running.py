@@ -16,13 +16,20 @@ from trace_store.importers.documents import MAXIMUM_DOCUMENT_BYTES
 from trace_store.importers.heads import HEAD_BYTES
 from trace_store.importers.json_records import UNFINISHED
 from trace_store.importers.keeping import Cut, is_kept, keep_file, resume_placing
-from trace_store.importers.known import Known, caller_of, look_back, session_refs
+from trace_store.importers.known import (
+    STRAY_KEY,
+    Known,
+    caller_of,
+    look_back,
+    session_refs,
+)
 from trace_store.importers.lines import Line, read_lines
 from trace_store.importers.placing import Placing
 from trace_store.importers.reading import Input
 from trace_store.importers.remembering import Memories, Memory, edges, memory_key
 from trace_store.importers.report import MAXIMUM_NAMED_SKIPS, BranchReport, FileReport, counted
 from trace_store.importers.screening import Screen
+from trace_store.importers.strays import Strays, Straying
 from trace_store.importers.writing import PlanWriter
 from trace_store.importers.written import Written
 from trace_store.revision import SESSIONS
@@ -53,6 +60,7 @@ class Common:
     progress: Progress | None
     beginnings: Beginnings
     memories: Memories
+    strays: Strays
     guard: Guard | None = None
 
 
@@ -63,8 +71,11 @@ class Run:
         goes_on: whether it goes on where an earlier one ended.
     """
 
-    def __init__(self, common: Common, file: Input, reader: Format) -> None:
+    def __init__(
+        self, common: Common, file: Input, reader: Format, *, stray: bool = False
+    ) -> None:
         self._common = common
+        self._stray = stray  # whether these are rows that another session's file holds
         self._store = common.store
         self._file = file
         self._screen = Screen(common.guard, file)
@@ -108,6 +119,12 @@ class Run:
         self._finish(plan, end, number)
         written = Written() if self._writer is None else self._writer.finish()
         self._attach_head(plan)
+        if isinstance(plan, Straying) and self._onto is None:
+            for session, rows in plan.strays.items():
+                self._common.strays.add(
+                    f"{self._format.NAME}/{session}", self._file.path, rows
+                )
+            self._common.strays.expect(f"{self._format.NAME}/{plan.session}")
         return self._made(plan, written)
 
     def _feed(self, plan: Plan, offset: int, number: int) -> tuple[int, int]:
@@ -275,8 +292,12 @@ class Run:
         return plan
 
     def _told(self, piece: Planned) -> Planned:
-        """Return a piece of the plan that tells of it when something was taken out of what it is made from."""
-        if not self._screen.found or isinstance(piece, PlannedThread):
+        """Return a piece of the plan that tells what was taken out of it, and whether it stood in another's file."""
+        if isinstance(piece, PlannedThread):
+            return piece
+        if self._stray:
+            piece = piece._replace(meta={**piece.meta, STRAY_KEY: True})
+        if not self._screen.found:
             return piece
         if not any(record.filtered for record in piece.records):
             return piece

@@ -76,6 +76,7 @@ class ClaudeCodePlan:
         self._session_id = ref_component(name) if _is_uuid(name) else ""
         self._agent_id = ref_component(name.removeprefix("agent-")) if _is_agent(name) else ""
         self._state = Session()
+        self._strays: dict[str, list[bytes]] = {}
         self._counts: Counter[Count] = Counter()
         self._skips: list[Skip] = []
 
@@ -104,6 +105,10 @@ class ClaudeCodePlan:
     @property
     def agent(self) -> str:
         return self._agent_id
+
+    @property
+    def strays(self) -> Mapping[str, Sequence[bytes]]:
+        return self._strays
 
     def counts(self) -> Mapping[Count, int]:
         return self._counts
@@ -159,6 +164,12 @@ class ClaudeCodePlan:
         if not self._session_id:
             self._learn(data)
         purpose = classify(record)
+        owner = self._owner(data)
+        if owner:
+            # It says nothing here; it is kept with the file, and joins its own session.
+            self._strays.setdefault(owner, []).append(record.raw)
+            state.strays.add(uuid)
+            purpose = METADATA
         if first is not None and purpose not in (METADATA, MICRO) and classify(first) == purpose:
             # Copied into the file again with other surroundings, which are kept; it is not said twice.
             if first.parts == record.parts:
@@ -335,6 +346,22 @@ class ClaudeCodePlan:
         span = self._state.finder.spans[uuid]
         first = next(iter(records_of(line_at(self._read_at, 0, *span))), None)
         return first if isinstance(first, Record) else None
+
+    def _owner(self, data: dict[str, Any]) -> str:
+        """Return the session that a row belongs to, when it is another than the file's; else nothing.
+
+        A program that resumes under another id goes on from rows of this file, and a file may begin with a copy of
+        another session. Only a row that hangs on what is not in this file belongs elsewhere.
+        """
+        session, parent, state = data.get("sessionId"), data.get("parentUuid"), self._state
+        if not isinstance(session, str) or not isinstance(parent, str) or self._agent_id:
+            return ""
+        owner = ref_component(session) if session else ""
+        if owner in ("", self._session_id) or data.get("isSidechain") is True:
+            return ""
+        if state.threads[0].empty or (parent in state.finder.spans and parent not in state.strays):
+            return ""
+        return owner
 
     def _note_copy(self, uuid: str) -> None:
         """Note that a row was appended again.

@@ -221,6 +221,7 @@ class Session:
         live: the thread that the session goes on in.
         sides: subagents inside the file, by agent id or by the uuid of their first record.
         names: names of threads that are taken.
+        strays: uuids of rows that belong to other sessions.
         restarts: uuids of roots at which the context began anew.
         keys: of all planned commits.
         message_ids: of API messages that left their round.
@@ -233,6 +234,7 @@ class Session:
     live: int = 0
     sides: dict[str, int] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    strays: set[str] = field(default_factory=set)
     restarts: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
     message_ids: set[str] = field(default_factory=set)
