@@ -19,6 +19,7 @@ from trace_store.files import Disk
 from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.choosing import UNREADABLE, Chosen, choose
 from trace_store.importers.contract import Format
+from trace_store.importers.known import read_commit
 from trace_store.importers.reading import Input, InputFile
 from trace_store.importers.registry import failed, format_named, is_own
 from trace_store.importers.remembering import Memories
@@ -30,6 +31,9 @@ from trace_store.revision import SESSIONS
 from trace_store.secrets.guard import Guard
 from trace_store.store import Store
 from trace_store.values import replace
+
+AGENTS_PART = "/agents/"
+"""In the names of subagents' branches."""
 
 FAILED = "failed"
 MAXIMUM_ATTEMPTS = 5
@@ -52,10 +56,10 @@ def import_paths(
 ) -> ImportReport:
     """Import transcripts; each session becomes a branch, `sessions/<format>/<id>`.
 
-    Importing again adds what is new. A session that was imported before its subagents, or with them, is their branches'
-    beginning. A file that cannot be imported stops no other, and its report says why: one that was named has an
-    `error`, and so has one of a folder that a reader failed on; what else lies in a folder is left. Only where one file
-    alone was named, its error is raised.
+    An unborn HEAD attaches to the session whose last commit is the newest. Importing again adds what is new. A session
+    that was imported before its subagents, or with them, is their branches' beginning. A file that cannot be imported
+    stops no other, and its report says why: one that was named has an `error`, and so has one of a folder that a reader
+    failed on; what else lies in a folder is left. Only where one file alone was named, its error is raised.
 
     Args:
         store: where to.
@@ -103,6 +107,8 @@ def import_paths(
             except Exception as error:  # noqa: BLE001 - one file does not stop the others
                 reports.append(_left(item, item.reader, error))
         reports += _join(common)
+        if target is None:
+            _attach_head(store, reports)
     finally:
         common.memories.write()
         common.beginnings.save()
@@ -110,6 +116,22 @@ def import_paths(
     if len(chosen) == 1 and chosen[0].named and reports[0].error is not None:
         raise reports[0].error
     return ImportReport(tuple(reports))
+
+
+def _attach_head(store: Store, reports: Sequence[FileReport]) -> None:
+    """Attach an unborn HEAD to the session with the newest end; a subagent's branch is taken when there is no other."""
+    if not store.refs.head().unborn:
+        return
+    ends: list[tuple[bool, int, str]] = []
+    for report in reports:
+        # A journal in which nobody speaks is nothing to stand on.
+        if report.branches and (report.messages or report.commits_present or report.skipped):
+            # A session's own branch sorts before those of its subagents and rewinds.
+            branch = report.branches[0]
+            own = AGENTS_PART not in branch.ref
+            ends.append((own, read_commit(store, branch.oid).time, branch.ref))
+    if ends:
+        store.refs.set_head(max(ends)[2], message="import")
 
 
 def _join(common: Common) -> list[FileReport]:

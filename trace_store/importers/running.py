@@ -29,7 +29,7 @@ from trace_store.importers.reading import Input
 from trace_store.importers.remembering import Memories, Memory, edges, memory_key
 from trace_store.importers.report import MAXIMUM_NAMED_SKIPS, BranchReport, FileReport, counted
 from trace_store.importers.screening import Screen
-from trace_store.importers.strays import Strays, Straying
+from trace_store.importers.strays import Straying, Strays
 from trace_store.importers.writing import PlanWriter
 from trace_store.importers.written import Written
 from trace_store.revision import SESSIONS
@@ -71,9 +71,7 @@ class Run:
         goes_on: whether it goes on where an earlier one ended.
     """
 
-    def __init__(
-        self, common: Common, file: Input, reader: Format, *, stray: bool = False
-    ) -> None:
+    def __init__(self, common: Common, file: Input, reader: Format, *, stray: bool = False) -> None:
         self._common = common
         self._stray = stray  # whether these are rows that another session's file holds
         self._store = common.store
@@ -118,12 +116,9 @@ class Run:
         end, number = self._feed(plan, offset, number)
         self._finish(plan, end, number)
         written = Written() if self._writer is None else self._writer.finish()
-        self._attach_head(plan)
         if isinstance(plan, Straying) and self._onto is None:
             for session, rows in plan.strays.items():
-                self._common.strays.add(
-                    f"{self._format.NAME}/{session}", self._file.path, rows
-                )
+                self._common.strays.add(f"{self._format.NAME}/{session}", self._file.path, rows)
             self._common.strays.expect(f"{self._format.NAME}/{plan.session}")
         return self._made(plan, written)
 
@@ -302,15 +297,6 @@ class Run:
         if not any(record.filtered for record in piece.records):
             return piece
         return piece._replace(meta={**piece.meta, FACT: VERSION})
-
-    def _attach_head(self, plan: Plan) -> None:
-        head = self._store.refs.head()
-        if self._writer is None or self._onto is not None or plan.agent or not head.unborn:
-            return
-        ref = self._ref(plan)
-        # A journal in which nobody speaks is nothing to stand on.
-        if self._writer.written.messages and self._store.refs.read(ref) is not None:
-            self._store.refs.set_head(ref, message="import")
 
     def _is_there(self, memory: Memory) -> bool:
         """Tell whether what was made of the file is still here."""

@@ -75,7 +75,9 @@ class Finder:
     def load(cls, saved: Any) -> Finder:
         """Return what was saved."""
         finder = cls()
-        finder._places = {uuid: (number, index) for uuid, (number, index) in saved["places"].items()}
+        finder._places = {
+            uuid: (number, index) for uuid, (number, index) in saved["places"].items()
+        }
         finder._roots = dict(saved["roots"])
         finder.spans = {uuid: (offset, size) for uuid, (offset, size) in saved["spans"].items()}
         finder._spoken = {

@@ -170,11 +170,10 @@ class ClaudeCodePlan:
             self._strays.setdefault(owner, []).append(record.raw)
             state.strays.add(uuid)
             purpose = METADATA
-        if first is not None and purpose not in (METADATA, MICRO) and classify(first) == purpose:
+        if first is not None and purpose not in (METADATA, MICRO) and _says_the_same(first, record):
             # Copied into the file again with other surroundings, which are kept; it is not said twice.
-            if first.parts == record.parts:
-                purpose = METADATA
-                self._note_copy(uuid)
+            purpose = METADATA
+            self._note_copy(uuid)
         origin = finder.origin(data)
         if purpose in (METADATA, MICRO):
             record.parts = ()
@@ -401,6 +400,10 @@ def _message_id(record: Record) -> str:
     if isinstance(message_id, str) and message_id:
         return message_id
     return record_key(record)
+
+
+def _says_the_same(first: Record, record: Record) -> bool:
+    return classify(first) == classify(record) and first.parts == record.parts
 
 
 def _is_boundary(data: dict[str, Any]) -> bool:
