@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cases.support.inputs import case
+from tests.cli.conftest import trace  # noqa: F401 - a fixture
 from tests.importers.support.states import branches, context
 from tests.importers.support.transcripts import (
     SESSION,
@@ -17,6 +20,8 @@ from tests.importers.support.transcripts import (
     each_real_transcript,
     text,
 )
+from tests.support.command_line import Trace
+from trace_store import Repo
 from trace_store.exporters.native import find_file, native_file
 from trace_store.importers import import_paths
 from trace_store.store import Store
@@ -362,3 +367,117 @@ def test_case_44_a_session_that_goes_on_under_another_id_stays_one(tmp_path: Pat
     t.session = SESSION
     found = contexts([Path(t.write(tmp_path))])
     assert found == {SESSION: ["Q1", "A1", "Q2", "A2"]}
+
+
+def rewound() -> Transcript:
+    """A session with a subagent in its file and a rewind, which can go on."""
+    t = Transcript()
+    t.user("Q1")
+    first = t.assistant("msg_1", text("A1"))
+    t.user("Q2")
+    t.assistant("msg_2", call("toolu_2", "Task"))
+    calling = t.last
+    t.user("look", parent=None, isSidechain=True, agentId="ab12")
+    t.assistant("msg_s", text("found"), isSidechain=True, agentId="ab12")
+    t.result("toolu_2", "R2", parent=calling, toolUseResult={"agentId": "cd34"})
+    t.assistant("msg_3", text("A2"))
+    t.user("Q3", parent=first)
+    t.assistant("msg_4", text("A3"))
+    return t
+
+
+@pytest.mark.parametrize(("own_commit", "remembers"), [(False, False), (False, True), (True, True)])
+def test_a_renamed_session_is_still_that_session(
+    own_commit: bool, remembers: bool, tmp_path: Path
+) -> None:
+    t = rewound()
+    with Repo.init(str(tmp_path / "project"), durability="fast") as repo:
+        store = repo.store
+        path = t.write(tmp_path)
+        import_paths(store, [path])
+        before = set(branches(store))
+        repo.rename_branch(f"sessions/claude-code/{SESSION}", "parser")
+        if own_commit:
+            repo.switch("parser")
+            repo.append("user", "mine")
+        if not remembers:
+            shutil.rmtree(Path(store.layout.local_dir) / "imports")
+        (again,) = import_paths(store, [path]).files
+        assert (again.commits, again.branches[0].ref) == (0, "refs/heads/parser")
+        t.user("Q4")
+        t.assistant("msg_5", text("A4"))
+        t.write(tmp_path)
+        import_paths(store, [path])
+        assert set(branches(store)) == before - {SESSION}
+        mine = ["mine"] if own_commit else []
+        tip = store.refs.read("refs/heads/parser")
+        assert in_short(store, tip) == ["Q1", "A1", "Q3", "A3", *mine, "Q4", "A4"]
+        for name in ("parser", SESSION):
+            assert native_file(store, find_file(store, name)).to_bytes() == t.data
+
+
+def test_a_subagent_of_a_renamed_session_begins_at_its_call(tmp_path: Path) -> None:
+    t = rewound()
+    agent = Transcript()
+    agent._count = 500
+    agent.user("dig", parent=None, isSidechain=True, agentId="cd34")
+    agent.assistant("msg_a", text("dug"), isSidechain=True, agentId="cd34")
+    with Repo.init(str(tmp_path / "project"), durability="fast") as repo:
+        store = repo.store
+        import_paths(store, [t.write(tmp_path)])
+        repo.rename_branch(f"sessions/claude-code/{SESSION}", "parser")
+        import_paths(store, [agent.write(tmp_path, "agent-cd34")])
+        side = branches(store)[f"{SESSION}/agents/cd34"]
+        assert in_short(store, side) == ["dig", "dug"]
+        assert SESSION not in branches(store)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_deleted_session_comes_back_unless_a_copy_of_it_is_there(
+    copied: bool, tmp_path: Path
+) -> None:
+    t = rewound()
+    with Repo.init(str(tmp_path / "project"), durability="fast") as repo:
+        store = repo.store
+        path = t.write(tmp_path)
+        import_paths(store, [path])
+        tip = store.refs.read(f"refs/heads/sessions/claude-code/{SESSION}")
+        if copied:
+            repo.branch("copy")
+        store.refs.set_head("refs/heads/elsewhere", message="test")
+        repo.delete_branch(f"sessions/claude-code/{SESSION}")
+        import_paths(store, [path])
+        assert (SESSION in branches(store)) is not copied
+        name = "copy" if copied else f"sessions/claude-code/{SESSION}"
+        assert store.refs.read(f"refs/heads/{name}") == tip
+
+
+def test_an_import_of_many_files_is_told_in_a_sum(trace: Trace, tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    for number in range(25):
+        t = Transcript(f"{number:08x}-1111-4222-8333-944455556666")
+        t._count = number * 10
+        t.user(f"Q{number}")
+        t.write(tmp_path / "files")
+    (tmp_path / "files" / "empty.jsonl").write_bytes(b"")
+    trace("init", "-q")
+    first = trace("import", "files")
+    assert first.lines[0] == "26 files (25 imported, 1 empty): 25 commits, 25 messages"
+    again = trace("import", "-v", "files")
+    assert again.lines[-1] == "26 files (25 unchanged, 1 empty): 0 commits, 0 messages"
+    assert sum(": unchanged" in line for line in again.lines) == 25
+    assert trace("status").lines[0].startswith("on branch sessions/claude-code/00000018-")
+
+
+def test_a_record_without_a_time_has_no_date(trace: Trace, tmp_path: Path) -> None:
+    row = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "s1"}
+    row |= {"isSidechain": False, "message": {"role": "user", "content": "hello"}}
+    (tmp_path / "s1.jsonl").write_text(json.dumps(row) + "\n")
+    trace("init", "-q")
+    trace("import", "s1.jsonl")
+    for words in (["log"], ["show"], ["status"], ["branch", "-v"], ["blame"]):
+        out = trace(*words).text
+        assert "no time" in out, words
+        assert "1970" not in out, words
+    assert json.loads(trace("log", "--json").lines[0])["time"] is None
+    assert json.loads(trace("blame", "--json").lines[0]).get("time") is None

@@ -19,6 +19,7 @@ from trace_store.files import Disk
 from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.choosing import UNREADABLE, Chosen, choose
 from trace_store.importers.contract import Format
+from trace_store.importers.identity import branch_of
 from trace_store.importers.known import read_commit
 from trace_store.importers.reading import Input, InputFile
 from trace_store.importers.registry import failed, format_named, is_own
@@ -27,7 +28,6 @@ from trace_store.importers.report import FileReport, ImportReport
 from trace_store.importers.running import Common, Progress, Run
 from trace_store.importers.strays import Strays
 from trace_store.refs import BRANCHES, check_ref_name
-from trace_store.revision import SESSIONS
 from trace_store.secrets.guard import Guard
 from trace_store.store import Store
 from trace_store.values import replace
@@ -126,8 +126,7 @@ def _attach_head(store: Store, reports: Sequence[FileReport]) -> None:
     for report in reports:
         # A journal in which nobody speaks is nothing to stand on.
         if report.branches and (report.messages or report.commits_present or report.skipped):
-            # A session's own branch sorts before those of its subagents and rewinds.
-            branch = report.branches[0]
+            branch = report.branches[0]  # the session's own, or that of a subagent's file
             own = AGENTS_PART not in branch.ref
             ends.append((own, read_commit(store, branch.oid).time, branch.ref))
     if ends:
@@ -138,7 +137,7 @@ def _join(common: Common) -> list[FileReport]:
     """Let rows that stand in files of other sessions join their sessions, those that are here."""
     reports = []
     for session, file in common.strays.waiting():
-        ref = SESSIONS + session
+        ref = branch_of(common.store, session)
         if common.store.refs.read(ref) is None:
             continue  # they wait for it
         reader = format_named(session.partition("/")[0])
@@ -146,7 +145,7 @@ def _join(common: Common) -> list[FileReport]:
         report = _attempt(joining, file, reader, stray=True)
         if report.commits:
             # Its records were counted in the file that they stand in.
-            reports.append(replace(report, size=0, records={}))
+            reports.append(replace(report, size=0, records={}, secrets={}, is_stray=True))
     return reports
 
 

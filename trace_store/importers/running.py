@@ -5,7 +5,7 @@ Rule: decides how a file is read, and whether it has to be; what a plan becomes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError, StateError
 from trace_store.files import Disk
@@ -14,6 +14,7 @@ from trace_store.importers.continuing import Continuation
 from trace_store.importers.contract import Format, Plan, Planned, PlannedThread, Skip
 from trace_store.importers.documents import MAXIMUM_DOCUMENT_BYTES
 from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.identity import branch_of
 from trace_store.importers.json_records import UNFINISHED
 from trace_store.importers.keeping import Cut, is_kept, keep_file, resume_placing
 from trace_store.importers.known import (
@@ -32,6 +33,7 @@ from trace_store.importers.screening import Screen
 from trace_store.importers.strays import Straying, Strays
 from trace_store.importers.writing import PlanWriter
 from trace_store.importers.written import Written
+from trace_store.oid import ObjectId
 from trace_store.revision import SESSIONS
 from trace_store.secrets import modes
 from trace_store.secrets.guard import FACT, Guard, counts
@@ -87,6 +89,7 @@ class Run:
         self._placing = Placing()
         self._cut: Cut | None = None
         self._continuation: Continuation | None = None
+        self._branches: dict[str, str] = {}
         self.goes_on = False
 
     def report(self, *, recalls: bool = True) -> FileReport:
@@ -96,6 +99,9 @@ class Run:
             recalls: whether what is remembered of an earlier import counts.
         """
         memory = self._common.memories.recall(self._key, self._file) if recalls else None
+        if memory is not None and self._onto is None:
+            # Its branch may have another name by now.
+            memory = replace(memory, ref=branch_of(self._store, memory.folder))
         self.goes_on = memory is not None
         if memory is not None and memory.end == self._file.size and self._is_there(memory):
             if self._is_as_it_was(memory):
@@ -219,7 +225,12 @@ class Run:
         )
 
     def _ref(self, plan: Plan) -> str:
-        return self._onto if self._onto is not None else self._folder(plan)
+        if self._onto is not None:
+            return self._onto
+        folder = self._folder(plan).removeprefix(SESSIONS)
+        if folder not in self._branches:
+            self._branches[folder] = branch_of(self._store, folder)
+        return self._branches[folder]
 
     def _folder(self, plan: Plan) -> str:
         return self._session_ref(plan) + (f"/agents/{plan.agent}" if plan.agent else "")
@@ -231,14 +242,18 @@ class Run:
         """Return the writer for a file that is read from its beginning."""
         store, ref = self._store, self._ref(plan)
         known = Known()
+        tip = store.refs.read(ref)
+        if tip is not None:
+            known.add(store, tip)
         for _, end in session_refs(store, self._folder(plan)):
             known.add(store, end)
-        tip = store.refs.read(ref)
         if self._onto is not None or look_back(store, tip, ())[1]:
             self._continuation = Continuation(store, tip)
         base = None
         if plan.agent and self._onto is None:
-            base = caller_of(store, self._session_ref(plan), plan.agent)
+            session = self._session_ref(plan)
+            own = branch_of(store, session.removeprefix(SESSIONS))
+            base = caller_of(store, own, plan.agent) or caller_of(store, session, plan.agent)
         return PlanWriter(
             store,
             ref,
@@ -268,7 +283,7 @@ class Run:
         if made and not comes_from:
             return None
         known = Known()
-        for _, end in session_refs(store, self._folder(plan)):
+        for end in (tip, *(end for _, end in session_refs(store, self._folder(plan)))):
             known.add(store, end, made)
         if self._onto is not None or others or memory.continuation is not None:
             self._continuation = Continuation(store, tip, memory.oids, saved=memory.continuation)
@@ -318,19 +333,37 @@ class Run:
             format=self._format.NAME,
             skipped=UNCHANGED,
             session=memory.session,
-            branches=tuple(
-                BranchReport(ref, oid) for ref, oid in session_refs(self._store, memory.ref)
-            ),
+            branches=tuple(BranchReport(ref, oid) for ref, oid in self._refs_of(memory)),
             size=self._file.size,
             bytes_read=self._file.bytes_read,
         )
+
+    def _refs_of(self, memory: Memory) -> list[tuple[str, ObjectId]]:
+        """Return the refs of a session and of its branches; those keep their names when it is renamed."""
+        found = dict(session_refs(self._store, memory.ref))
+        return [
+            *found.items(),
+            *(
+                (ref, oid)
+                for ref, oid in self._store.refs.iterate(f"{SESSIONS}{memory.folder}/")
+                if self._onto is None and ref not in found
+            ),
+        ]
+
+    def _branch_reports(
+        self, plan: Plan, found: Mapping[str, ObjectId]
+    ) -> tuple[BranchReport, ...]:
+        """Return where a session is now: its own branch, then the others by name."""
+        own = self._ref(plan)
+        refs = sorted(found, key=lambda ref: (ref != own, ref))
+        return tuple(BranchReport(ref, found[ref]) for ref in refs)
 
     def _made(self, plan: Plan, written: Written) -> FileReport:
         return FileReport(
             self._file.path,
             format=self._format.NAME,
             session=plan.session,
-            branches=tuple(BranchReport(ref, oid) for ref, oid in sorted(written.branches.items())),
+            branches=self._branch_reports(plan, written.branches),
             trashed=tuple(written.trashed),
             size=self._file.size,
             bytes_read=self._file.bytes_read,
