@@ -178,11 +178,11 @@ def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool =
 
 
 def _files_in_short(report: ImportReport) -> str:
-    """Return how many files there were, and what became of them when not all were imported."""
+    """Return how many files there were, and what became of them when not all of several were imported."""
     files = [file for file in report.files if not file.is_stray]
     kinds = Counter(file.skipped.replace("-", " ") or "imported" for file in files)
     total = counted(len(files), "file")
-    if set(kinds) <= {"imported"}:
+    if len(files) < 2 or set(kinds) <= {"imported"}:
         return total
     return f"{total} ({', '.join(f'{number(count)} {kind}' for kind, count in kinds.items())})"
 
