@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.cases.support.inputs import case
-from tests.cli.conftest import trace  # noqa: F401 - a fixture
 from tests.importers.support.states import branches, context
 from tests.importers.support.transcripts import (
     SESSION,
@@ -470,7 +469,7 @@ def test_an_import_of_many_files_is_told_in_a_sum(trace: Trace, tmp_path: Path) 
 
 
 def test_a_record_without_a_time_has_no_date(trace: Trace, tmp_path: Path) -> None:
-    row = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "s1"}
+    row: dict[str, Any] = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "s1"}
     row |= {"isSidechain": False, "message": {"role": "user", "content": "hello"}}
     (tmp_path / "s1.jsonl").write_text(json.dumps(row) + "\n")
     trace("init", "-q")

@@ -98,10 +98,7 @@ class Run:
         Args:
             recalls: whether what is remembered of an earlier import counts.
         """
-        memory = self._common.memories.recall(self._key, self._file) if recalls else None
-        if memory is not None and self._onto is None:
-            # Its branch may have another name by now.
-            memory = replace(memory, ref=branch_of(self._store, memory.folder))
+        memory = self._recall() if recalls else None
         self.goes_on = memory is not None
         if memory is not None and memory.end == self._file.size and self._is_there(memory):
             if self._is_as_it_was(memory):
@@ -312,6 +309,16 @@ class Run:
         if not any(record.filtered for record in piece.records):
             return piece
         return piece._replace(meta={**piece.meta, FACT: VERSION})
+
+    def _recall(self) -> Memory | None:
+        """Return what is remembered of the file; its branch may have another name by now."""
+        memory = self._common.memories.recall(self._key, self._file)
+        if memory is None or self._onto is not None:
+            return memory
+        try:
+            return replace(memory, ref=branch_of(self._store, memory.folder))
+        except (FormatError, NotFoundError, *WRONG):
+            return None
 
     def _is_there(self, memory: Memory) -> bool:
         """Tell whether what was made of the file is still here."""
