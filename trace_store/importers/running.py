@@ -246,6 +246,7 @@ class Run:
             known.add(store, end)
         if self._onto is not None or look_back(store, tip, ())[1]:
             self._continuation = Continuation(store, tip)
+            self._continuation.only_adds = self._stray
         base = None
         if plan.agent and self._onto is None:
             session = self._session_ref(plan)
@@ -284,6 +285,7 @@ class Run:
             known.add(store, end, made)
         if self._onto is not None or others or memory.continuation is not None:
             self._continuation = Continuation(store, tip, memory.oids, saved=memory.continuation)
+            self._continuation.only_adds = self._stray
         self._placing, self._cut = placing, memory.cut
         self._writer = PlanWriter(
             store,
