@@ -146,6 +146,11 @@ def format_time(milliseconds: int) -> str:
     )
 
 
+def known_time(milliseconds: int) -> str | None:
+    """Return the time of a commit like `format_time`, or None for 0: what it was made from had no time."""
+    return format_time(milliseconds) if milliseconds else None
+
+
 def is_count(text: str) -> bool:
     """Tell whether a text is a number from 0, in ASCII digits."""
     return text.isascii() and text.isdigit()

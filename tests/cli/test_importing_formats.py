@@ -64,7 +64,7 @@ def test_what_cannot_be_imported_keeps_nothing_else_from_it(
     here = Environment(author="Ada", discovery=False)
     outcome = repository("import", "--all", environment=here)
     assert outcome.code == 0, outcome.err
-    assert "3 files: 3 commits, 0 messages" in outcome.lines
+    assert "3 files (1 imported, 1 empty, 1 unknown format): 3 commits, 0 messages" in outcome.lines
     assert [line.rpartition(": ")[2] for line in outcome.lines if "traj_2" in line] == ["empty"]
     assert any(line.endswith("traj_3.json: unknown format") for line in outcome.lines)
     assert "records: 2 event" in outcome.lines

@@ -195,12 +195,17 @@ def test_a_link_that_is_named_is_followed(tmp_path: Path) -> None:
     assert set(branches(store)) == {SESSION}
 
 
-def test_the_first_session_is_what_one_works_on(tmp_path: Path) -> None:
+def test_the_newest_session_is_what_one_works_on(tmp_path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [short().write(tmp_path), short(OTHER).write(tmp_path)])
+    newest = short()
+    newest.user("Later.")
+    import_paths(store, [short(OTHER).write(tmp_path), newest.write(tmp_path)])
     assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{SESSION}"
-    import_paths(store, [short(OTHER).write(tmp_path)])
-    assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{SESSION}"
+    later = short(OTHER)
+    later.user("Later.")
+    later.user("Latest.")
+    import_paths(store, [later.write(tmp_path)])
+    assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{SESSION}", "HEAD stays"
 
 
 def test_bad_lines_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

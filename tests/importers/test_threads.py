@@ -100,7 +100,7 @@ def test_a_subagent_imported_before_its_session_moves_when_its_call_is_known(
     name = f"{SESSION}/agents/a1b2c3"
     alone = branches(store)[name]
     assert len(commits(store, alone)) == 4
-    assert store.refs.head().unborn, "a subagent is not what one works on"
+    assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{name}"
     report = import_paths(store, [calling_session().write(tmp_path), agent])
     assert len(commits(store, branches(store)[name])) == 6
     assert context(store, branches(store)[name]) == context(store, alone)

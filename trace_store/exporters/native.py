@@ -18,6 +18,7 @@ from trace_store.errors import (
 from trace_store.exporters.contract import AGENTS, Exported
 from trace_store.exporters.session import find_branch, session_name
 from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.identity import session_of
 from trace_store.importers.registry import format_named
 from trace_store.objects.commit import parents_of
 from trace_store.oid import ObjectId
@@ -101,10 +102,14 @@ def find_file(store: Store, text: str, *, file: str = "") -> KeptFile:
         AmbiguousRevisionError: it has several; `.candidates` holds their ids.
         ObjectNotFoundError, CorruptObjectError: what is kept is not whole.
     """
-    named = session_name(find_branch(store, text))
-    if named is not None:
-        format_, session, thread = named
-        agent = thread.removeprefix(f"{AGENTS}/") if thread.startswith(f"{AGENTS}/") else ""
+    branch = find_branch(store, text)
+    named = session_name(branch)
+    renamed = session_of(store, branch) if branch and named is None else None
+    if named is not None or renamed is not None:
+        format_, session, thread = named or renamed or ("", "", "")
+        agent = thread.removeprefix(f"{AGENTS}/")
+        if named is not None and not thread.startswith(f"{AGENTS}/"):
+            agent = ""
         found = kept_files(store, f"{format_}/{session}")
         own = [each for each in found if each.agent == agent] if agent else []
         found = own or [each for each in found if not each.agent]

@@ -177,12 +177,14 @@ def pretty(value: Any) -> str:
 
 
 def moment(milliseconds: int) -> str:
-    """Return a time for people, in UTC: `2026-11-21 07:10:02`."""
+    """Return the time of a commit for people, in UTC: `2026-11-21 07:10:02`; nothing when it has none."""
+    if not milliseconds:
+        return ""
     return format_time(milliseconds).partition(".")[0].replace("T", " ")
 
 
 def _span(session: ExportSession) -> str:
-    times = [turn.time for turn in session.turns]
+    times = [turn.time for turn in session.turns if turn.time]
     if not times:
         return ""
     first, last = moment(min(times)), moment(max(times))

@@ -60,6 +60,7 @@ class Continuation:
     Attributes:
         tip: where the branch is, with what was made so far.
         places: where messages of the plan are that are not where their commit is.
+        only_adds: whether what is here already stays as it is, also where the plan has it otherwise.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Continuation:
                 self._numbers.setdefault(oid, number)
         self._store = store
         self.tip = tip
+        self.only_adds = False
         self.places: dict[Place, Address] = {}
         self._present: dict[str, _Present] = {}
         self._carried: set[bytes] = set()
@@ -133,6 +135,8 @@ class Continuation:
         records = tuple(r for r in planned.records if r.parts or r.raw not in self._carried)
         whole = planned._replace(removes=(*abandoned, *planned.removes), records=records)
         present = self._present.get(planned.key)
+        if present is not None and self.only_adds:
+            return present.commits[0], None
         if present is not None:
             gone = [address(place) for place in abandoned]
             made = self._complete(whole, present, gone, gathering, source=source)

@@ -105,6 +105,7 @@ class PlannedCommit(NamedTuple):
         placeholder: what the model is shown in place of that content.
         messages: what it adds at the end (or in place of what it replaces).
         after: the neighbour its messages move behind; None leaves them at the end.
+        before: messages that move behind its own last one, in this order.
         tools: the tools that the model is offered from here on, each a schema in JSON; None changes nothing.
         usage: what the provider reported, or nothing.
         meta: small facts, in storable form.
@@ -126,6 +127,7 @@ class PlannedCommit(NamedTuple):
     placeholder: str = ""
     messages: tuple[PlannedMessage, ...] = ()
     after: Place | None = None
+    before: tuple[Place, ...] = ()
     tools: tuple[bytes, ...] | None = None
     usage: Mapping[str, int | str] = NOTHING
     meta: Mapping[str, Any] = NOTHING

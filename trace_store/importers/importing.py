@@ -19,14 +19,21 @@ from trace_store.files import Disk
 from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.choosing import UNREADABLE, Chosen, choose
 from trace_store.importers.contract import Format
+from trace_store.importers.identity import branch_of
+from trace_store.importers.known import read_commit
 from trace_store.importers.reading import Input, InputFile
 from trace_store.importers.registry import failed, format_named, is_own
 from trace_store.importers.remembering import Memories
 from trace_store.importers.report import FileReport, ImportReport
 from trace_store.importers.running import Common, Progress, Run
+from trace_store.importers.strays import Strays
 from trace_store.refs import BRANCHES, check_ref_name
 from trace_store.secrets.guard import Guard
 from trace_store.store import Store
+from trace_store.values import replace
+
+AGENTS_PART = "/agents/"
+"""In the names of subagents' branches."""
 
 FAILED = "failed"
 MAXIMUM_ATTEMPTS = 5
@@ -49,10 +56,10 @@ def import_paths(
 ) -> ImportReport:
     """Import transcripts; each session becomes a branch, `sessions/<format>/<id>`.
 
-    Importing again adds what is new. A session that was imported before its subagents, or with them, is their branches'
-    beginning. A file that cannot be imported stops no other, and its report says why: one that was named has an
-    `error`, and so has one of a folder that a reader failed on; what else lies in a folder is left. Only where one file
-    alone was named, its error is raised.
+    An unborn HEAD attaches to the session whose last commit is the newest. Importing again adds what is new. A session
+    that was imported before its subagents, or with them, is their branches' beginning. A file that cannot be imported
+    stops no other, and its report says why: one that was named has an `error`, and so has one of a folder that a reader
+    failed on; what else lies in a folder is left. Only where one file alone was named, its error is raised.
 
     Args:
         store: where to.
@@ -84,7 +91,8 @@ def import_paths(
     chosen = choose(disk, paths, named, stdin, found)
     guard = Guard.of(store, Environment.read()) if guard is None else guard
     common = Common(
-        *(store, disk, target, source, progress, Beginnings(store), Memories(store)), guard=guard
+        *(store, disk, target, source, progress, Beginnings(store), Memories(store), Strays(store)),
+        guard=guard,
     )
     reports = []
     try:
@@ -98,12 +106,47 @@ def import_paths(
                 raise
             except Exception as error:  # noqa: BLE001 - one file does not stop the others
                 reports.append(_left(item, item.reader, error))
+        reports += _join(common)
+        if target is None:
+            _attach_head(store, reports)
     finally:
         common.memories.write()
         common.beginnings.save()
+        common.strays.save()
     if len(chosen) == 1 and chosen[0].named and reports[0].error is not None:
         raise reports[0].error
     return ImportReport(tuple(reports))
+
+
+def _attach_head(store: Store, reports: Sequence[FileReport]) -> None:
+    """Attach an unborn HEAD to the session with the newest end; a subagent's branch is taken when there is no other."""
+    if not store.refs.head().unborn:
+        return
+    ends: list[tuple[bool, int, str]] = []
+    for report in reports:
+        # A journal in which nobody speaks is nothing to stand on.
+        if report.branches and (report.messages or report.commits_present or report.skipped):
+            branch = report.branches[0]  # the session's own, or that of a subagent's file
+            own = AGENTS_PART not in branch.ref
+            ends.append((own, read_commit(store, branch.oid).time, branch.ref))
+    if ends:
+        store.refs.set_head(max(ends)[2], message="import")
+
+
+def _join(common: Common) -> list[FileReport]:
+    """Let rows that stand in files of other sessions join their sessions, those that are here."""
+    reports = []
+    for session, file in common.strays.waiting():
+        ref = branch_of(common.store, session)
+        if common.store.refs.read(ref) is None:
+            continue  # they wait for it
+        reader = format_named(session.partition("/")[0])
+        joining = replace(common, onto=ref, source=False, progress=None)
+        report = _attempt(joining, file, reader, stray=True)
+        if report.commits:
+            # Its records were counted in the file that they stand in.
+            reports.append(replace(report, size=0, records={}, secrets={}, is_stray=True))
+    return reports
 
 
 def _left(item: Chosen, reader: Format, error: Exception) -> FileReport:
@@ -125,10 +168,10 @@ def _import(common: Common, item: Chosen, reader: Format) -> FileReport:
         return _attempt(common, file, reader)
 
 
-def _attempt(common: Common, file: Input, reader: Format) -> FileReport:
+def _attempt(common: Common, file: Input, reader: Format, *, stray: bool = False) -> FileReport:
     recalls, attempts = True, 0
     while True:
-        run = Run(common, file, reader)
+        run = Run(common, file, reader, stray=stray)
         try:
             return run.report(recalls=recalls)
         except RefChangedError:

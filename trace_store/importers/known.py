@@ -65,13 +65,20 @@ def key_of(commit: Commit) -> str:
     return key if isinstance(key, str) else ""
 
 
+STRAY_KEY = "stray"
+"""In a commit's metadata: its records stand in the file of another session."""
+
+
 def look_back(store: Store, tip: ObjectId | None, stop: Container[bytes]) -> tuple[bool, bool]:
-    """Return whether a branch comes from one of a set of commits, and whether anybody else committed since."""
+    """Return whether a branch comes from one of a set of commits, and whether anything else came since.
+
+    That is what somebody committed, or rows of the session that another file holds.
+    """
     others = False
     for oid, commit in chain(store, tip):
         if oid in stop:
             return True, others
-        others = others or not key_of(commit)
+        others = others or not key_of(commit) or STRAY_KEY in commit.meta
     return False, others
 
 

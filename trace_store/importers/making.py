@@ -51,6 +51,8 @@ def encode_plain(
         return None
     if planned.replaces is not None or planned.after is not None or planned.tools is not None:
         return None
+    if planned.before:
+        return None
     key, usage = planned.key, planned.usage
     if type(key) is not str:
         return None
@@ -100,6 +102,11 @@ def own_operations(
     if planned.after is not None:
         here = [(ops.HERE, n) for n in range(len(stored))]
         operations.append(ops.move(here, after=address(planned.after)))
+    neighbour: Address = (ops.HERE, len(stored) - 1)
+    for start in range(0, len(planned.before), MAXIMUM_TARGETS):
+        moved = [address(place) for place in planned.before[start : start + MAXIMUM_TARGETS]]
+        operations.append(ops.move(moved, after=neighbour))
+        neighbour = moved[-1]
     for number, message in enumerate(planned.messages):
         priority = ops.SKIP if message.skipped else message.priority
         if priority or message.labels:

@@ -47,6 +47,7 @@ class FileReport:
         records: how many records of a type became what: (type, what) to number.
         skips: what was skipped, at most the first thousand.
         secrets: how many secrets of each kind were found in what was read of it.
+        is_stray: whether it is no file, but rows of the session that stood in the file of another.
         error: why the import of the file was given up, or None. What was written of it until then is a valid beginning.
     """
 
@@ -68,6 +69,7 @@ class FileReport:
     skips: Sequence[Skip] = ()
     error: Exception | None = None
     secrets: Mapping[str, int] = field(default_factory=dict)
+    is_stray: bool = False
 
     @property
     def record_count(self) -> int:

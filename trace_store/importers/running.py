@@ -5,7 +5,7 @@ Rule: decides how a file is read, and whether it has to be; what a plan becomes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError, StateError
 from trace_store.files import Disk
@@ -14,17 +14,26 @@ from trace_store.importers.continuing import Continuation
 from trace_store.importers.contract import Format, Plan, Planned, PlannedThread, Skip
 from trace_store.importers.documents import MAXIMUM_DOCUMENT_BYTES
 from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.identity import branch_of
 from trace_store.importers.json_records import UNFINISHED
 from trace_store.importers.keeping import Cut, is_kept, keep_file, resume_placing
-from trace_store.importers.known import Known, caller_of, look_back, session_refs
+from trace_store.importers.known import (
+    STRAY_KEY,
+    Known,
+    caller_of,
+    look_back,
+    session_refs,
+)
 from trace_store.importers.lines import Line, read_lines
 from trace_store.importers.placing import Placing
 from trace_store.importers.reading import Input
 from trace_store.importers.remembering import Memories, Memory, edges, memory_key
 from trace_store.importers.report import MAXIMUM_NAMED_SKIPS, BranchReport, FileReport, counted
 from trace_store.importers.screening import Screen
+from trace_store.importers.strays import Straying, Strays
 from trace_store.importers.writing import PlanWriter
 from trace_store.importers.written import Written
+from trace_store.oid import ObjectId
 from trace_store.revision import SESSIONS
 from trace_store.secrets import modes
 from trace_store.secrets.guard import FACT, Guard, counts
@@ -53,6 +62,7 @@ class Common:
     progress: Progress | None
     beginnings: Beginnings
     memories: Memories
+    strays: Strays
     guard: Guard | None = None
 
 
@@ -63,8 +73,9 @@ class Run:
         goes_on: whether it goes on where an earlier one ended.
     """
 
-    def __init__(self, common: Common, file: Input, reader: Format) -> None:
+    def __init__(self, common: Common, file: Input, reader: Format, *, stray: bool = False) -> None:
         self._common = common
+        self._stray = stray  # whether these are rows that another session's file holds
         self._store = common.store
         self._file = file
         self._screen = Screen(common.guard, file)
@@ -78,6 +89,7 @@ class Run:
         self._placing = Placing()
         self._cut: Cut | None = None
         self._continuation: Continuation | None = None
+        self._branches: dict[str, str] = {}
         self.goes_on = False
 
     def report(self, *, recalls: bool = True) -> FileReport:
@@ -86,7 +98,7 @@ class Run:
         Args:
             recalls: whether what is remembered of an earlier import counts.
         """
-        memory = self._common.memories.recall(self._key, self._file) if recalls else None
+        memory = self._recall() if recalls else None
         self.goes_on = memory is not None
         if memory is not None and memory.end == self._file.size and self._is_there(memory):
             if self._is_as_it_was(memory):
@@ -107,7 +119,10 @@ class Run:
         end, number = self._feed(plan, offset, number)
         self._finish(plan, end, number)
         written = Written() if self._writer is None else self._writer.finish()
-        self._attach_head(plan)
+        if isinstance(plan, Straying) and self._onto is None:
+            for session, rows in plan.strays.items():
+                self._common.strays.add(f"{self._format.NAME}/{session}", self._file.path, rows)
+            self._common.strays.expect(f"{self._format.NAME}/{plan.session}")
         return self._made(plan, written)
 
     def _feed(self, plan: Plan, offset: int, number: int) -> tuple[int, int]:
@@ -207,7 +222,12 @@ class Run:
         )
 
     def _ref(self, plan: Plan) -> str:
-        return self._onto if self._onto is not None else self._folder(plan)
+        if self._onto is not None:
+            return self._onto
+        folder = self._folder(plan).removeprefix(SESSIONS)
+        if folder not in self._branches:
+            self._branches[folder] = branch_of(self._store, folder)
+        return self._branches[folder]
 
     def _folder(self, plan: Plan) -> str:
         return self._session_ref(plan) + (f"/agents/{plan.agent}" if plan.agent else "")
@@ -219,14 +239,19 @@ class Run:
         """Return the writer for a file that is read from its beginning."""
         store, ref = self._store, self._ref(plan)
         known = Known()
+        tip = store.refs.read(ref)
+        if tip is not None:
+            known.add(store, tip)
         for _, end in session_refs(store, self._folder(plan)):
             known.add(store, end)
-        tip = store.refs.read(ref)
         if self._onto is not None or look_back(store, tip, ())[1]:
             self._continuation = Continuation(store, tip)
+            self._continuation.only_adds = self._stray
         base = None
         if plan.agent and self._onto is None:
-            base = caller_of(store, self._session_ref(plan), plan.agent)
+            session = self._session_ref(plan)
+            own = branch_of(store, session.removeprefix(SESSIONS))
+            base = caller_of(store, own, plan.agent) or caller_of(store, session, plan.agent)
         return PlanWriter(
             store,
             ref,
@@ -256,10 +281,11 @@ class Run:
         if made and not comes_from:
             return None
         known = Known()
-        for _, end in session_refs(store, self._folder(plan)):
+        for end in (tip, *(end for _, end in session_refs(store, self._folder(plan)))):
             known.add(store, end, made)
         if self._onto is not None or others or memory.continuation is not None:
             self._continuation = Continuation(store, tip, memory.oids, saved=memory.continuation)
+            self._continuation.only_adds = self._stray
         self._placing, self._cut = placing, memory.cut
         self._writer = PlanWriter(
             store,
@@ -275,21 +301,26 @@ class Run:
         return plan
 
     def _told(self, piece: Planned) -> Planned:
-        """Return a piece of the plan that tells of it when something was taken out of what it is made from."""
-        if not self._screen.found or isinstance(piece, PlannedThread):
+        """Return a piece of the plan that tells what was taken out of it, and whether it stood in another's file."""
+        if isinstance(piece, PlannedThread):
+            return piece
+        if self._stray:
+            piece = piece._replace(meta={**piece.meta, STRAY_KEY: True})
+        if not self._screen.found:
             return piece
         if not any(record.filtered for record in piece.records):
             return piece
         return piece._replace(meta={**piece.meta, FACT: VERSION})
 
-    def _attach_head(self, plan: Plan) -> None:
-        head = self._store.refs.head()
-        if self._writer is None or self._onto is not None or plan.agent or not head.unborn:
-            return
-        ref = self._ref(plan)
-        # A journal in which nobody speaks is nothing to stand on.
-        if self._writer.written.messages and self._store.refs.read(ref) is not None:
-            self._store.refs.set_head(ref, message="import")
+    def _recall(self) -> Memory | None:
+        """Return what is remembered of the file; its branch may have another name by now."""
+        memory = self._common.memories.recall(self._key, self._file)
+        if memory is None or self._onto is not None:
+            return memory
+        try:
+            return replace(memory, ref=branch_of(self._store, memory.folder))
+        except (FormatError, NotFoundError, *WRONG):
+            return None
 
     def _is_there(self, memory: Memory) -> bool:
         """Tell whether what was made of the file is still here."""
@@ -311,19 +342,37 @@ class Run:
             format=self._format.NAME,
             skipped=UNCHANGED,
             session=memory.session,
-            branches=tuple(
-                BranchReport(ref, oid) for ref, oid in session_refs(self._store, memory.ref)
-            ),
+            branches=tuple(BranchReport(ref, oid) for ref, oid in self._refs_of(memory)),
             size=self._file.size,
             bytes_read=self._file.bytes_read,
         )
+
+    def _refs_of(self, memory: Memory) -> list[tuple[str, ObjectId]]:
+        """Return the refs of a session and of its branches; those keep their names when it is renamed."""
+        found = dict(session_refs(self._store, memory.ref))
+        return [
+            *found.items(),
+            *(
+                (ref, oid)
+                for ref, oid in self._store.refs.iterate(f"{SESSIONS}{memory.folder}/")
+                if self._onto is None and ref not in found
+            ),
+        ]
+
+    def _branch_reports(
+        self, plan: Plan, found: Mapping[str, ObjectId]
+    ) -> tuple[BranchReport, ...]:
+        """Return where a session is now: its own branch, then the others by name."""
+        own = self._ref(plan)
+        refs = sorted(found, key=lambda ref: (ref != own, ref))
+        return tuple(BranchReport(ref, found[ref]) for ref in refs)
 
     def _made(self, plan: Plan, written: Written) -> FileReport:
         return FileReport(
             self._file.path,
             format=self._format.NAME,
             session=plan.session,
-            branches=tuple(BranchReport(ref, oid) for ref, oid in sorted(written.branches.items())),
+            branches=self._branch_reports(plan, written.branches),
             trashed=tuple(written.trashed),
             size=self._file.size,
             bytes_read=self._file.bytes_read,

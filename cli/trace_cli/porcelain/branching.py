@@ -8,9 +8,9 @@ from trace_cli.porcelain.opening import JSON, QUIET, finish, opened_store, somet
 from trace_cli.porcelain.waiting import check_nothing_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
-from trace_cli.render.tables import LEFT, fit, moment, table, terminal_width
+from trace_cli.render.tables import LEFT, date, fit, table, terminal_width
 from trace_store import branching, errors, history
-from trace_store.ident import format_time
+from trace_store.ident import known_time
 from trace_store.objects.commit import read_commit
 from trace_store.revision import resolve_commit
 
@@ -249,7 +249,7 @@ def _said(store: Store, oid: Any, verbose: bool, narrow: bool) -> str:
         commit = read_commit(oid, store.objects.read)
     except errors.TraceError:
         return "(not here)"
-    when = "" if narrow else f"{moment(format_time(commit.time))[:16]}  "
+    when = "" if narrow else f"{date(commit.time)[:16]}  "
     return f"{when}{one_line(history.summary(store, commit), SUMMARY_WIDTH)}"
 
 
@@ -289,7 +289,7 @@ def _record(store: Store, each: Branch) -> dict[str, Any]:
         "upstream": None if compared is None else compared.upstream,
         "ahead": None if compared is None else compared.ahead,
         "behind": None if compared is None else compared.behind,
-        "time": None if commit is None else format_time(commit.time),
+        "time": None if commit is None else known_time(commit.time),
         "summary": None if commit is None else history.summary(store, commit),
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from trace_cli import porcelain
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
@@ -42,6 +44,8 @@ def formats_of(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+MOST_FILES = 20
+"""Of more files only those that could not be imported have a line, unless -v is given."""
 NAMED_SKIPS = 5
 """How many skipped records of a file are named for people; --json names more."""
 
@@ -67,6 +71,9 @@ NAMED_SKIPS = 5
         "everything",
         "Import this project's sessions from the usual place of each program, or of --format's",
     ),
+    Option(
+        "-v/--verbose", "verbose", f"Print a line for each file, also of more than {MOST_FILES}"
+    ),
     SECRETS,
     JSON,
     QUIET,
@@ -79,6 +86,7 @@ def import_(
     onto: str | None,
     source: bool,
     everything: bool,
+    verbose: bool,
     secrets: str,
     as_json: bool,
     quiet: bool,
@@ -86,9 +94,9 @@ def import_(
     """Import transcripts of agent runs.
 
     Each session becomes a branch `sessions/FORMAT/ID`; subagents and rewinds become branches beside it, from the
-    message they left. When HEAD has no commit yet it goes to the first session. Importing again adds only what is new.
-    What is skipped is counted and named on standard error. A file that cannot be imported does not stop the others: it
-    is named with the reason, and the command fails in the end with the exit code of the first such file.
+    message they left. When HEAD has no commit yet it goes to the session that ends last. Importing again adds only what
+    is new. What is skipped is counted and named on standard error. A file that cannot be imported does not stop the
+    others: it is named with the reason, and the command fails in the end with the exit code of the first such file.
 
     Secrets that are found are replaced by placeholders, in messages and in what is kept of the file, unless --secrets
     or the user's settings say otherwise.
@@ -123,7 +131,7 @@ def import_(
     if as_json and not quiet:
         write_record(invocation, report.as_map())
     elif not quiet:
-        show_report(invocation, report)
+        show_report(invocation, report, verbose=verbose)
     if not quiet:
         tell_secrets(invocation, report.secrets, guard)
     if report.errors:
@@ -148,9 +156,12 @@ def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
     return found
 
 
-def show_report(invocation: Invocation, report: ImportReport) -> None:
-    """Say what an import did: a line for each file, then the sum."""
+def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool = False) -> None:
+    """Say what an import did: a line for each file, then the sum; of many files a line for those with an error."""
+    many = len(report.files) > MOST_FILES and not verbose
     for file in report.files:
+        if many and file.error is None:
+            continue
         for line in _file_lines(invocation, file):
             invocation.line(line)
         for note in _skip_notes(file):
@@ -158,10 +169,22 @@ def show_report(invocation: Invocation, report: ImportReport) -> None:
     for line in _formats_table(invocation, report):
         invocation.line(line)
     outcomes = ", ".join(f"{number(count)} {name}" for name, count in report.outcomes().items())
+    present = sum(file.commits_present for file in report.files)
     made = f"{counted(report.commits, 'commit')}, {counted(report.messages, 'message')}"
-    invocation.line(f"{counted(len(report.files), 'file')}: {made}")
+    made += f", {counted(present, 'commit')} here already" if present else ""
+    invocation.line(f"{_files_in_short(report)}: {made}")
     if outcomes:
         invocation.line(f"records: {outcomes}")
+
+
+def _files_in_short(report: ImportReport) -> str:
+    """Return how many files there were, and what became of them when not all of several were imported."""
+    files = [file for file in report.files if not file.is_stray]
+    kinds = Counter(file.skipped.replace("-", " ") or "imported" for file in files)
+    total = counted(len(files), "file")
+    if len(files) < 2 or set(kinds) <= {"imported"}:
+        return total
+    return f"{total} ({', '.join(f'{number(count)} {kind}' for kind, count in kinds.items())})"
 
 
 def _formats_table(invocation: Invocation, report: ImportReport) -> list[str]:

@@ -7,10 +7,9 @@ from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.opening import JSON, opened_store, something_waits
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
-from trace_cli.render.tables import counted, moment, number, paint, share, size, weight
+from trace_cli.render.tables import counted, date, number, paint, share, size, weight
 from trace_store import branching, context, history
 from trace_store.history.status import status as standing
-from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
 from trace_store.refs.head import NAME
 from trace_store.refs.names import staged_ref
@@ -116,10 +115,10 @@ def _status_lines(
     if found.oid is None:
         return [f"{head}, which has no commit yet", *_attention(invocation, found)]
     commit = read_commit(found.oid, store.objects.read)
-    when = moment(format_time(commit.time))
+    when = date(commit.time) + (" UTC" if commit.time else "")
     latest = one_line(history.summary(store, commit), 72)
     lines = [
-        f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when} UTC",
+        f"{head} at {paint(invocation, found.oid.short(), 'yellow')}, {when}",
         f"    {latest}",
         *([] if compared is None else [porcelain.upstream_line(compared)]),
         f"context: {counted(found.message_count, 'message')}, {_tokens(found)}",

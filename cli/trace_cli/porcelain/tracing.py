@@ -12,8 +12,8 @@ from trace_cli.render.tables import (
     LEFT,
     RIGHT,
     ROLE_STYLES,
+    date,
     fit,
-    moment,
     paint,
     table,
     terminal_width,
@@ -21,7 +21,7 @@ from trace_cli.render.tables import (
 from trace_store import comparing, errors
 from trace_store.context import ContextCompiler
 from trace_store.context.wording import message_line, stored_wording
-from trace_store.ident import format_time
+from trace_store.ident import known_time
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId, is_prefix
 from trace_store.refs import TRASH
@@ -134,7 +134,7 @@ def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
     text = "" if message.ghost else message_line(message.stored, store.objects.read, 60)
     return (
         short_address(message.address),
-        moment(format_time(each.made.time))[:16],
+        date(each.made.time)[:16],
         one_line(each.made.author, 40),
         one_line(each.branch.removeprefix("refs/heads/"), 30),
         message.role,
@@ -163,7 +163,7 @@ def _deed_record(deed: Deed) -> dict[str, Any]:
         "operation": deed.operation,
         "commit": str(deed.commit),
         "author": deed.author,
-        "time": format_time(deed.time),
+        "time": known_time(deed.time),
     }
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text
-from trace_cli.render.tables import fit, moment, number, paint
-from trace_store.ident import format_time
+from trace_cli.render.tables import NO_TIME, fit, moment, number, paint
+from trace_store.ident import format_time, known_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def log_row(
     if names:
         text = f"{_decoration(names, NAME_WIDTH if cut else 0).lstrip()} {text}"
     counts = () if growth is None else (f"{growth.added:+,}", number(growth.total))
-    time = minutes[entry.time // MINUTE_MS] or format_time(entry.time)[:16]
+    time = minutes[entry.time // MINUTE_MS] if entry.time else NO_TIME
+    time = time or format_time(entry.time)[:16]
     return entry.oid.short(), time, f"+{entry.message_count}", *counts, text
 
 
@@ -75,7 +76,7 @@ def commit_lines(
     if len(commit.parents) > 1:
         lines.append("Merge:    " + " ".join(parent.short() for parent in commit.parents))
     lines.append(f"Author:   {one_line(commit.author, 200)}")
-    lines.append(f"Date:     {format_time(commit.time)}")
+    lines.append(f"Date:     {known_time(commit.time) or NO_TIME}")
     if growth is not None:
         lines.append(f"Tokens:   {growth.added:+,}, in all {growth.total:,} ({growth.source})")
     lines.append("")
@@ -104,7 +105,7 @@ def log_record(
         "commit": str(entry.oid),
         "parents": [str(parent) for parent in entry.parents],
         "author": entry.author,
-        "time": format_time(entry.time),
+        "time": known_time(entry.time),
         "message": entry.message,
         "summary": entry.summary(),
         "operations": list(entry.operations),

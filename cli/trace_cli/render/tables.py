@@ -11,6 +11,7 @@ import sys
 from operator import add
 
 from trace_cli.render.escape import safe
+from trace_store.ident import known_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT = "<", ">"
 DEFAULT_WIDTH = 100
+NO_TIME = "no time"
+"""Stands for the time of a commit that was made from what had none."""
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -177,6 +180,12 @@ def share(part: int, whole: int) -> str:
 def moment(time: str) -> str:
     """Return an ISO time in UTC without its fraction, for people: `2026-11-21 07:10:02`."""
     return time.partition(".")[0].replace("T", " ")
+
+
+def date(milliseconds: int) -> str:
+    """Return the time of a commit in UTC for people, `2026-11-21 07:10:02`, or `no time`."""
+    known = known_time(milliseconds)
+    return NO_TIME if known is None else moment(known)
 
 
 def weight(weighed: CompiledContext | PlainContext | Status) -> str:

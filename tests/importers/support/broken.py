@@ -285,7 +285,7 @@ DAMAGES = (
     Damage(two_on_a_line),
     Damage(block_of_zeros, {"orphan-call": 1, "orphan-result": 2}, ("not-json",)),
     Damage(chain_broken),
-    Damage(tail_of_another, {"orphan-result": 2}),
+    Damage(tail_of_another),
     Damage(head_lost, {"orphan-result": 1, "leading-assistant": 1}),
     Damage(answer_first, {"leading-assistant": 1}),
     Damage(arguments_torn, {"invalid-arguments": 1}),

@@ -89,7 +89,11 @@ class Messages:
             element("h2", message.role, class_="role"),
             *(element("span", word, class_="who") for word in who if word),
             *(element("span", mark, class_="mark") for mark in marks_of(turn)),
-            element("time", moment(turn.time), datetime=format_time(turn.time)),
+            *(
+                [element("time", moment(turn.time), datetime=format_time(turn.time))]
+                if turn.time
+                else []
+            ),
         ]
         bars: list[Markup] = []
         if place.tokens is not None:

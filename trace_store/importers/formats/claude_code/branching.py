@@ -59,7 +59,9 @@ def belonging(
         thread = live
     thread.linked = True
     if thread is live and is_prompt(record) and _was_answered(session, live, origin[1]):
-        return Belonging(live, rewind=origin[1])
+        target = session.table.compaction_of(origin[1], live.tip)
+        if target == origin[1] or _was_answered(session, live, target):
+            return Belonging(live, rewind=target)
     return Belonging(thread)
 
 

@@ -5,6 +5,7 @@ Rule: here a group gets its parent, and what it does to the messages before it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from trace_store.importers.contract import AGENTS_KEY, NOTHING, Place, PlannedCommit, Record
@@ -48,8 +49,21 @@ def close_round(session: Session, thread: Thread) -> list[PlannedCommit]:
     return _leave(session, thread, groups)
 
 
-def compaction(session: Session, thread: Thread, record: Record, key: str) -> PlannedCommit:
-    """Return the commit in which a summary stands in for all before it; the thread's round is over."""
+def compaction(
+    session: Session, thread: Thread, record: Record, key: str, preserved: Sequence[Place]
+) -> PlannedCommit:
+    """Return the commit in which a summary stands in for what was before it; the thread's round is over.
+
+    Args:
+        session: what is known of the session.
+        thread: the thread that is compacted.
+        record: the summary.
+        key: what the commit is known by.
+        preserved: messages that the agent is still shown, behind the summary.
+    """
+    context = session.table.context(thread.tip)
+    left = session.table.with_partners(preserved, thread.tip)
+    gone = set(context).difference(left)
     commit = PlannedCommit(
         number=session.number(),
         key=session.unique_key(key),
@@ -57,12 +71,15 @@ def compaction(session: Session, thread: Thread, record: Record, key: str) -> Pl
         parent=thread.tip,
         author=author_of(AUTHOR, ""),
         time=advance(thread, time_of(record.data)),
-        replaces=session.table.context(thread.tip),
+        replaces=tuple(place for place in context if place in gone),
         reason=COMPACTION_REASON,
         messages=(turn_message(record),),
+        # A tail stands behind the summary by itself.
+        before=() if gone and left == context[len(context) - len(left) :] else left,
         records=(*take_waiting(thread), record),
     )
-    session.table.add(commit, resets=True)
+    session.table.add(commit, left=left)
+    session.table.summaries.add(commit.number)
     thread.tip = commit.number
     return commit
 
@@ -81,7 +98,7 @@ def remainder(session: Session, thread: Thread) -> list[PlannedCommit]:
         time=thread.time,
         records=records,
     )
-    session.table.add(commit, resets=False)
+    session.table.add(commit)
     thread.tip = commit.number
     return [commit]
 
@@ -127,6 +144,7 @@ def _planned(session: Session, thread: Thread, group: Group) -> PlannedCommit:
         CLEARED_TEXT if clears else "",
         () if group.kind == MICROCOMPACTION else group.messages(),
         _neighbour(session, thread, group) if group.kind == LATE else None,
+        (),  # stands before nothing
         None,  # sets no tools
         NOTHING if group.message_id in session.message_ids else group.usage(),
         {AGENTS_KEY: list(group.agents)} if group.agents else NOTHING,
@@ -142,7 +160,7 @@ def _neighbour(session: Session, thread: Thread, group: Group) -> Place | None:
     branch that the talk went back from, where nothing here can be put behind it.
     """
     table = session.table
-    present = set(table.chain(thread.tip))
+    present = table.present(thread.tip)
     calling = table.calls[next(group.call_ids())]
     if calling not in present:
         return None
@@ -154,7 +172,7 @@ def _leave(session: Session, thread: Thread, groups: list[Group]) -> list[Planne
     commits: list[PlannedCommit] = []
     for group in groups:
         commit = _planned(session, thread, group)
-        session.table.add(commit, resets=group.restart or thread.fresh)
+        session.table.add(commit, left=() if group.restart or thread.fresh else None)
         note_group(session.table, group)
         for record in group.said:
             session.open_count -= len(record.parts)

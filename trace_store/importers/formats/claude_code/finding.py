@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from trace_store.importers.contract import Place
+
 Spoken = tuple[int, int]
 """Who said it: the thread, and the commit."""
 
@@ -15,11 +17,12 @@ Spoken = tuple[int, int]
 class Finder:
     """The ids of a session's records, and what each of them hangs on."""
 
-    __slots__ = ("_roots", "_spoken", "spans")
+    __slots__ = ("_places", "_roots", "_spoken", "spans")
 
     def __init__(self) -> None:
         self._spoken: dict[str, Spoken] = {}
         self._roots: dict[str, str] = {}
+        self._places: dict[str, Place] = {}
         self.spans: dict[str, tuple[int, int]] = {}  # where the record with an id is in the file
 
     def origin(self, data: dict[str, Any]) -> Spoken | str | None:
@@ -44,13 +47,25 @@ class Finder:
         elif origin is not None:
             self._spoken[uuid] = origin
 
-    def note_spoken(self, uuid: str, thread: int, number: int) -> None:
-        """Remember a record that says something."""
-        self._spoken[uuid] = (thread, number)
+    def note_spoken(self, uuid: str, thread: int, place: Place) -> None:
+        """Remember a record that says something, and its message."""
+        self._spoken[uuid] = (thread, place[0])
+        self._places[uuid] = place
+
+    def note_copy(self, uuid: str, thread: int, number: int) -> None:
+        """Let what hangs on a record that said something hang on a later commit."""
+        origin = self._spoken.get(uuid)
+        if origin is not None:
+            self._spoken[uuid] = (thread, number)
+
+    def place(self, uuid: str) -> Place | None:
+        """Return the message that a record is in, or None for one that says nothing or is not here."""
+        return self._places.get(uuid)
 
     def save(self) -> dict[str, Any]:
         """Return all of it as plain values: JSON writes a tuple as a list."""
         return {
+            "places": dict(self._places),
             "roots": dict(self._roots),
             "spans": dict(self.spans),
             "spoken": dict(self._spoken),
@@ -60,6 +75,9 @@ class Finder:
     def load(cls, saved: Any) -> Finder:
         """Return what was saved."""
         finder = cls()
+        finder._places = {
+            uuid: (number, index) for uuid, (number, index) in saved["places"].items()
+        }
         finder._roots = dict(saved["roots"])
         finder.spans = {uuid: (offset, size) for uuid, (offset, size) in saved["spans"].items()}
         finder._spoken = {

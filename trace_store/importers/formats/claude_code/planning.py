@@ -18,6 +18,7 @@ from trace_store.importers.contract import (
     SOURCE,
     UNREADABLE,
     Count,
+    Place,
     Planned,
     PlannedThread,
     Record,
@@ -54,6 +55,9 @@ from trace_store.importers.naming import ref_component, short_id
 MAXIMUM_OPEN_PARTS = 4096
 """Parts that may wait for the end of their round; past it the round ends, so that memory and commits stay bounded."""
 
+MAXIMUM_SEGMENT_ROWS = 4096
+"""Rows of a segment that a compaction preserved; Claude Code preserves some ten thousand tokens."""
+
 _UUID_GROUPS = (8, 4, 4, 4, 12)
 
 
@@ -72,6 +76,7 @@ class ClaudeCodePlan:
         self._session_id = ref_component(name) if _is_uuid(name) else ""
         self._agent_id = ref_component(name.removeprefix("agent-")) if _is_agent(name) else ""
         self._state = Session()
+        self._strays: dict[str, list[bytes]] = {}
         self._counts: Counter[Count] = Counter()
         self._skips: list[Skip] = []
 
@@ -100,6 +105,10 @@ class ClaudeCodePlan:
     @property
     def agent(self) -> str:
         return self._agent_id
+
+    @property
+    def strays(self) -> Mapping[str, Sequence[bytes]]:
+        return self._strays
 
     def counts(self) -> Mapping[Count, int]:
         return self._counts
@@ -150,13 +159,21 @@ class ClaudeCodePlan:
             if first is not None and first.raw == record.raw:
                 self._counts[name, DUPLICATE] += 1
                 self._skips.append(Skip(record.line, DUPLICATE, uuid[:100]))
+                self._note_copy(uuid)
                 return ()
         if not self._session_id:
             self._learn(data)
         purpose = classify(record)
-        if first is not None and purpose not in (METADATA, MICRO) and classify(first) == purpose:
+        owner = self._owner(data)
+        if owner:
+            # It says nothing here; it is kept with the file, and joins its own session.
+            self._strays.setdefault(owner, []).append(record.raw)
+            state.strays.add(uuid)
+            purpose = METADATA
+        if first is not None and purpose not in (METADATA, MICRO) and _says_the_same(first, record):
             # Copied into the file again with other surroundings, which are kept; it is not said twice.
-            purpose = METADATA if first.parts == record.parts else purpose
+            purpose = METADATA
+            self._note_copy(uuid)
         origin = finder.origin(data)
         if purpose in (METADATA, MICRO):
             record.parts = ()
@@ -175,7 +192,7 @@ class ClaudeCodePlan:
     ) -> None:
         state = self._state
         # What hangs on the boundary of a compaction hangs on its summary, which follows.
-        if uuid and record.data.get("subtype") != "compact_boundary":
+        if uuid and not _is_boundary(record.data):
             state.finder.note_silent(uuid, origin)
         thread = state.threads[state.live]
         if record.data.get("isSidechain") is True and not self._agent_id:
@@ -206,10 +223,11 @@ class ClaudeCodePlan:
         if purpose == COMPACTION:
             final += close_round(state, thread)
             if not (thread.held or thread.fresh):
-                commit = compaction(state, thread, record, record_key(record))
+                preserved = self._preserved(thread)
+                commit = compaction(state, thread, record, record_key(record), preserved)
                 thread.last = commit.number
                 if uuid:
-                    state.finder.note_spoken(uuid, thread.index, commit.number)
+                    state.finder.note_spoken(uuid, thread.index, (commit.number, 0))
                 final.append(commit)
                 return final
         if purpose == API_LINE and self._begins_round(thread, record):
@@ -224,8 +242,37 @@ class ClaudeCodePlan:
         thread.last = group.number
         state.open_count += len(record.parts)
         if uuid:
-            state.finder.note_spoken(uuid, thread.index, group.number)
+            # Only turns make a message of each record.
+            index = len(group.said) - 1 if group.kind == groups_.TURN else 0
+            state.finder.note_spoken(uuid, thread.index, (group.number, index))
         return final
+
+    def _preserved(self, thread: Thread) -> list[Place]:
+        """Return the messages that a compaction preserved, as its boundary tells, in their order."""
+        boundary = next((r for r in reversed(thread.waiting) if _is_boundary(r.data)), None)
+        metadata = None if boundary is None else boundary.data.get("compactMetadata")
+        if not isinstance(metadata, dict):
+            return []
+        messages, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
+        uuids: list[Any] = []
+        if isinstance(messages, dict) and isinstance(messages.get("uuids"), list):
+            uuids = messages["uuids"]
+        elif isinstance(segment, dict):
+            uuids = self._segment(segment.get("headUuid"), segment.get("tailUuid"))
+        places = [self._state.finder.place(uuid) for uuid in uuids if isinstance(uuid, str)]
+        return [place for place in places if place is not None]
+
+    def _segment(self, head: Any, tail: Any) -> list[str]:
+        """Return the uuids of the rows from a head to a tail; none when the links do not lead from one to the other."""
+        uuids: list[str] = []
+        spans = self._state.finder.spans
+        while isinstance(tail, str) and tail in spans and len(uuids) < MAXIMUM_SEGMENT_ROWS:
+            uuids.append(tail)
+            if tail == head:
+                return uuids[::-1]
+            record = self._first_with(tail)
+            tail = None if record is None else record.data.get("parentUuid")
+        return []
 
     def _rewind(self, thread: Thread, target: int) -> tuple[PlannedThread, Thread] | None:
         """Leave a thread behind and go on from an earlier commit of it; None when nothing lies between."""
@@ -274,7 +321,7 @@ class ClaudeCodePlan:
         group = thread.results
         if not _answers(thread, record):
             number = next((state.table.calls.get(call) for call in _calls(record)), None)
-            if number is not None and number in set(state.table.chain(thread.tip)):
+            if number is not None and number in state.table.present(thread.tip):
                 group = self._new_group(thread, groups_.LATE, record, uuid)
                 thread.turns.append(group)
         if group is None:
@@ -298,6 +345,33 @@ class ClaudeCodePlan:
         span = self._state.finder.spans[uuid]
         first = next(iter(records_of(line_at(self._read_at, 0, *span))), None)
         return first if isinstance(first, Record) else None
+
+    def _owner(self, data: dict[str, Any]) -> str:
+        """Return the session that a row belongs to, when it is another than the file's; else nothing.
+
+        A program that resumes under another id goes on from rows of this file, and a file may begin with a copy of
+        another session. Only a row that hangs on what is not in this file belongs elsewhere.
+        """
+        session, parent, state = data.get("sessionId"), data.get("parentUuid"), self._state
+        if not isinstance(session, str) or not isinstance(parent, str) or self._agent_id:
+            return ""
+        owner = ref_component(session) if session else ""
+        if owner in ("", self._session_id) or data.get("isSidechain") is True:
+            return ""
+        if state.threads[0].empty or (parent in state.finder.spans and parent not in state.strays):
+            return ""
+        return owner
+
+    def _note_copy(self, uuid: str) -> None:
+        """Note that a row was appended again.
+
+        Claude Code appends old rows again when it lost track of which are in the file. What hangs on such a copy goes
+        on from what the process had in memory, and no rewind hangs on one.
+        """
+        state = self._state
+        live = state.threads[state.live]
+        if live.last is not None:
+            state.finder.note_copy(uuid, live.index, live.last)
 
     def _learn(self, data: dict[str, Any]) -> None:
         """Learn whose file it is from the first record that tells."""
@@ -326,6 +400,14 @@ def _message_id(record: Record) -> str:
     if isinstance(message_id, str) and message_id:
         return message_id
     return record_key(record)
+
+
+def _says_the_same(first: Record, record: Record) -> bool:
+    return classify(first) == classify(record) and first.parts == record.parts
+
+
+def _is_boundary(data: dict[str, Any]) -> bool:
+    return data.get("subtype") == "compact_boundary"
 
 
 def _is_uuid(name: str) -> bool:

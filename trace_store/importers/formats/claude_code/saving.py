@@ -29,6 +29,7 @@ def save_session(session: Session) -> dict[str, Any]:
         "open_count": session.open_count,
         "restarts": sorted(session.restarts),
         "sides": session.sides,
+        "strays": sorted(session.strays),
         "table": session.table.save(),
         "threads": [_save_thread(thread) for thread in session.threads],
     }
@@ -46,6 +47,7 @@ def load_session(saved: Any, read_at: ReadAt) -> Session:
         threads=threads,
         live=saved["live"],
         sides=dict(saved["sides"]),
+        strays=set(saved["strays"]),
         names=set(saved["names"]),
         restarts=set(saved["restarts"]),
         keys=set(saved["keys"]),

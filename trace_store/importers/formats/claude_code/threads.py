@@ -6,7 +6,7 @@ where it was left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 from trace_store.importers.contract import Place, PlannedCommit, Record
@@ -66,35 +66,80 @@ class Thread:
 class CommitTable:
     """What is remembered of planned commits: how they hang together, and where calls and results are."""
 
-    __slots__ = ("answers", "calls", "cleared", "keys", "rows")
+    __slots__ = ("answers", "calls", "cleared", "keys", "rows", "summaries")
 
     def __init__(self) -> None:
-        # By number: (parent, how many messages, whether the context before is gone).
-        self.rows: dict[int, tuple[int | None, int, bool]] = {}
+        # By number: (parent, how many messages, what is left of the context before). None leaves all of it;
+        # what is left stands behind the commit's own messages.
+        self.rows: dict[int, tuple[int | None, int, tuple[Place, ...] | None]] = {}
+        self.summaries: set[int] = set()  # numbers of compactions
         self.keys: dict[int, str] = {}
         self.calls: dict[str, int] = {}  # call -> the API message's commit
         self.answers: dict[str, int] = {}  # call -> the commit with its result
         self.cleared: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
 
-    def add(self, commit: PlannedCommit, *, resets: bool) -> None:
-        """Remember a commit."""
-        self.rows[commit.number] = (commit.parent, len(commit.messages), resets)
+    def add(self, commit: PlannedCommit, *, left: tuple[Place, ...] | None = None) -> None:
+        """Remember a commit, and what it leaves of the context before it; None is all."""
+        self.rows[commit.number] = (commit.parent, len(commit.messages), left)
         self.keys[commit.number] = commit.key
-
-    def chain(self, tip: int | None) -> Iterator[int]:
-        """Yield the commits whose messages a commit's context holds, from the newest back."""
-        while tip is not None:
-            yield tip
-            parent, _, resets = self.rows[tip]
-            tip = None if resets else parent
 
     def context(self, tip: int | None) -> tuple[Place, ...]:
         """Return the messages of a commit's context, in order."""
-        return tuple(
-            (number, index)
-            for number in reversed(list(self.chain(tip)))
-            for index in range(self.rows[number][1])
-        )
+        pieces: list[Sequence[Place]] = []
+        while tip is not None:
+            parent, count, left = self.rows[tip]
+            own = [(tip, index) for index in range(count)]
+            pieces.append(own if left is None else [*own, *left])
+            tip = parent if left is None else None
+        return tuple(place for piece in reversed(pieces) for place in piece)
+
+    def present(self, tip: int | None) -> set[int]:
+        """Return the commits whose messages a commit's context holds."""
+        return {number for number, _ in self.context(tip)}
+
+    def compaction_of(self, number: int, tip: int | None) -> int:
+        """Return the compaction behind which talk goes on that hangs on a message before it.
+
+        Claude Code hangs the next prompt on what a compaction preserved, or on the last row before it. Both are the
+        end of what the agent is shown, and no rewind.
+
+        Args:
+            number: the commit that something hangs on.
+            tip: the commit that the session goes on from.
+
+        Returns:
+            The newest such compaction; the number itself when there is none.
+        """
+        while tip is not None and tip != number:
+            if tip not in self.rows:
+                break
+            parent, _, left = self.rows[tip]
+            if tip in self.summaries and (
+                parent == number or any(kept == number for kept, _ in left or ())
+            ):
+                return tip
+            tip = parent
+        return number
+
+    def with_partners(self, places: Sequence[Place], tip: int | None) -> tuple[Place, ...]:
+        """Return messages of a context with the calls and results that belong to them, each once."""
+        present = set(self.context(tip))
+        calls_of: dict[int, list[int]] = {}
+        answers_of: dict[int, list[int]] = {}
+        for call, number in self.calls.items():
+            answer = self.answers.get(call)
+            if answer is not None and (number, 0) in present and (answer, 0) in present:
+                calls_of.setdefault(answer, []).append(number)
+                answers_of.setdefault(number, []).append(answer)
+        given = [place for place in dict.fromkeys(places) if place in present]
+        found: dict[Place, None] = {}
+        for place in given:
+            for number in (*calls_of.get(place[0], ()), place[0]):
+                found.setdefault((number, 0) if number != place[0] else place)
+                for answer in answers_of.get(number, ()):
+                    if (answer, 0) not in given:
+                        found.setdefault((answer, 0))
+        return tuple(found)
 
     def after(self, ancestor: int | None, tip: int | None) -> list[int]:
         """Return the commits between two, the tip included, oldest first; all of them when there is no ancestor."""
@@ -114,7 +159,7 @@ class CommitTable:
         self, tip: int | None, number: int, calls: list[str]
     ) -> list[tuple[Place, tuple[str, ...]]]:
         """Return which results of which messages are cleared once these calls are, as seen from a commit."""
-        present = set(self.chain(tip))
+        present = self.present(tip)
         holders: dict[int, set[str]] = {}
         for call in calls:
             holder = self.answers.get(call)
@@ -123,7 +168,7 @@ class CommitTable:
         found: list[tuple[Place, tuple[str, ...]]] = []
         for holder, now in sorted(holders.items()):
             for by, earlier in self.cleared.get(holder, ()):
-                if by in present:
+                if self.is_ancestor(by, tip):
                     now.update(earlier)
             ids = tuple(sorted(now))
             self.cleared.setdefault(holder, []).append((number, ids))
@@ -137,6 +182,7 @@ class CommitTable:
             "calls": self.calls,
             "cleared": [[h, [[by, list(ids)] for by, ids in v]] for h, v in self.cleared.items()],
             "rows": [[n, *row, self.keys[n]] for n, row in self.rows.items()],
+            "summaries": sorted(self.summaries),
         }
 
     @classmethod
@@ -146,9 +192,11 @@ class CommitTable:
         table.answers = dict(saved["answers"])
         table.calls = dict(saved["calls"])
         table.cleared = {h: [(by, tuple(ids)) for by, ids in v] for h, v in saved["cleared"]}
-        for number, parent, count, resets, key in saved["rows"]:
-            table.rows[number] = (parent, count, resets)
+        for number, parent, count, left, key in saved["rows"]:
+            places = None if left is None else tuple((n, index) for n, index in left)
+            table.rows[number] = (parent, count, places)
             table.keys[number] = key
+        table.summaries = set(saved["summaries"])
         return table
 
 
@@ -173,6 +221,7 @@ class Session:
         live: the thread that the session goes on in.
         sides: subagents inside the file, by agent id or by the uuid of their first record.
         names: names of threads that are taken.
+        strays: uuids of rows that belong to other sessions.
         restarts: uuids of roots at which the context began anew.
         keys: of all planned commits.
         message_ids: of API messages that left their round.
@@ -185,6 +234,7 @@ class Session:
     live: int = 0
     sides: dict[str, int] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    strays: set[str] = field(default_factory=set)
     restarts: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
     message_ids: set[str] = field(default_factory=set)

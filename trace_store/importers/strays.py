@@ -1,0 +1,87 @@
+"""Rows that a program wrote into the file of another session, and the session that they belong to.
+
+Rule: local, derived, and safe to delete; the rows themselves are kept with the file that they are in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from trace_store.errors import StorageError
+from trace_store.files import read_file, replace_file
+from trace_store.importers.reading import INNER, InputBytes
+from trace_store.store import Store
+
+_FILE = os.path.join("imports", "strays")
+
+
+@runtime_checkable
+class Straying(Protocol):
+    """A plan that finds rows of other sessions in its file."""
+
+    @property
+    def strays(self) -> Mapping[str, Sequence[bytes]]:
+        """The rows that were found since the plan began or was taken up, by the id of their session."""
+        ...
+
+
+class Strays:
+    """The rows that were found in files of other sessions, by the session's `<format>/<id>` and the file's path."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rows = _load(store)
+        self._waiting: set[str] = set()
+        self._changed = False
+
+    def add(self, session: str, path: str, rows: Sequence[bytes]) -> None:
+        """Remember rows of a session that a file holds."""
+        known = self._rows.setdefault(session, {}).setdefault(os.path.realpath(path), [])
+        new = [row for row in map(_text, rows) if row not in known]
+        known += new
+        self._changed = self._changed or bool(new)
+        self._waiting.add(session)
+
+    def expect(self, session: str) -> None:
+        """Note that a session was imported, so that rows that were found before it can join it."""
+        if session in self._rows:
+            self._waiting.add(session)
+
+    def waiting(self) -> Iterator[tuple[str, InputBytes]]:
+        """Yield the sessions that rows may join, each with a file of such rows, in an order that no import changes."""
+        for session in sorted(self._waiting):
+            name = session.rpartition("/")[2]
+            for path, rows in sorted(self._rows[session].items()):
+                data = b"".join(row.encode("utf-8", "surrogateescape") + b"\n" for row in rows)
+                yield session, InputBytes(f"{path}{INNER}{name}", name, data)
+
+    def save(self) -> None:
+        """Keep what was found. That it cannot be kept does not matter."""
+        if not self._store.local or not self._changed:
+            return
+        path = os.path.join(self._store.layout.local_dir, _FILE)
+        try:
+            replace_file(self._store.disk, path, json.dumps(self._rows).encode(), durable=False)
+        except StorageError:
+            return
+
+
+def _text(row: bytes) -> str:
+    return row.decode("utf-8", "surrogateescape")
+
+
+def _load(store: Store) -> dict[str, dict[str, list[str]]]:
+    if not store.local:
+        return {}
+    try:
+        data = read_file(store.disk, os.path.join(store.layout.local_dir, _FILE))
+        saved = json.loads(data or b"{}").items()
+        return {
+            str(session): {str(path): [str(row) for row in rows] for path, rows in files.items()}
+            for session, files in saved
+        }
+    except (StorageError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
