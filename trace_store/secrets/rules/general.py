@@ -7,7 +7,7 @@ from trace_store.secrets.rules.rule import Rule
 
 _VALUE = r"""[^\s"'\\`,;<>(){}\[\]$|]"""
 _IS = r"""(?:\\*["'`])?\]?\s{0,4}(?::=|=>|={1,3}|:)\s{0,4}(?:[A-Za-z]{0,2}\\*["'`])?"""
-_PASSWORD = r"(?:passw(?:or)?d|passphrase|passwort|pwd|(?:\b|_)pass|(?-i:[a-z]Pass))(?:_?[0-9])?"
+_PASSWORD = r"(?:passw(?:or)?d|passphrase|passwort|pwd|_pass|(?-i:[a-z]Pass|\bpass))(?:_?[0-9])?"
 _KEY = (
     r"(?:api|access|secret|private|encryption|signing|master|auth|account|service|app|admin|deploy|consumer|shared"
     r"|hmac|jwt|cookie|session|webhook|client|storage|crypto?|aes|rsa|license)"
@@ -122,7 +122,7 @@ GENERAL = (
     # postgresql.org/docs/current/libpq-pgpass.html
     Rule(
         "pgpass",
-        rf"[\w.-]{{1,80}}:(?:[0-9]{{4,5}}|\*):[\w.*-]{{1,63}}:[\w.*-]{{1,63}}:([^\s:\"'\\]{{8,128}})(?:\s|\\|\"|\z)",
+        r"[\w.-]{1,80}:(?:[0-9]{4,5}|\*):[\w.*-]{1,63}:[\w.*-]{1,63}:([^\s:\"'\\]{8,128})(?:\s|\\|\"|\z)",
         (":",),
         checks.is_password,
         trigger=r":(?:[0-9]{4,5}|\*):[\w.*-]+:[\w.*-]+:[^\s:]",
