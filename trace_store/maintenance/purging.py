@@ -9,18 +9,22 @@ goes.
 
 from __future__ import annotations
 
+import os
+
 from trace_store import errors
 from trace_store.maintenance.absence import Absence, search
 from trace_store.maintenance.erasing import Erasing
-from trace_store.maintenance.holders import Holders, Survey, is_chunks
+from trace_store.maintenance.holders import Holders, Survey
 from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.reissuing import Reissued, reissue
 from trace_store.maintenance.rewriting import packs_holding
 from trace_store.maintenance.sealing import seal
 from trace_store.maintenance.spellings import Needles
-from trace_store.objects.codec import BLOB, LIST, blob_content, kind_of, links
+from trace_store.objects.codec import BLOB, blob_content, chunks_of, is_content, kind_of, links
 from trace_store.objects.content import bytes_of
 from trace_store.odb import ObjectDatabase, Tombstone
+from trace_store.odb.fingerprints import MAXIMUM_FORMS, SALT_BYTES, Fingerprint
+from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.tombstones import check_reason
 from trace_store.oid import ObjectId
 from trace_store.values import replace, value
@@ -75,6 +79,7 @@ class PurgeReport:
     Attributes:
         plan: what was to go.
         tombstones: how many were made.
+        kept_out: whether other content that holds what was purged is refused from now on.
         packs: how many packs were written anew.
         damaged: the names of packs that cannot be read, and so may hold the bytes still.
         files: how many other files were removed or changed.
@@ -84,6 +89,7 @@ class PurgeReport:
 
     plan: PurgePlan
     tombstones: int
+    kept_out: bool
     packs: int
     damaged: tuple[str, ...]
     files: int
@@ -96,6 +102,7 @@ def plan_purge(
     oids: Iterable[ObjectId] = (),
     texts: Iterable[str] = (),
     *,
+    again: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> PurgePlan:
     """Return what a purge of some objects, and of all that hold some texts, would remove.
@@ -104,6 +111,7 @@ def plan_purge(
         store: where.
         oids: blobs, or lists of chunks.
         texts: every blob that holds one of them goes, in whichever spelling.
+        again: whether content goes too that holds a text which was purged before, and came with a pack of others.
         progress: told how many objects were gone through.
 
     Raises:
@@ -122,7 +130,7 @@ def plan_purge(
             continue
         data = database.read(oid)
         kind = kind_of(data)
-        if kind != BLOB and not is_chunks(data):
+        if not is_content(data):
             raise errors.InvalidInputError(
                 f"object {oid} is a {kind}, and only content can be purged", oid=oid
             )
@@ -134,14 +142,14 @@ def plan_purge(
     )
     elsewhere: list[ObjectId] = []
     chunked: list[tuple[ObjectId, bytes]] = [
-        (ObjectId(o), d) for o, d in chosen.items() if is_chunks(d)
+        (ObjectId(o), d) for o, d in chosen.items() if chunks_of(d)
     ]
     for count, (oid, kind, data) in enumerate(survey.objects(store), 1):
         if progress is not None:
             progress(count)
-        if kind == LIST and is_chunks(data) and _holds(store, data, asked):
+        if chunks_of(data) and _holds(store, data, asked):
             chunked.append((oid, data))
-        elif asked and asked.find(data):
+        elif (asked and asked.find(data)) or (again and find_text(data, database.purged_texts)):
             if kind == BLOB:
                 chosen[oid] = data
             else:
@@ -178,6 +186,7 @@ def purge(
     by: str = "",
     dry_run: bool = False,
     verify: bool = False,
+    keep_out: bool = True,
 ) -> PurgeReport:
     """Remove what a plan names, and whatever else of purged objects is here, and return what was done.
 
@@ -188,6 +197,7 @@ def purge(
         by: who purges.
         dry_run: whether nothing is to be written.
         verify: whether to search all files afterwards.
+        keep_out: whether fingerprints are kept of the texts, so that no other content brings them in again.
 
     Raises:
         InvalidInputError: the reason is no line.
@@ -199,6 +209,7 @@ def purge(
     if dry_run:
         return _reported(store, plan, 0, Erasing(store, plan.texts, plan.contents), verify)
     now = store.clock.now()
+    kept_out = keep_out and _keep_out(store, plan, now, by, why)
     made = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
     database.refresh()
     work = Erasing(store, plan.texts, plan.contents)
@@ -210,7 +221,7 @@ def purge(
         database.refresh()
         if not database.returned():
             break
-    return _reported(store, plan, made, work, verify)
+    return _reported(store, plan, made, work, verify, kept_out=kept_out)
 
 
 def purge_and_reissue(
@@ -226,7 +237,7 @@ def purge_and_reissue(
     issued = reissue(store, plan.objects, plan.texts, why=why, author=by)
     astray = [holder.commit for holder in plan.holders.commits if not holder.refs]
     gone = dict.fromkeys([*plan.objects, *issued.objects, *plan.structure, *astray])
-    report = purge(store, replace(plan, objects=tuple(gone)), why=why, by=by)
+    report = purge(store, replace(plan, objects=tuple(gone)), why=why, by=by, keep_out=False)
     database.tombstones.remove(gone)
     database.refresh()
     absence = None
@@ -240,17 +251,38 @@ def is_guessable(data: bytes) -> bool:
     return data.startswith(b"\x92") and len(blob_content(data)) < EASILY_GUESSED_BYTES
 
 
-def _reported(store: Store, plan: PurgePlan, made: int, work: Erasing, verify: bool) -> PurgeReport:
+def _reported(
+    store: Store,
+    plan: PurgePlan,
+    made: int,
+    work: Erasing,
+    verify: bool,
+    *,
+    kept_out: bool = False,
+) -> PurgeReport:
     gone = _database(store).purged
     return PurgeReport(
         plan=plan,
         tombstones=made,
+        kept_out=kept_out,
         packs=work.packs,
         damaged=tuple(work.damaged),
         files=work.files,
         left=tuple(work.left.items()),
         absence=search(store, gone, plan.texts, plan.contents) if verify else None,
     )
+
+
+def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> bool:
+    """Keep fingerprints of the texts, or of long content that stands nowhere else; return whether that was done."""
+    forms = plan.texts.forms()
+    if not forms and not plan.elsewhere and not plan.guessable:
+        forms = plan.contents.forms()
+    if not 0 < len(forms) <= MAXIMUM_FORMS:
+        return False
+    fingerprint = Fingerprint.of(forms, os.urandom(SALT_BYTES), now, by, why)
+    _database(store).tombstones.add_text(fingerprint)
+    return True
 
 
 def _holds(store: Store, data: bytes, needles: Needles) -> bool:

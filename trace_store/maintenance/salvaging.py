@@ -258,8 +258,7 @@ class _Salvage:
 
     def write(self, objects: dict[ObjectId, bytes]) -> None:
         """Make objects durable in a pack of their own."""
-        purged = self.database.purged
-        fresh = {oid: data for oid, data in objects.items() if oid not in purged}
+        fresh = self.database.admit(objects)
         self.found.update(fresh)
         for oid in fresh:
             self._lost.pop(oid, None)

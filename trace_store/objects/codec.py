@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _BLOB_HEAD = b"\x92\xa4blob"
 _SHORT_BLOB_HEADS = tuple(b"%b\xc4%c" % (_BLOB_HEAD, size) for size in range(0x100))
 _SALTED_HEAD = b"\x93\xa4blob"
+_LIST_HEAD = b"\x92\xa4list"
 _LENGTHS = {0xC4: (1, 0), 0xC5: (2, 0x100), 0xC6: (4, 0x10000)}
 """By the byte before it: the bytes of a content's length, and from which length on they are so many."""
 FEW = 16
@@ -223,6 +224,22 @@ def kind_of(data: bytes) -> str:
         except UnicodeDecodeError:
             pass
     raise errors.CorruptObjectError("not an object: it does not begin with a kind")
+
+
+def is_content(data: bytes) -> bool:
+    """Return True for a blob, and for a list of the chunks of one content."""
+    kind = kind_of(data)
+    return kind == BLOB or (kind == LIST and bool(chunks_of(data)))
+
+
+def chunks_of(data: bytes) -> list[ObjectId]:
+    """Return the ids of the chunks that a list joins to one content; none of any other object."""
+    if not data.startswith(_LIST_HEAD):
+        return []
+    fields = decode(data)[1:2]
+    if not fields or not isinstance(fields[0], dict) or fields[0].get("type") != "chunks":
+        return []
+    return links(data)
 
 
 def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trace_store.odb.pack_writer import PackWriter
     from trace_store.odb.packs import Packs
     from trace_store.odb.quarantine import Quarantine
-    from trace_store.odb.tombstones import Tombstone, Tombstones
+    from trace_store.odb.tombstones import Tombstone, Tombstones, holding, text_error
 
 __all__ = [
     "LooseObjects",
@@ -24,6 +24,8 @@ __all__ = [
     "Quarantine",
     "Tombstone",
     "Tombstones",
+    "holding",
+    "text_error",
 ]
 
 __getattr__ = door(
@@ -37,5 +39,7 @@ __getattr__ = door(
         "Quarantine": "quarantine",
         "Tombstone": "tombstones",
         "Tombstones": "tombstones",
+        "holding": "tombstones",
+        "text_error": "tombstones",
     },
 )
