@@ -9,10 +9,12 @@ from trace_store import errors, maintenance
 from trace_store.files import read_file
 from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
+from trace_store.maintenance.holders import Survey
 from trace_store.maintenance.journal_checks import check_journals
 from trace_store.maintenance.object_checks import ObjectChecks
 from trace_store.maintenance.pack_checks import check_packs
 from trace_store.maintenance.ref_checks import check_refs, roots
+from trace_store.objects.codec import is_content
 from trace_store.odb import ObjectDatabase
 
 TYPE_CHECKING = False
@@ -101,7 +103,7 @@ def _check_purged(
     store: Store, database: ObjectDatabase, objects: ObjectChecks
 ) -> Iterator[Finding]:
     database.refresh()
-    if not database.purged:
+    if not (database.purged or database.tombstones.texts or database.tombstones.faults()):
         return
     for name in database.tombstones.faults():
         yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "nobody can tell why")
@@ -113,3 +115,8 @@ def _check_purged(
         elif found is not None:
             who = f" by {found.by}" if found.by else ""
             yield Finding("object-purged", INFO, oid.hex(), f"{found.placeholder[1:-1]}{who}")
+    if database.purged_texts:
+        for purged, _, data in Survey().objects(store):
+            if is_content(data) and database.with_purged_text({purged: data}):
+                detail = "it holds a text that was purged, and came with a pack of others"
+                yield Finding("purged-object-present", WARNING, purged.hex(), detail)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 MAXIMUM_ROUNDS = 3
 """How often it is begun again when somebody brings the bytes back meanwhile."""
+COMMON_BYTES = 16
+"""Shorter content, such as "yes", is said again: nobody could, once it was purged by its id."""
 EASILY_GUESSED_BYTES = 64
 """Unsalted content below it may be found by trying: its id, which stays, confirms a guess."""
 
@@ -49,6 +51,7 @@ class PurgePlan:
         objects: the blobs, and lists of chunks, that go; sorted.
         sizes: of their content, in bytes, by id.
         guessable: those whose id alone confirms a guess of the content, since it is short and has no salt.
+        common: those named by their ids that are so short that others will say the same, which is then refused.
         elsewhere: objects that hold the same bytes within other content, and are not purged.
         structure: commits, tags and lists whose own text holds what was searched for; only a rewrite changes these.
         holders: who holds the objects.
@@ -56,12 +59,14 @@ class PurgePlan:
         loose: how many have loose files.
         unreadable: objects that could not be looked into, and why.
         texts: what must be nowhere afterwards.
+        named: the contents of the objects that were named by their ids.
         contents: of the objects, which may stand within others afterwards.
     """
 
     objects: tuple[ObjectId, ...]
     sizes: dict[ObjectId, int]
     guessable: tuple[ObjectId, ...]
+    common: tuple[ObjectId, ...]
     elsewhere: tuple[ObjectId, ...]
     structure: tuple[ObjectId, ...]
     holders: Holders
@@ -69,6 +74,7 @@ class PurgePlan:
     loose: int
     unreadable: dict[ObjectId, str]
     texts: Needles
+    named: Needles
     contents: Needles
 
 
@@ -135,6 +141,11 @@ def plan_purge(
                 f"object {oid} is a {kind}, and only content can be purged", oid=oid
             )
         chosen[oid] = data
+    common = tuple(
+        ObjectId(oid)
+        for oid, data in chosen.items()
+        if kind_of(data) == BLOB and len(blob_content(data)) < COMMON_BYTES
+    )
     survey = Survey()
     structure: list[ObjectId] = []
     wanted = Needles(
@@ -167,6 +178,7 @@ def plan_purge(
         objects=purged,
         sizes={ObjectId(oid): len(blob_content(data)) for oid, data in contents.items()},
         guessable=tuple(sorted(ObjectId(o) for o, data in contents.items() if is_guessable(data))),
+        common=common,
         elsewhere=tuple(oid for oid in elsewhere if oid not in chosen),
         structure=tuple(structure),
         holders=survey.holders(store, frozenset(chosen)),
@@ -174,6 +186,7 @@ def plan_purge(
         loose=sum(database.loose.contains(oid) for oid in purged),
         unreadable=survey.unreadable,
         texts=asked,
+        named=wanted,
         contents=Needles((oid.hex(), blob_content(data)) for oid, data in contents.items()),
     )
 
@@ -186,6 +199,7 @@ def purge(
     by: str = "",
     dry_run: bool = False,
     verify: bool = False,
+    force: bool = False,
     keep_out: bool = True,
 ) -> PurgeReport:
     """Remove what a plan names, and whatever else of purged objects is here, and return what was done.
@@ -197,10 +211,11 @@ def purge(
         by: who purges.
         dry_run: whether nothing is to be written.
         verify: whether to search all files afterwards.
+        force: whether content goes that is so short that others will say the same.
         keep_out: whether fingerprints are kept of the texts, so that no other content brings them in again.
 
     Raises:
-        InvalidInputError: the reason is no line.
+        InvalidInputError: the reason is no line, or short content goes only with `force`.
         LockedError: another process has been sealing or packing for a minute.
         StorageError: the disk refuses; purging again goes on.
     """
@@ -208,6 +223,8 @@ def purge(
     check_reason(why)
     if dry_run:
         return _reported(store, plan, 0, Erasing(store, plan.texts, plan.contents), verify)
+    if not force:
+        refuse_common(plan)
     now = store.clock.now()
     kept_out = keep_out and _keep_out(store, plan, now, by, why)
     made = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
@@ -237,13 +254,30 @@ def purge_and_reissue(
     issued = reissue(store, plan.objects, plan.texts, why=why, author=by)
     astray = [holder.commit for holder in plan.holders.commits if not holder.refs]
     gone = dict.fromkeys([*plan.objects, *issued.objects, *plan.structure, *astray])
-    report = purge(store, replace(plan, objects=tuple(gone)), why=why, by=by, keep_out=False)
+    report = purge(store, replace(plan, objects=tuple(gone)), why=why, by=by, force=True, keep_out=False)
     database.tombstones.remove(gone)
     database.refresh()
     absence = None
     if verify:
         absence = search(store, database.purged | gone.keys(), plan.texts, plan.contents)
     return replace(report, plan=plan, tombstones=0, absence=absence), issued
+
+
+def refuse_common(plan: PurgePlan) -> None:
+    """Accept a plan that names no content so short that others will say the same.
+
+    Raises:
+        InvalidInputError: it does; the code is `common-content`.
+    """
+    if plan.common:
+        count = sum(len(holder.messages) for holder in plan.holders.commits)
+        said = "1 message says it" if count == 1 else f"{count:,} messages say it"
+        raise errors.InvalidInputError(
+            f"blob {plan.common[0].short()} has only {plan.sizes[plan.common[0]]} bytes: {said},"
+            " and once it is purged, no message can say it again",
+            code=errors.ErrorCode.COMMON_CONTENT,
+            messages=count,
+        )
 
 
 def is_guessable(data: bytes) -> bool:
@@ -277,7 +311,7 @@ def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> boo
     """Keep fingerprints of the texts, or of long content that stands nowhere else; return whether that was done."""
     forms = plan.texts.forms()
     if not forms and not plan.elsewhere and not plan.guessable:
-        forms = plan.contents.forms()
+        forms = plan.named.forms()
     if not 0 < len(forms) <= MAXIMUM_FORMS:
         return False
     fingerprint = Fingerprint.of(forms, os.urandom(SALT_BYTES), now, by, why)
