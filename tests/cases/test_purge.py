@@ -205,7 +205,9 @@ def test_case_45_short_content_is_purged_only_by_force(
     ok("commit", "-q", "--user", word)
     ok("purge", oid, "--yes", "--force")
     assert repository("commit", "--user", word).code == 4
-    ok("commit", "-q", "--user", f"{word} then")  # short content is no text that others may not hold
+    ok(
+        "commit", "-q", "--user", f"{word} then"
+    )  # short content is no text that others may not hold
 
 
 def test_salvage_and_undo_bring_nothing_back(ok: Run, repository: Trace, tmp_path: Path) -> None:

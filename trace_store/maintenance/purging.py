@@ -254,7 +254,9 @@ def purge_and_reissue(
     issued = reissue(store, plan.objects, plan.texts, why=why, author=by)
     astray = [holder.commit for holder in plan.holders.commits if not holder.refs]
     gone = dict.fromkeys([*plan.objects, *issued.objects, *plan.structure, *astray])
-    report = purge(store, replace(plan, objects=tuple(gone)), why=why, by=by, force=True, keep_out=False)
+    report = purge(
+        store, replace(plan, objects=tuple(gone)), why=why, by=by, force=True, keep_out=False
+    )
     database.tombstones.remove(gone)
     database.refresh()
     absence = None

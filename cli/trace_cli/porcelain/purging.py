@@ -58,7 +58,11 @@ _SHOWN = 20
     Option("--reason", "reason", "Why, in one line that everybody may read", "TEXT", default=""),
     Option("-n --dry-run", "dry_run", "Write nothing; say what would go"),
     Option("-y --yes", "yes", "Do not ask"),
-    Option("--force", "force", "Purge content of under 16 bytes too, which no message can say afterwards"),
+    Option(
+        "--force",
+        "force",
+        "Purge content of under 16 bytes too, which no message can say afterwards",
+    ),
     Option(
         "--verify",
         "verify",
