@@ -182,7 +182,7 @@ def files_in(folder: str, disk: Disk, suffixes: Sequence[str]) -> list[str]:
 
 def _lies_in(path: str, root: str) -> bool:
     """Return True if a path, whatever links it takes, leads to something in a folder."""
-    return os.path.realpath(path).startswith(root)
+    return os.path.join(os.path.realpath(path), "").startswith(root)
 
 
 def is_folder(path: str) -> bool:

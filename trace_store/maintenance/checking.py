@@ -9,19 +9,18 @@ from trace_store import errors, maintenance
 from trace_store.files import read_file
 from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
-from trace_store.maintenance.holders import Survey
 from trace_store.maintenance.journal_checks import check_journals
 from trace_store.maintenance.object_checks import ObjectChecks
 from trace_store.maintenance.pack_checks import check_packs
 from trace_store.maintenance.ref_checks import check_refs, roots
 from trace_store.objects.codec import is_content
 from trace_store.odb import ObjectDatabase
+from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
 __all__ = ["ERROR", "INFO", "WARNING", "Finding", "fsck"]
@@ -103,7 +102,7 @@ def _check_purged(
     store: Store, database: ObjectDatabase, objects: ObjectChecks
 ) -> Iterator[Finding]:
     database.refresh()
-    if not (database.purged or database.tombstones.texts or database.tombstones.faults()):
+    if not store.disk.exists(store.layout.tombstones_dir):
         return
     for name in database.tombstones.faults():
         yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "nobody can tell why")
@@ -116,7 +115,8 @@ def _check_purged(
             who = f" by {found.by}" if found.by else ""
             yield Finding("object-purged", INFO, oid.hex(), f"{found.placeholder[1:-1]}{who}")
     if database.purged_texts:
-        for purged, _, data in Survey().objects(store):
-            if is_content(data) and database.with_purged_text({purged: data}):
+        for purged in objects.present - database.purged:
+            data = database.read(purged)
+            if is_content(data) and database.with_purged_text({ObjectId(purged): data}):
                 detail = "it holds a text that was purged, and came with a pack of others"
                 yield Finding("purged-object-present", WARNING, purged.hex(), detail)

@@ -7,7 +7,7 @@ from trace_store.ident import RisingClock
 from trace_store.journal import Frame, Move
 from trace_store.oid import ObjectId
 from trace_store.refs.head import NAME, Head
-from trace_store.refs.names import BRANCHES, check_ref_name, refuse_twins
+from trace_store.refs.names import BRANCHES, check_ref_name
 from trace_store.refs.overview import Standing
 from trace_store.refs.reflog import ReflogEntry, entries_of
 from trace_store.refs.resolving import check_expected
@@ -123,9 +123,6 @@ class MemoryRefs:
         """
         if len({edit.name for edit in edits}) != len(edits):
             raise errors.InvalidInputError("two edits of one ref in a transaction")
-        created = [edit.name for edit in edits if edit.new and edit.name not in self._values]
-        if created:
-            refuse_twins(created, self._values)
         moves: list[Move] = []
         for edit in edits:
             current = self.read(edit.name)
