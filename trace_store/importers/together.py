@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trace_store.contracts import BATCH, DURABLE, Transaction
-from trace_store.odb import ObjectDatabase
+from trace_store.odb import ObjectDatabase, admit
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 
@@ -32,7 +32,7 @@ def kept_of(store: Store, objects: Mapping[ObjectId, bytes]) -> list[tuple[Objec
     """
     if not isinstance(store.objects, ObjectDatabase):
         return list(objects.items())
-    return list(store.objects.admit(objects).items())
+    return list(admit(store.objects, objects).items())
 
 
 def make_durable(store: Store) -> None:

@@ -5,7 +5,7 @@ Rule: damage is reported, never raised, and nothing is changed. The codes are st
 
 from __future__ import annotations
 
-from trace_store import errors, maintenance
+from trace_store import errors, maintenance, odb
 from trace_store.files import read_file
 from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
@@ -117,6 +117,6 @@ def _check_purged(
     if database.purged_texts:
         for purged in objects.present - database.purged:
             data = database.read(purged)
-            if is_content(data) and database.with_purged_text({ObjectId(purged): data}):
+            if is_content(data) and odb.holding({ObjectId(purged): data}, database.purged_texts):
                 detail = "it holds a text that was purged, and came with a pack of others"
                 yield Finding("purged-object-present", WARNING, purged.hex(), detail)

@@ -130,22 +130,8 @@ def plan_purge(
     for number, text in enumerate(texts, 1):
         if not asked.add(f"text {number}", bytes_of(text)):
             raise errors.InvalidInputError("the text to purge is too short to be searched for")
-    chosen: dict[bytes, bytes] = {}
-    for oid in oids:
-        if oid in database.purged:
-            continue
-        data = database.read(oid)
-        kind = kind_of(data)
-        if not is_content(data):
-            raise errors.InvalidInputError(
-                f"object {oid} is a {kind}, and only content can be purged", oid=oid
-            )
-        chosen[oid] = data
-    common = tuple(
-        ObjectId(oid)
-        for oid, data in chosen.items()
-        if kind_of(data) == BLOB and len(blob_content(data)) < COMMON_BYTES
-    )
+    named = _named(database, oids)
+    chosen: dict[bytes, bytes] = dict(named)
     survey = Survey()
     structure: list[ObjectId] = []
     wanted = Needles(
@@ -178,7 +164,7 @@ def plan_purge(
         objects=purged,
         sizes={ObjectId(oid): len(blob_content(data)) for oid, data in contents.items()},
         guessable=tuple(sorted(ObjectId(o) for o, data in contents.items() if is_guessable(data))),
-        common=common,
+        common=tuple(oid for oid, data in named.items() if _is_common(data)),
         elsewhere=tuple(oid for oid in elsewhere if oid not in chosen),
         structure=tuple(structure),
         holders=survey.holders(store, frozenset(chosen)),
@@ -307,6 +293,24 @@ def _reported(
         left=tuple(work.left.items()),
         absence=search(store, gone, plan.texts, plan.contents) if verify else None,
     )
+
+
+def _named(database: ObjectDatabase, oids: Iterable[ObjectId]) -> dict[ObjectId, bytes]:
+    """Return content that was named by its id and not purged yet; errors as of `plan_purge`."""
+    found: dict[ObjectId, bytes] = {}
+    for oid in oids:
+        if oid in database.purged:
+            continue
+        data = found[oid] = database.read(oid)
+        if not is_content(data):
+            raise errors.InvalidInputError(
+                f"object {oid} is a {kind_of(data)}, and only content can be purged", oid=oid
+            )
+    return found
+
+
+def _is_common(data: bytes) -> bool:
+    return kind_of(data) == BLOB and len(blob_content(data)) < COMMON_BYTES
 
 
 def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from itertools import chain, islice
 
 from trace_store import errors, odb
-from trace_store.objects.codec import is_content
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_prefix
 from trace_store.oid import ObjectId, digest
 
@@ -230,38 +229,9 @@ class ObjectDatabase:
         """
         for oid in objects if self.purged else ():
             self._check_not_purged(oid)
-        for oid, text in self.with_purged_text(objects).items():
-            if not self.contains(oid):
+        if self.purged_texts:
+            for oid, text in odb.with_purged_text(self, objects).items():
                 raise odb.text_error(oid, text)
-
-    def with_purged_text(self, objects: Mapping[ObjectId, bytes]) -> dict[ObjectId, Fingerprint]:
-        """Return which of some objects hold a text that was purged, and its fingerprint; content in chunks too."""
-        texts = self.purged_texts
-        return odb.holding(objects, texts) if texts else {}
-
-    def admit(self, objects: Mapping[ObjectId, bytes]) -> dict[ObjectId, bytes]:
-        """Return what may be written of objects that others name already: the rest is told to be purged.
-
-        Content that holds a purged text gets a tombstone of its own, so its absence is explained.
-
-        Raises:
-            PurgedError: a commit or tag itself holds a purged text.
-            StorageError: the disk refuses.
-        """
-        hits = {
-            oid: text
-            for oid, text in self.with_purged_text(objects).items()
-            if oid not in self.purged and not self.contains(oid)
-        }
-        for oid, text in hits.items():
-            if not is_content(objects[oid]):
-                raise odb.text_error(oid, text)
-        if hits:
-            made = [odb.Tombstone(oid, each.time, each.by, each.why) for oid, each in hits.items()]
-            self.tombstones.add(made)
-            self.look_for_tombstones()
-        purged = self.purged
-        return {oid: data for oid, data in objects.items() if oid not in purged}
 
     def write(self, data: bytes) -> ObjectId:
         """Store canonical object bytes as a loose object and return their id.

@@ -11,6 +11,7 @@ from trace_store.odb.examining import Examination
 from trace_store.odb.pack_files import PackFiles
 from trace_store.odb.pack_stream import pack_of
 from trace_store.odb.pack_writer import PackEncoder
+from trace_store.odb.purged_content import admit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class PackReceiver:
         if not self._leave_out:
             self._database.refuse_purged(objects)
             return False
-        return not self._database.admit(objects)
+        return not admit(self._database, objects)
 
     def _write_without(self, purged: frozenset[bytes], pack: Pack) -> None:
         """Write what a pack holds but for some objects."""
