@@ -47,8 +47,8 @@ def results(ok: Run, address: str) -> list[str]:
 @pytest.mark.parametrize("whole", [True, False])
 def test_parts_as_show_prints_them_are_taken(ok: Run, said: str, whole: bool) -> None:
     before = shown(ok, f"{said}.2")
-    given = before if whole else before["parts"]
-    given_parts = given["parts"] if whole else given
+    given_parts = before["parts"]
+    given = before if whole else given_parts
     given_parts[1]["content"][0]["text"] = "zwei"
     ok("edit", f"{said}.2", "--parts", "-", stdin=json.dumps(given).encode())
     assert shown(ok, f"{said}.2")["parts"] == given_parts

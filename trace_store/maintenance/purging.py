@@ -19,6 +19,7 @@ from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.reissuing import Reissued, reissue
 from trace_store.maintenance.rewriting import packs_holding
 from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.second_copies import put_back
 from trace_store.maintenance.spellings import Needles
 from trace_store.objects.codec import BLOB, blob_content, chunks_of, is_content, kind_of, links
 from trace_store.objects.content import bytes_of
@@ -131,7 +132,7 @@ def plan_purge(
         if not asked.add(f"text {number}", bytes_of(text)):
             raise errors.InvalidInputError("the text to purge is too short to be searched for")
     named = _named(database, oids)
-    chosen: dict[bytes, bytes] = dict(named)
+    chosen: dict[bytes, bytes] = {**named}
     survey = Survey()
     structure: list[ObjectId] = []
     wanted = Needles(
@@ -212,6 +213,9 @@ def purge(
     if not force:
         refuse_common(plan)
     now = store.clock.now()
+    put_back(
+        store
+    )  # a pack of which only the second copy is left is written anew as the others are
     kept_out = keep_out and _keep_out(store, plan, now, by, why)
     made = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
     database.refresh()

@@ -135,6 +135,7 @@ def parse(name: str, data: bytes) -> Fingerprint | None:
     )
     if not is_sound:
         return None
+    assert isinstance(forms, list)
     return Fingerprint(map(tuple, forms), salt, time, by, why)  # type: ignore[arg-type]
 
 

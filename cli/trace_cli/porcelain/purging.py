@@ -248,7 +248,7 @@ def _proof(store: Store, plan: PurgePlan) -> str:
     """Return what a search proved: it knows a text that was given, or of which there is a fingerprint."""
     if plan.texts:
         return "it is in no file of .trace"
-    objects, texts = len(store.objects.purged), len(store.objects.purged_texts)
+    objects, texts = len(store.objects.purged), len(getattr(store.objects, "purged_texts", ()))
     if not objects and not texts:
         return "nothing was purged here, so nothing was searched for"
     said = f"{counted(objects, 'purged object')}: in no file of .trace as an object"
