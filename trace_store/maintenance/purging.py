@@ -132,7 +132,8 @@ def plan_purge(
         if not asked.add(f"text {number}", bytes_of(text)):
             raise errors.InvalidInputError("the text to purge is too short to be searched for")
     named = _named(database, oids)
-    chosen: dict[bytes, bytes] = {**named}
+    chosen: dict[bytes, bytes] = {}
+    chosen.update(named.items())
     survey = Survey()
     structure: list[ObjectId] = []
     wanted = Needles(
