@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from trace_store.oid import HEX_CHARACTERS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 PREFIX = "refs/"
 
 MAXIMUM_COMPONENT_BYTES = 100
 MAXIMUM_NAME_BYTES = 400
-_FORBIDDEN = frozenset('<>:"|?*\\~^ ')
+_FORBIDDEN = frozenset('<>:"|?*[\\~^ ')
+_SPECIAL = frozenset(("HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD"))
+_NAMED_BY_USERS = frozenset(("heads", "tags", "checkpoints"))
 _HEX = frozenset("0123456789abcdef")
 _ACCEPTED_NAMES = 16 * 1024
 """Names that were found to be allowed are remembered: a command meets each several times."""
@@ -46,10 +52,12 @@ def problem_of(name: str) -> str:
     if "@{" in name:
         return "holds '@{'"
     if not _FORBIDDEN.isdisjoint(name):
-        return 'holds a space or one of < > : " | ? * \\ ~ ^'
+        return 'holds a space or one of < > : " | ? * [ \\ ~ ^'
     components = name.split("/")
     if len(components) < 3:
         return "has no part after its namespace"
+    if len(components) == 3 and components[2] in _SPECIAL and components[1] in _NAMED_BY_USERS:
+        return "is a name that revisions use for something else"
     for component in components:
         problem = _component_problem(component)
         if problem:
@@ -75,3 +83,41 @@ def _component_problem(component: str) -> str:
     if component.split(".")[0].lower() in _DEVICES:
         return "has a part that names a device on Windows"
     return ""
+
+
+def named_by_users(name: str) -> bool:
+    """Return True for a branch, a tag or a checkpoint, given its full name."""
+    return name.split("/", 2)[1] in _NAMED_BY_USERS
+
+
+class Spellings:
+    """The spellings of names that are in use, to find those that differ by case only.
+
+    macOS and Windows take such names for the same file, so one ref would overwrite the other.
+    """
+
+    __slots__ = ("_by_lower",)
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._by_lower: dict[str, str] = {}
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Take note of a name in use, and of the folders in it."""
+        lower = name.lower()
+        while lower not in self._by_lower:
+            self._by_lower[lower] = name
+            name, _, _ = name.rpartition("/")
+            lower = name.lower()
+            if not name:
+                break
+
+    def twin(self, name: str) -> str:
+        """Return a name, or folder of one, in use that differs from this one by case only; "" if there is none."""
+        while name:
+            there = self._by_lower.get(name.lower(), name)
+            if there != name:
+                return there
+            name = name.rpartition("/")[0]
+        return ""

@@ -71,6 +71,7 @@ HINTS: dict[str, str] = {
     ErrorCode.REPOSITORY_NOT_FOUND: "`trace init` makes a repository here; --dir names one elsewhere",
     ErrorCode.OBJECT_NOT_FOUND: "`trace fsck` tells whether anything else is missing",
     ErrorCode.PURGED_OBJECT: "somebody removed it for good; `trace fsck` lists what was purged, and why",
+    ErrorCode.COMMON_CONTENT: "--force purges it all the same",
     ErrorCode.REF_NOT_FOUND: "`trace branch` lists the branches, `trace for-each-ref` all refs",
     ErrorCode.REVISION_NOT_FOUND: "`trace branch` and `trace tag` list the names, `trace log` the commits",
     ErrorCode.NO_UPSTREAM: "`trace branch -u UPSTREAM` sets one; or name what is meant",

@@ -8,6 +8,7 @@ error.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from errno import EAGAIN
 
@@ -24,6 +25,7 @@ MAXIMUM_INPUT_BYTES = 1024 * 1024 * 1024
 """More than this is not taken from standard input or a file that is read whole."""
 
 
+_DESCRIPTORS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 INPUT_BYTES = 64 * 1024
 """How much of standard input is asked for at once where it is read line by line."""
 
@@ -233,13 +235,14 @@ class Invocation:
         """Return the content of a file, or of standard input when the path is None or "-".
 
         Raises:
-            UnreadableInputError: it cannot be read, is a folder, or is over 1 GiB.
+            UnreadableInputError: it cannot be read, is a folder or a named pipe, or is over 1 GiB.
         """
         name = "standard input" if path in (None, "-") else repr(path)
         try:
             if path is None or path == "-":
                 data = self.stdin.read(MAXIMUM_INPUT_BYTES + 1)
             else:
+                _refuse_named_pipe(path)
                 with open(path, "rb") as file:
                     data = file.read(MAXIMUM_INPUT_BYTES + 1)
         except OSError as error:
@@ -249,6 +252,22 @@ class Invocation:
         if len(data) > MAXIMUM_INPUT_BYTES:
             raise errors.UnreadableInputError(f"{name} holds more than 1 GiB", path=path)
         return data
+
+
+def _refuse_named_pipe(path: str) -> None:
+    """Accept what can be read without waiting for ever; a shell's `<(…)` is a descriptor, which its writer closes.
+
+    Raises:
+        UnreadableInputError: it is a pipe in a folder, which may have no writer.
+    """
+    try:
+        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return  # whoever opens it says what is wrong
+    if is_pipe and not path.startswith(_DESCRIPTORS):
+        raise errors.UnreadableInputError(
+            f"not a regular file: {path!r} is a named pipe; - reads standard input", path=path
+        )
 
 
 def _is_terminal(stream: object) -> bool:

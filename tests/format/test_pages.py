@@ -153,7 +153,7 @@ def test_objects_page_names_everything() -> None:
     assert not [word for word in words if f"`{word}`" not in text]
     limits = (
         f"at most {codec.MAXIMUM_DEPTH} levels, {codec.MAXIMUM_ELEMENTS:,} elements in a container,"
-        f" {codec.MAXIMUM_STRUCTURE_BYTES >> 20} MiB"
+        f" {codec.MAXIMUM_TOTAL_ELEMENTS:,} in all, {codec.MAXIMUM_STRUCTURE_BYTES >> 20} MiB"
     )
     assert limits in " ".join(text.split())
     assert codec.MAXIMUM_BLOB_BYTES == 8 << 20

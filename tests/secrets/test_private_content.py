@@ -112,7 +112,7 @@ def test_a_bundle_carries_the_salt_and_a_purge_takes_both(tmp_path: Path) -> Non
         create_bundle(repo.store, str(tmp_path / "all.bundle"), everything=True)
         plan = plan_purge(repo.store, [oid])
         assert not plan.guessable
-        purge(repo.store, plan)
+        purge(repo.store, plan, force=True)
         with pytest.raises(PurgedError):
             repo.append("user", PIN, private=True)
     with Store.init(str(tmp_path / "b")) as store:

@@ -61,6 +61,7 @@ class ErrorCode:
     NOT_FAST_FORWARD = "not-fast-forward"
     DROPS_PINNED = "drops-pinned"
     NO_UPSTREAM = "no-upstream"
+    COMMON_CONTENT = "common-content"
 
 
 class TraceError(Exception):

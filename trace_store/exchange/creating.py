@@ -34,6 +34,8 @@ DEFAULT_LEVEL = 9
 Progress = Callable[[int, int], None]
 """Told how many objects are done, and how many there are."""
 
+Look = Callable[[bytes], object]
+
 
 @dataclass(frozen=True, slots=True)
 class BundleReport:
@@ -67,6 +69,7 @@ def create_bundle(
     overwrite: bool = False,
     level: int = DEFAULT_LEVEL,
     progress: Progress | None = None,
+    look: Look | None = None,
 ) -> BundleReport:
     """Write a bundle and return what is in it.
 
@@ -80,6 +83,7 @@ def create_bundle(
         overwrite: whether a file that is there already is replaced.
         level: how hard to compress, 1 to 19.
         progress: told how far it is.
+        look: given the bytes of each object.
 
     Raises:
         As `choosing.choose`; and
@@ -91,10 +95,10 @@ def create_bundle(
     choice = choose(store, words, everything=everything, trash=trash, since=since)
     header, oids = _contents(store, choice)
     if not isinstance(target, str):
-        return _write(store, target, header, oids, level, progress)
+        return _write(store, target, header, oids, level, progress, look)
     disk = store.disk if store.local else Disk()
     with NewFile(disk, target, overwrite=overwrite) as file:
-        return _write(store, file.write, header, oids, level, progress)
+        return _write(store, file.write, header, oids, level, progress, look)
 
 
 def _contents(store: Store, choice: Choice) -> tuple[BundleHeader, bytes]:
@@ -178,12 +182,16 @@ def _write(
     oids: bytes,
     level: int,
     progress: Progress | None,
+    look: Look | None,
 ) -> BundleReport:
     writer = BundleWriter(write, header)
     encoder = PackEncoder(writer.begin, level=level, shared_bytes=SHARED_BYTES)
     for at in range(0, len(oids), OID_BYTES):
         oid = oids[at : at + OID_BYTES]
-        encoder.add(oid, store.objects.read(oid))
+        data = store.objects.read(oid)
+        encoder.add(oid, data)
+        if look is not None:
+            look(data)
         if progress is not None:
             progress(at // OID_BYTES + 1, header.object_count)
     encoder.finish()

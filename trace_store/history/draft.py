@@ -168,11 +168,10 @@ class Draft:
         Args:
             target: the message.
             content: text, which in the draft of a `Repo` takes the place of the message's text or of what its tool
-                result says, while calls, images and reasoning stay; or all of its parts.
+                results say, while calls, images and reasoning stay; or all of its parts.
 
         Raises:
             MessageNotFoundError: the context does not hold the message.
-            InvalidOperationError: text is given, and it has several tool results.
         """
         address = self._address(target)
         if isinstance(content, str) and self._reword is not None and address[0] != ops.HERE:

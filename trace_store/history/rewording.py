@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
 from trace_store.objects.message import load_parts
-from trace_store.objects.parts import Part, Reasoning, Text, ToolResult
+from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,23 +25,55 @@ def current_parts(contexts: ContextCompiler, address: tuple[bytes, int]) -> tupl
     return load_parts(stored, contexts.store.objects.read)
 
 
-def reworded(parts: Sequence[Part], text: str) -> list[Part]:
-    """Return a message's parts with another text in place of its texts, or of what its tool result says.
+def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
+    """Return a message's parts with another text in place of its texts, or of what its tool results say.
+
+    Args:
+        parts: those of the message.
+        text: the new text; each of several results says it.
+        call: the id of a call, so that only its result says it.
 
     Raises:
-        InvalidOperationError: it has several tool results, so it is not clear which is meant.
+        InvalidOperationError: there is no result of that call.
     """
-    if not any(isinstance(part, Text) for part in parts):
-        results = [part for part in parts if isinstance(part, ToolResult)]
-        if len(results) > 1:
-            raise errors.InvalidOperationError(
-                f"the message has {len(results)} tool results; give all parts"
-            )
-        if results:
-            new = ToolResult(results[0].call_id, text, results[0].is_error)
-            return [new if part is results[0] else part for part in parts]
+    is_text = any(isinstance(part, Text) for part in parts)
+    answered = [part.call_id for part in parts if isinstance(part, ToolResult)]
+    if call and call not in answered:
+        raise errors.InvalidOperationError(
+            f"the message has no result of call {call!r}, only of: {', '.join(answered) or 'none'}"
+        )
+    if answered and (call or not is_text):
+        return [
+            ToolResult(part.call_id, text, part.is_error)
+            if isinstance(part, ToolResult) and call in ("", part.call_id)
+            else part
+            for part in parts
+        ]
     kept = [part for part in parts if not isinstance(part, Text)]
     place = next((i for i, part in enumerate(parts) if isinstance(part, Text)), None)
     # Without a text so far, the new one stands where providers want it: after reasoning, before calls.
     at = sum(isinstance(part, Reasoning) for part in kept) if place is None else place
     return [*kept[:at], Text(text), *kept[at:]]
+
+
+def refuse_orphans(parts: Sequence[Part], new: Sequence[Part]) -> None:
+    """Accept new parts of a message that have the same calls and results as before.
+
+    Raises:
+        InvalidOperationError: a call would lose its result, or a result its call; `.calls` holds their ids.
+    """
+    calls, results = _calls(parts) ^ _calls(new), _results(parts) ^ _results(new)
+    if calls or results:
+        ids = sorted(calls | results)
+        what = "call" if calls else "result of call"
+        raise errors.InvalidOperationError(
+            f"the {what} {', '.join(ids)} would be without its counterpart", calls=ids
+        )
+
+
+def _calls(parts: Sequence[Part]) -> set[str]:
+    return {part.id for part in parts if isinstance(part, ToolCall)}
+
+
+def _results(parts: Sequence[Part]) -> set[str]:
+    return {part.call_id for part in parts if isinstance(part, ToolResult)}

@@ -33,7 +33,13 @@ def ref_component(text: str) -> str:
         and not (len(text) == 64 and set(text) <= set(string.hexdigits))
     ):
         return text
+    return distinct_component(text)
+
+
+def distinct_component(text: str) -> str:
+    """Return an id as a component that no other id has, also where names that differ by case only are one."""
     # Two ids must not share a name because of the characters they lost.
+    clean = "".join(c if c in _GOOD else "-" for c in text)
     kept = clean.replace(".", "-").strip("-")[: MAXIMUM_CHARACTERS // 2].rstrip("-")
     return f"{kept or 'id'}-{digest(bytes_of(text)).hex()[:12]}"
 

@@ -158,9 +158,11 @@ class Inner:
 def files_in(folder: str, disk: Disk, suffixes: Sequence[str]) -> list[str]:
     """Return the files with one of some endings in a folder and the folders in it, sorted.
 
-    No links to folders are followed. A folder that cannot be read stands for what is in it.
+    No links to folders are followed, nor links to files outside. A folder that cannot be read stands for what
+    is in it.
     """
     found: list[str] = []
+    root = os.path.join(os.path.realpath(folder), "")
     waiting = [folder]
     while waiting:
         path = waiting.pop()
@@ -169,9 +171,18 @@ def files_in(folder: str, disk: Disk, suffixes: Sequence[str]) -> list[str]:
         except StorageError:
             found.append(path)
             continue
-        found += [os.path.join(path, name) for name in files if name.endswith(tuple(suffixes))]
+        found += [
+            file
+            for name in files
+            if name.endswith(tuple(suffixes)) and _lies_in(file := os.path.join(path, name), root)
+        ]
         waiting += [os.path.join(path, name) for name in reversed(folders)]
     return found
+
+
+def _lies_in(path: str, root: str) -> bool:
+    """Return True if a path, whatever links it takes, leads to something in a folder."""
+    return os.path.join(os.path.realpath(path), "").startswith(root)
 
 
 def is_folder(path: str) -> bool:

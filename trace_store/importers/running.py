@@ -25,6 +25,7 @@ from trace_store.importers.known import (
     session_refs,
 )
 from trace_store.importers.lines import Line, read_lines
+from trace_store.importers.naming import distinct_component
 from trace_store.importers.placing import Placing
 from trace_store.importers.reading import Input
 from trace_store.importers.remembering import Memories, Memory, edges, memory_key
@@ -34,13 +35,14 @@ from trace_store.importers.strays import Straying, Strays
 from trace_store.importers.writing import PlanWriter
 from trace_store.importers.written import Written
 from trace_store.oid import ObjectId
+from trace_store.ref_names import Spellings
 from trace_store.revision import SESSIONS
 from trace_store.secrets import modes
 from trace_store.secrets.guard import FACT, Guard, counts
 from trace_store.secrets.rules import VERSION
 from trace_store.store import Store
 from trace_store.transcripts.pages import Pages
-from trace_store.values import replace, value
+from trace_store.values import field, replace, value
 
 UNCHANGED = "unchanged"
 
@@ -64,6 +66,19 @@ class Common:
     memories: Memories
     strays: Strays
     guard: Guard | None = None
+    _spellings: dict[str, Spellings] = field(default_factory=dict)
+
+    def session_ref(self, format_name: str, session: str) -> str:
+        """Return the branch of a session; it is spelled otherwise if another's differs by case only."""
+        folder = f"{SESSIONS}{format_name}/"
+        plain, other = f"{folder}{session}", f"{folder}{distinct_component(session)}"
+        there = self._spellings.get(folder)
+        if there is None:
+            names = (name for name, _ in self.store.refs.iterate(folder))
+            there = self._spellings[folder] = Spellings(names)
+        chosen = other if there.twin(plain) else plain
+        there.add(chosen)
+        return chosen
 
 
 class Run:
@@ -233,7 +248,7 @@ class Run:
         return self._session_ref(plan) + (f"/agents/{plan.agent}" if plan.agent else "")
 
     def _session_ref(self, plan: Plan) -> str:
-        return f"{SESSIONS}{self._format.NAME}/{plan.session}"
+        return self._common.session_ref(self._format.NAME, plan.session)
 
     def _begin(self, plan: Plan) -> PlanWriter:
         """Return the writer for a file that is read from its beginning."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trace_store.contracts import BATCH, DURABLE, Transaction
+from trace_store.odb import ObjectDatabase, admit
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 
@@ -23,9 +24,15 @@ def together(store: Store, transaction: Transaction) -> None:
 
 
 def kept_of(store: Store, objects: Mapping[ObjectId, bytes]) -> list[tuple[ObjectId, bytes]]:
-    """Return those of some objects that may be stored: what was purged is not stored again, and stays named."""
-    purged = store.objects.purged
-    return [(oid, data) for oid, data in objects.items() if not purged or oid not in purged]
+    """Return those of some objects that may be stored: what was purged is not stored again, and stays named.
+
+    Raises:
+        PurgedError: a commit itself says a text that was purged.
+        StorageError: the disk refuses a tombstone.
+    """
+    if not isinstance(store.objects, ObjectDatabase):
+        return list(objects.items())
+    return list(admit(store.objects, objects).items())
 
 
 def make_durable(store: Store) -> None:

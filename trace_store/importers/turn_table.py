@@ -143,9 +143,9 @@ class TurnTable:
     def free_name(self, folder: str, *ids: str) -> str:
         """Return the first of the ids whose name under the folder is free, for a line to be called by it."""
         self._named = None
-        taken = {line.name for line in self.lines}
+        taken = {line.name.lower() for line in self.lines}
         names = [f"{folder}/{candidate}" for candidate in ids]
-        free = next((name for name in names if name not in taken), "")
+        free = next((name for name in names if name.lower() not in taken), "")
         return free or self.free_name(folder, *(f"{candidate}-2" for candidate in ids))
 
     def is_worth_a_mark(self) -> bool:

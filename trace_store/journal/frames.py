@@ -29,6 +29,7 @@ from trace_store.objects.codec import (
     encode_integer,
     encode_ordered,
     encode_text,
+    has_too_many_elements,
     known_text,
 )
 from trace_store.oid import OID_BYTES, ObjectId
@@ -339,6 +340,8 @@ def _plain(data: memoryview) -> Any:
             return small.unpack(bytes(data))
         except small.UnsureError:
             pass
+    if has_too_many_elements(data):
+        raise ValueError("it has too many elements")
     import msgpack
 
     try:

@@ -12,20 +12,24 @@ import os
 from trace_store import errors
 from trace_store.files import read_file
 from trace_store.journal.file import open_journal
+from trace_store.odb import ObjectDatabase
 from trace_store.odb.deflate import inflate_first
+from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.loose import RAW
 from trace_store.odb.pack import DICTIONARY, MAGIC
 from trace_store.odb.pack_stream import pack_of
 from trace_store.odb.pack_walk import PackWalk
+from trace_store.odb.tombstones import placeholder_of
 from trace_store.oid import digest
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterator, Sequence
 
     from trace_store.files import Disk
     from trace_store.maintenance.spellings import Needles
+    from trace_store.odb.fingerprints import Fingerprint
     from trace_store.store import Store
 
 MAXIMUM_FILE_BYTES = 1 << 30
@@ -89,6 +93,8 @@ def search(
     """
     root = store.layout.root
     looking = _Search(store.disk, root, oids, texts, contents)
+    if isinstance(store.objects, ObjectDatabase):
+        looking.purged_texts = store.objects.purged_texts
     for path in files_below(store.disk, os.path.join(root, below) if below else root):
         looking.look_into(path)
     return looking.result()
@@ -119,6 +125,7 @@ class _Search:
         self._oids = oids
         self._needles = [texts]
         self._texts = [texts]
+        self.purged_texts: Sequence[Fingerprint] = ()
         self._everything = [texts, contents]
         self._path = ""
         self._files = self._bytes = self._frames = self._objects = 0
@@ -160,7 +167,11 @@ class _Search:
             self._walk_journal(path)
 
     def _look_at(self, data: bytes, where: str) -> None:
-        for name in [name for needles in self._needles for name in needles.find(data)]:
+        names = [name for needles in self._needles for name in needles.find(data)]
+        text = find_text(data, self.purged_texts) if self.purged_texts and not names else None
+        if text is not None:
+            names.append(f"a text {placeholder_of(text.time, text.why)[1:-1]}")
+        for name in names:
             self._found[Remnant(self._path, name, where)] = None
 
     def _hash(self, data: bytes, where: str) -> None:

@@ -5,7 +5,7 @@ Rule: damage is reported, never raised, and nothing is changed. The codes are st
 
 from __future__ import annotations
 
-from trace_store import errors, maintenance
+from trace_store import errors, maintenance, odb
 from trace_store.files import read_file
 from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.findings import ERROR, INFO, WARNING, Finding
@@ -13,13 +13,14 @@ from trace_store.maintenance.journal_checks import check_journals
 from trace_store.maintenance.object_checks import ObjectChecks
 from trace_store.maintenance.pack_checks import check_packs
 from trace_store.maintenance.ref_checks import check_refs, roots
+from trace_store.objects.codec import is_content
 from trace_store.odb import ObjectDatabase
+from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
 __all__ = ["ERROR", "INFO", "WARNING", "Finding", "fsck"]
@@ -101,7 +102,7 @@ def _check_purged(
     store: Store, database: ObjectDatabase, objects: ObjectChecks
 ) -> Iterator[Finding]:
     database.refresh()
-    if not database.purged:
+    if not store.disk.exists(store.layout.tombstones_dir):
         return
     for name in database.tombstones.faults():
         yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "nobody can tell why")
@@ -113,3 +114,9 @@ def _check_purged(
         elif found is not None:
             who = f" by {found.by}" if found.by else ""
             yield Finding("object-purged", INFO, oid.hex(), f"{found.placeholder[1:-1]}{who}")
+    if database.purged_texts:
+        for purged in objects.present - database.purged:
+            data = database.read(purged)
+            if is_content(data) and odb.holding({ObjectId(purged): data}, database.purged_texts):
+                detail = "it holds a text that was purged, and came with a pack of others"
+                yield Finding("purged-object-present", WARNING, purged.hex(), detail)

@@ -144,12 +144,12 @@ class Erasing:
             self.files += 1
 
     def _clean_aside(self) -> None:
-        """Remove files with the bytes from where nothing is read: scratch, and what was set aside.
+        """Remove files with the bytes from where nothing is read: scratch, second copies, and what was set aside.
 
         Of a file that cannot be read to its end nobody knows what is in it; in `tmp` it was never finished.
         """
         store = self._store
-        for folder in ("tmp", "lost-found", "quarantine"):
+        for folder in ("tmp", "lost-found", "quarantine", os.path.join("local", "packs")):
             there = search(store, self._database.purged, self._texts, self._contents, below=folder)
             paths = {each.path for each in there.found}
             paths.update(path for path, _ in there.unread if folder == "tmp")

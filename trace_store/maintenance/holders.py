@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.objects import operations as ops
-from trace_store.objects.codec import BLOB, COMMIT, LIST, decode, kind_of, links
+from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
 from trace_store.odb import ObjectDatabase
@@ -207,14 +207,6 @@ def _quarantined(store: Store) -> list[ObjectId]:
         found.update(dict.fromkeys([*taking.packs.iterate(), *taking.loose.iterate()]))
     purged = store.objects.purged
     return [oid for oid in found if oid not in purged and not store.objects.contains(oid)]
-
-
-def is_chunks(data: bytes) -> bool:
-    """Tell whether an object is content in chunks."""
-    if kind_of(data) != LIST:
-        return False
-    fields = decode(data)[1:2]
-    return bool(fields) and isinstance(fields[0], dict) and fields[0].get("type") == "chunks"
 
 
 def _messages(commit: Commit, wanted: frozenset[bytes]) -> tuple[int, ...]:

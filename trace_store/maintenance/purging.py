@@ -9,18 +9,23 @@ goes.
 
 from __future__ import annotations
 
+import os
+
 from trace_store import errors
 from trace_store.maintenance.absence import Absence, search
 from trace_store.maintenance.erasing import Erasing
-from trace_store.maintenance.holders import Holders, Survey, is_chunks
+from trace_store.maintenance.holders import Holders, Survey
 from trace_store.maintenance.locking import OperationLock
 from trace_store.maintenance.reissuing import Reissued, reissue
 from trace_store.maintenance.rewriting import packs_holding
 from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.second_copies import put_back
 from trace_store.maintenance.spellings import Needles
-from trace_store.objects.codec import BLOB, LIST, blob_content, kind_of, links
+from trace_store.objects.codec import BLOB, blob_content, chunks_of, is_content, kind_of, links
 from trace_store.objects.content import bytes_of
 from trace_store.odb import ObjectDatabase, Tombstone
+from trace_store.odb.fingerprints import MAXIMUM_FORMS, SALT_BYTES, Fingerprint
+from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.tombstones import check_reason
 from trace_store.oid import ObjectId
 from trace_store.values import replace, value
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
 
 MAXIMUM_ROUNDS = 3
 """How often it is begun again when somebody brings the bytes back meanwhile."""
+COMMON_BYTES = 16
+"""Shorter content, such as "yes", is said again: nobody could, once it was purged by its id."""
 EASILY_GUESSED_BYTES = 64
 """Unsalted content below it may be found by trying: its id, which stays, confirms a guess."""
 
@@ -45,6 +52,7 @@ class PurgePlan:
         objects: the blobs, and lists of chunks, that go; sorted.
         sizes: of their content, in bytes, by id.
         guessable: those whose id alone confirms a guess of the content, since it is short and has no salt.
+        common: those named by their ids that are so short that others will say the same, which is then refused.
         elsewhere: objects that hold the same bytes within other content, and are not purged.
         structure: commits, tags and lists whose own text holds what was searched for; only a rewrite changes these.
         holders: who holds the objects.
@@ -52,12 +60,14 @@ class PurgePlan:
         loose: how many have loose files.
         unreadable: objects that could not be looked into, and why.
         texts: what must be nowhere afterwards.
+        named: the contents of the objects that were named by their ids.
         contents: of the objects, which may stand within others afterwards.
     """
 
     objects: tuple[ObjectId, ...]
     sizes: dict[ObjectId, int]
     guessable: tuple[ObjectId, ...]
+    common: tuple[ObjectId, ...]
     elsewhere: tuple[ObjectId, ...]
     structure: tuple[ObjectId, ...]
     holders: Holders
@@ -65,6 +75,7 @@ class PurgePlan:
     loose: int
     unreadable: dict[ObjectId, str]
     texts: Needles
+    named: Needles
     contents: Needles
 
 
@@ -75,6 +86,7 @@ class PurgeReport:
     Attributes:
         plan: what was to go.
         tombstones: how many were made.
+        kept_out: whether other content that holds what was purged is refused from now on.
         packs: how many packs were written anew.
         damaged: the names of packs that cannot be read, and so may hold the bytes still.
         files: how many other files were removed or changed.
@@ -84,6 +96,7 @@ class PurgeReport:
 
     plan: PurgePlan
     tombstones: int
+    kept_out: bool
     packs: int
     damaged: tuple[str, ...]
     files: int
@@ -96,6 +109,7 @@ def plan_purge(
     oids: Iterable[ObjectId] = (),
     texts: Iterable[str] = (),
     *,
+    again: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> PurgePlan:
     """Return what a purge of some objects, and of all that hold some texts, would remove.
@@ -104,6 +118,7 @@ def plan_purge(
         store: where.
         oids: blobs, or lists of chunks.
         texts: every blob that holds one of them goes, in whichever spelling.
+        again: whether content goes too that holds a text which was purged before, and came with a pack of others.
         progress: told how many objects were gone through.
 
     Raises:
@@ -116,17 +131,9 @@ def plan_purge(
     for number, text in enumerate(texts, 1):
         if not asked.add(f"text {number}", bytes_of(text)):
             raise errors.InvalidInputError("the text to purge is too short to be searched for")
+    named = _named(database, oids)
     chosen: dict[bytes, bytes] = {}
-    for oid in oids:
-        if oid in database.purged:
-            continue
-        data = database.read(oid)
-        kind = kind_of(data)
-        if kind != BLOB and not is_chunks(data):
-            raise errors.InvalidInputError(
-                f"object {oid} is a {kind}, and only content can be purged", oid=oid
-            )
-        chosen[oid] = data
+    chosen.update(named.items())
     survey = Survey()
     structure: list[ObjectId] = []
     wanted = Needles(
@@ -134,14 +141,14 @@ def plan_purge(
     )
     elsewhere: list[ObjectId] = []
     chunked: list[tuple[ObjectId, bytes]] = [
-        (ObjectId(o), d) for o, d in chosen.items() if is_chunks(d)
+        (ObjectId(o), d) for o, d in chosen.items() if chunks_of(d)
     ]
     for count, (oid, kind, data) in enumerate(survey.objects(store), 1):
         if progress is not None:
             progress(count)
-        if kind == LIST and is_chunks(data) and _holds(store, data, asked):
+        if chunks_of(data) and _holds(store, data, asked):
             chunked.append((oid, data))
-        elif asked and asked.find(data):
+        elif (asked and asked.find(data)) or (again and find_text(data, database.purged_texts)):
             if kind == BLOB:
                 chosen[oid] = data
             else:
@@ -159,6 +166,7 @@ def plan_purge(
         objects=purged,
         sizes={ObjectId(oid): len(blob_content(data)) for oid, data in contents.items()},
         guessable=tuple(sorted(ObjectId(o) for o, data in contents.items() if is_guessable(data))),
+        common=tuple(oid for oid, data in named.items() if _is_common(data)),
         elsewhere=tuple(oid for oid in elsewhere if oid not in chosen),
         structure=tuple(structure),
         holders=survey.holders(store, frozenset(chosen)),
@@ -166,6 +174,7 @@ def plan_purge(
         loose=sum(database.loose.contains(oid) for oid in purged),
         unreadable=survey.unreadable,
         texts=asked,
+        named=wanted,
         contents=Needles((oid.hex(), blob_content(data)) for oid, data in contents.items()),
     )
 
@@ -178,6 +187,8 @@ def purge(
     by: str = "",
     dry_run: bool = False,
     verify: bool = False,
+    force: bool = False,
+    keep_out: bool = True,
 ) -> PurgeReport:
     """Remove what a plan names, and whatever else of purged objects is here, and return what was done.
 
@@ -188,9 +199,11 @@ def purge(
         by: who purges.
         dry_run: whether nothing is to be written.
         verify: whether to search all files afterwards.
+        force: whether content goes that is so short that others will say the same.
+        keep_out: whether fingerprints are kept of the texts, so that no other content brings them in again.
 
     Raises:
-        InvalidInputError: the reason is no line.
+        InvalidInputError: the reason is no line, or short content goes only with `force`.
         LockedError: another process has been sealing or packing for a minute.
         StorageError: the disk refuses; purging again goes on.
     """
@@ -198,7 +211,13 @@ def purge(
     check_reason(why)
     if dry_run:
         return _reported(store, plan, 0, Erasing(store, plan.texts, plan.contents), verify)
+    if not force:
+        refuse_common(plan)
     now = store.clock.now()
+    put_back(
+        store
+    )  # a pack of which only the second copy is left is written anew as the others are
+    kept_out = keep_out and _keep_out(store, plan, now, by, why)
     made = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
     database.refresh()
     work = Erasing(store, plan.texts, plan.contents)
@@ -210,7 +229,7 @@ def purge(
         database.refresh()
         if not database.returned():
             break
-    return _reported(store, plan, made, work, verify)
+    return _reported(store, plan, made, work, verify, kept_out=kept_out)
 
 
 def purge_and_reissue(
@@ -226,7 +245,9 @@ def purge_and_reissue(
     issued = reissue(store, plan.objects, plan.texts, why=why, author=by)
     astray = [holder.commit for holder in plan.holders.commits if not holder.refs]
     gone = dict.fromkeys([*plan.objects, *issued.objects, *plan.structure, *astray])
-    report = purge(store, replace(plan, objects=tuple(gone)), why=why, by=by)
+    report = purge(
+        store, replace(plan, objects=tuple(gone)), why=why, by=by, force=True, keep_out=False
+    )
     database.tombstones.remove(gone)
     database.refresh()
     absence = None
@@ -235,22 +256,78 @@ def purge_and_reissue(
     return replace(report, plan=plan, tombstones=0, absence=absence), issued
 
 
+def refuse_common(plan: PurgePlan) -> None:
+    """Accept a plan that names no content so short that others will say the same.
+
+    Raises:
+        InvalidInputError: it does; the code is `common-content`.
+    """
+    if plan.common:
+        count = sum(len(holder.messages) for holder in plan.holders.commits)
+        said = "1 message says it" if count == 1 else f"{count:,} messages say it"
+        raise errors.InvalidInputError(
+            f"blob {plan.common[0].short()} has only {plan.sizes[plan.common[0]]} bytes: {said},"
+            " and once it is purged, no message can say it again",
+            code=errors.ErrorCode.COMMON_CONTENT,
+            messages=count,
+        )
+
+
 def is_guessable(data: bytes) -> bool:
     """Tell whether the id of a blob, which a purge leaves, confirms a guess of its content."""
     return data.startswith(b"\x92") and len(blob_content(data)) < EASILY_GUESSED_BYTES
 
 
-def _reported(store: Store, plan: PurgePlan, made: int, work: Erasing, verify: bool) -> PurgeReport:
+def _reported(
+    store: Store,
+    plan: PurgePlan,
+    made: int,
+    work: Erasing,
+    verify: bool,
+    *,
+    kept_out: bool = False,
+) -> PurgeReport:
     gone = _database(store).purged
     return PurgeReport(
         plan=plan,
         tombstones=made,
+        kept_out=kept_out,
         packs=work.packs,
         damaged=tuple(work.damaged),
         files=work.files,
         left=tuple(work.left.items()),
         absence=search(store, gone, plan.texts, plan.contents) if verify else None,
     )
+
+
+def _named(database: ObjectDatabase, oids: Iterable[ObjectId]) -> dict[ObjectId, bytes]:
+    """Return content that was named by its id and not purged yet; errors as of `plan_purge`."""
+    found: dict[ObjectId, bytes] = {}
+    for oid in oids:
+        if oid in database.purged:
+            continue
+        data = found[oid] = database.read(oid)
+        if not is_content(data):
+            raise errors.InvalidInputError(
+                f"object {oid} is a {kind_of(data)}, and only content can be purged", oid=oid
+            )
+    return found
+
+
+def _is_common(data: bytes) -> bool:
+    return kind_of(data) == BLOB and len(blob_content(data)) < COMMON_BYTES
+
+
+def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> bool:
+    """Keep fingerprints of the texts, or of long content that stands nowhere else; return whether that was done."""
+    forms = plan.texts.forms()
+    if not forms and not plan.elsewhere and not plan.guessable:
+        forms = plan.named.forms()
+    if not 0 < len(forms) <= MAXIMUM_FORMS:
+        return False
+    fingerprint = Fingerprint.of(forms, os.urandom(SALT_BYTES), now, by, why)
+    _database(store).tombstones.add_text(fingerprint)
+    return True
 
 
 def _holds(store: Store, data: bytes, needles: Needles) -> bool:

@@ -25,7 +25,7 @@ from trace_store.maintenance.salvaging_config import Opened
 from trace_store.maintenance.salvaging_refs import RefSalvage
 from trace_store.maintenance.salvaging_rest import mend_derived, mend_files
 from trace_store.maintenance.sealing import seal
-from trace_store.odb import ObjectDatabase, PackWriter
+from trace_store.odb import ObjectDatabase, PackWriter, admit
 from trace_store.odb.pack_wreckage import index_content
 from trace_store.odb.packs import pack_names
 from trace_store.oid import ObjectId, digest
@@ -258,8 +258,7 @@ class _Salvage:
 
     def write(self, objects: dict[ObjectId, bytes]) -> None:
         """Make objects durable in a pack of their own."""
-        purged = self.database.purged
-        fresh = {oid: data for oid, data in objects.items() if oid not in purged}
+        fresh = admit(self.database, objects)
         self.found.update(fresh)
         for oid in fresh:
             self._lost.pop(oid, None)

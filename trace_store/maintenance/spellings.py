@@ -95,6 +95,10 @@ class Needles:
         """Return the names of those that stand in some bytes."""
         return [n for n, forms in self._by_name.items() if any(form in data for form in forms)]
 
+    def forms(self) -> set[bytes]:
+        """Return all bytes that are searched for."""
+        return set().union(*self._by_name.values())
+
     def without(self, data: bytes, instead: bytes) -> bytes:
         """Return bytes in which something else stands for whatever would be found."""
         for forms in self._by_name.values():

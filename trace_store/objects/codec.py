@@ -5,7 +5,7 @@ form; there are no floats, no extension types, and text is strict UTF-8. An obje
 element is its kind. Encoding is described at https://github.com/msgpack/msgpack/blob/master/spec.md.
 
 Reading is bounded, because the bytes may come from a stranger: no more than 64 levels, 65,536 elements a
-container, and 16 MiB a structured object.
+container, 1,048,576 in all, and 16 MiB a structured object.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from trace_store.oid import OID_BYTES, ObjectId
 
 MAXIMUM_DEPTH = 64
 MAXIMUM_ELEMENTS = 65_536
+MAXIMUM_TOTAL_ELEMENTS = 1 << 20
+"""Keys count too. An element takes a byte, and up to a hundred once it is unpacked."""
 MAXIMUM_STRUCTURE_BYTES = 16 * 1024 * 1024
 MAXIMUM_BLOB_BYTES = 8 * 1024 * 1024
 SALT_BYTES = 16
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 _BLOB_HEAD = b"\x92\xa4blob"
 _SHORT_BLOB_HEADS = tuple(b"%b\xc4%c" % (_BLOB_HEAD, size) for size in range(0x100))
 _SALTED_HEAD = b"\x93\xa4blob"
+_LIST_HEAD = b"\x92\xa4list"
 _LENGTHS = {0xC4: (1, 0), 0xC5: (2, 0x100), 0xC6: (4, 0x10000)}
 """By the byte before it: the bytes of a content's length, and from which length on they are so many."""
 FEW = 16
@@ -141,8 +144,15 @@ def check_readable(value: Any, size: int) -> None:
             code=errors.ErrorCode.TOO_LARGE,
         )
     stack = [value]
+    total = 0
     while stack:
         value = stack.pop()
+        total += 2 * len(value) if isinstance(value, dict) else len(value)
+        if total > MAXIMUM_TOTAL_ELEMENTS:
+            raise errors.InvalidInputError(
+                f"an object has at most {MAXIMUM_TOTAL_ELEMENTS:,} elements in all",
+                code=errors.ErrorCode.TOO_LARGE,
+            )
         if len(value) > MAXIMUM_ELEMENTS:
             raise errors.InvalidInputError(
                 f"a list in an object has at most {MAXIMUM_ELEMENTS:,} elements, not {len(value):,}",
@@ -160,11 +170,52 @@ def decode(data: bytes) -> list[Any]:
     """
     if len(data) > MAXIMUM_STRUCTURE_BYTES and data[:6] not in (_BLOB_HEAD, _SALTED_HEAD):
         raise errors.CorruptObjectError(f"object of {len(data)} bytes is over the bound")
+    if has_too_many_elements(data):
+        raise errors.CorruptObjectError(
+            f"object of more than {MAXIMUM_TOTAL_ELEMENTS:,} elements is over the bound"
+        )
     value = _unpacked(data)
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise errors.CorruptObjectError("not an object: the first element is not a kind")
     _check_nested(value)
     return value
+
+
+def has_too_many_elements(data: bytes | memoryview) -> bool:
+    """Return True if msgpack bytes hold more elements than one object may, without unpacking them.
+
+    Bytes that are not msgpack are left to whoever unpacks them.
+    """
+    size = len(data)
+    if size <= MAXIMUM_TOTAL_ELEMENTS:
+        return False
+    skips = _skips()
+    at = count = 0
+    while at < size and count <= MAXIMUM_TOTAL_ELEMENTS:
+        width, fixed = skips[data[at]]
+        # What stands behind the head is content, except in arrays and maps, whose elements follow.
+        at += (
+            1
+            + width
+            + (fixed if fixed >= 0 else int.from_bytes(data[at + 1 : at + 1 + width], "big"))
+        )
+        count += 1
+    return count > MAXIMUM_TOTAL_ELEMENTS
+
+
+def _skips() -> list[tuple[int, int]]:
+    """Return, by an element's first byte: how many bytes its head has besides, and its content (-1: the head says)."""
+    skips = [(0, 0)] * 256
+    for length in range(32):
+        skips[0xA0 + length] = (0, length)
+    for first, width in ((0xC4, 1), (0xC5, 2), (0xC6, 4), (0xD9, 1), (0xDA, 2), (0xDB, 4)):
+        skips[first] = (width, -1)
+    for first, fixed in (
+        *((0xCA, 4), (0xCB, 8), (0xCC, 1), (0xCD, 2), (0xCE, 4), (0xCF, 8)),
+        *((0xD0, 1), (0xD1, 2), (0xD2, 4), (0xD3, 8), (0xDC, 2), (0xDD, 4), (0xDE, 2), (0xDF, 4)),
+    ):
+        skips[first] = (0, fixed)
+    return skips
 
 
 def _unpacked(data: bytes) -> Any:
@@ -223,6 +274,22 @@ def kind_of(data: bytes) -> str:
         except UnicodeDecodeError:
             pass
     raise errors.CorruptObjectError("not an object: it does not begin with a kind")
+
+
+def is_content(data: bytes) -> bool:
+    """Return True for a blob, and for a list of the chunks of one content."""
+    kind = kind_of(data)
+    return kind == BLOB or (kind == LIST and bool(chunks_of(data)))
+
+
+def chunks_of(data: bytes) -> list[ObjectId]:
+    """Return the ids of the chunks that a list joins to one content; none of any other object."""
+    if not data.startswith(_LIST_HEAD):
+        return []
+    fields = decode(data)[1:2]
+    if not fields or not isinstance(fields[0], dict) or fields[0].get("type") != "chunks":
+        return []
+    return links(data)
 
 
 def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from trace_store.odb.memory import MemoryObjects
     from trace_store.odb.pack_writer import PackWriter
     from trace_store.odb.packs import Packs
+    from trace_store.odb.purged_content import admit, with_purged_text
     from trace_store.odb.quarantine import Quarantine
-    from trace_store.odb.tombstones import Tombstone, Tombstones
+    from trace_store.odb.tombstones import Tombstone, Tombstones, holding, text_error
 
 __all__ = [
     "LooseObjects",
@@ -24,6 +25,10 @@ __all__ = [
     "Quarantine",
     "Tombstone",
     "Tombstones",
+    "admit",
+    "holding",
+    "text_error",
+    "with_purged_text",
 ]
 
 __getattr__ = door(
@@ -37,5 +42,9 @@ __getattr__ = door(
         "Quarantine": "quarantine",
         "Tombstone": "tombstones",
         "Tombstones": "tombstones",
+        "admit": "purged_content",
+        "holding": "tombstones",
+        "text_error": "tombstones",
+        "with_purged_text": "purged_content",
     },
 )

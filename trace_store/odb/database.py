@@ -16,12 +16,13 @@ from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from trace_store.files import Disk
     from trace_store.journal import Journal
     from trace_store.layout import Layout
+    from trace_store.odb.fingerprints import Fingerprint
 
 
 OF_OLD = -1
@@ -79,6 +80,13 @@ class ObjectDatabase:
             self._tombstones = odb.Tombstones(self._disk, self._layout)
             self._purged = self._tombstones.oids
         return self._tombstones
+
+    @property
+    def purged_texts(self) -> Sequence[Fingerprint]:
+        """The fingerprints of texts that were purged, as far as this handle knows."""
+        if self._purged is None:
+            self.look_for_tombstones()
+        return () if self._tombstones is None else self._tombstones.texts
 
     @property
     def packs(self) -> odb.Packs:
@@ -213,16 +221,17 @@ class ObjectDatabase:
         """Return a short name of what was purged, for caches of what is shown in its place; "" when nothing was."""
         return self.tombstones.key() if self.purged else ""
 
-    def refuse_purged(self, oids: Iterable[bytes]) -> None:
-        """Accept objects to be written, none of which was purged, as far as this handle knows.
+    def refuse_purged(self, objects: Mapping[ObjectId, bytes]) -> None:
+        """Accept objects to be written, none of which was purged or holds a purged text, as far as this handle knows.
 
         Raises:
-            PurgedError: one was.
+            PurgedError: one was, or does; what is here already may hold a text.
         """
-        purged = self.purged
-        if purged:
-            for oid in oids:
-                self._check_not_purged(oid)
+        for oid in objects if self.purged else ():
+            self._check_not_purged(oid)
+        if self.purged_texts:
+            for oid, text in odb.with_purged_text(self, objects).items():
+                raise odb.text_error(oid, text)
 
     def write(self, data: bytes) -> ObjectId:
         """Store canonical object bytes as a loose object and return their id.
@@ -232,8 +241,9 @@ class ObjectDatabase:
             PurgedError: they were purged.
         """
         with self._mutex:
-            if self.look_for_tombstones():
-                self._check_not_purged(digest(data))
+            self.look_for_tombstones()
+            if self.purged or self.purged_texts:
+                self.refuse_purged({ObjectId(digest(data)): data})
             return self.loose.write(data)
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:

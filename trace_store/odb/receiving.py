@@ -11,6 +11,7 @@ from trace_store.odb.examining import Examination
 from trace_store.odb.pack_files import PackFiles
 from trace_store.odb.pack_stream import pack_of
 from trace_store.odb.pack_writer import PackEncoder
+from trace_store.odb.purged_content import admit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,13 +84,11 @@ class PackReceiver:
         look = Examination(pack)
         count = 0
         known: set[ObjectId] | None = set()
-        purged = self._database.purged
+        purged, texts = self._database.purged, self._database.purged_texts
         has_purged = False
         for found in look.objects():
             count += 1
-            if purged and found.oid in purged:
-                if not self._leave_out:
-                    self._database.refuse_purged((found.oid,))
+            if (purged or texts) and self._is_purged(found):
                 has_purged = True
             elif known is not None and self._database.is_packed(found.oid):
                 known.add(found.oid)
@@ -101,7 +100,7 @@ class PackReceiver:
             self._database.relied_on |= known  # what comes with it may lead to them
         elif pack.name not in self._aside:
             if has_purged:
-                self._write_without(purged, pack)
+                self._write_without(self._database.purged, pack)
                 self._aside.add(pack.name)
             else:
                 self._write(pack.name, data, look.index())
@@ -124,6 +123,14 @@ class PackReceiver:
         """Remove what was taken and not kept."""
         self._files.abandon()
         self._aside.clear()
+
+    def _is_purged(self, found: PackedObject) -> bool:
+        """Return True if an object was purged here, or holds a purged text and has a tombstone from now on."""
+        objects = {found.oid: found.data}
+        if not self._leave_out:
+            self._database.refuse_purged(objects)
+            return False
+        return not admit(self._database, objects)
 
     def _write_without(self, purged: frozenset[bytes], pack: Pack) -> None:
         """Write what a pack holds but for some objects."""

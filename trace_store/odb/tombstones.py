@@ -1,4 +1,4 @@
-"""Tombstones: what stands for objects whose bytes were purged.
+"""Tombstones: what stands for objects whose bytes were purged; and the fingerprints of purged texts beside them.
 
     tombstones/<oid>-<check>    ["tombstone", {"by": text, "object": id, "time": milliseconds, "why": text}]
 
@@ -11,17 +11,20 @@ told, and is believed as far as its hash is right; it may come from a stranger. 
 
 from __future__ import annotations
 
+import itertools
 import os
 
 from trace_store import errors
 from trace_store.files import create_file, read_file, stamp, unchanged
 from trace_store.ident import format_time
-from trace_store.objects.codec import decode, encode
+from trace_store.objects.codec import blob_content, chunks_of, decode, encode
+from trace_store.odb import fingerprints
+from trace_store.odb.fingerprints import MAXIMUM_FORM_BYTES
 from trace_store.oid import HEX_CHARACTERS, ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from trace_store.files import Disk
@@ -67,20 +70,26 @@ class Tombstone:
     @property
     def placeholder(self) -> str:
         """What stands in a context for the content: `[purged DATE: reason]`."""
-        return f"[{' '.join(filter(None, ('purged', self.date)))}{f': {self.why}' if self.why else ''}]"
+        return placeholder_of(self.time, self.why)
 
-    def error(self) -> errors.PurgedError:
-        """Return the error of whoever asks for the object's bytes."""
+    def error(self, what: str = "") -> errors.PurgedError:
+        """Return the error of whoever asks for the object's bytes, or writes them; `what` was purged."""
         when = f" on {self.date}" if self.date else ""
         why = f": {self.why}" if self.why else ""
         return errors.PurgedError(
-            f"object {self.oid} was purged{when}{why}",
+            f"{what or f'object {self.oid}'} was purged{when}{why}",
             oid=self.oid,
             time=self.time,
             by=self.by,
             why=self.why,
             placeholder=self.placeholder,
         )
+
+
+def placeholder_of(time: int, why: str) -> str:
+    """Return what stands for content that was purged at a time (in milliseconds; 0: unknown), for a reason."""
+    date = format_time(time).partition("T")[0] if time else ""
+    return f"[{' '.join(filter(None, ('purged', date)))}{f': {why}' if why else ''}]"
 
 
 class Tombstones:
@@ -90,7 +99,7 @@ class Tombstones:
         oids: the ids of all purged objects, as they were when the folder was last listed.
     """
 
-    __slots__ = ("_disk", "_folder", "_names", "_scratch", "_stamp", "oids")
+    __slots__ = ("_disk", "_folder", "_names", "_scratch", "_stamp", "_texts", "oids")
 
     def __init__(self, disk: Disk, layout: Layout) -> None:
         self._disk = disk
@@ -98,20 +107,25 @@ class Tombstones:
         self._scratch = layout.tmp_dir
         self._stamp: object = None
         self._names: dict[bytes, list[str]] = {}
+        self._texts: dict[str, fingerprints.Fingerprint | None] = {}
         self.oids: frozenset[bytes] = frozenset()
         self.refresh()
 
     def refresh(self) -> None:
         """List the folder again, if it may have changed."""
-        if self._names and unchanged(self._disk, self._folder, self._stamp):
+        if (self._names or self._texts) and unchanged(self._disk, self._folder, self._stamp):
             return
         self._stamp = stamp(self._disk, self._folder)
         names: dict[bytes, list[str]] = {}
+        texts: dict[str, fingerprints.Fingerprint | None] = {}
         for name in self._disk.names(self._folder):
             oid = oid_of(name)
             if oid is not None:
                 names.setdefault(oid, []).append(name)
+            elif name.startswith(fingerprints.PREFIX):
+                texts[name] = self._texts.get(name) or self._fingerprint(name)
         self._names = names
+        self._texts = texts
         self.oids = frozenset(names)
 
     def key(self) -> str:
@@ -120,6 +134,21 @@ class Tombstones:
             return ""
         listed = sorted(name for names in self._names.values() for name in names)
         return digest("\n".join(listed).encode()).hex()[:12]
+
+    @property
+    def texts(self) -> list[fingerprints.Fingerprint]:
+        """The fingerprints of purged texts, oldest first."""
+        return sorted(filter(None, self._texts.values()), key=lambda each: each.time)
+
+    def add_text(self, fingerprint: fingerprints.Fingerprint) -> None:
+        """Keep a fingerprint, durably.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        data = fingerprint.encode()
+        self._write(fingerprints.file_name(data), data)
+        self._settle()
 
     def find(self, oid: bytes) -> Tombstone | None:
         """Return what is known of the purge of an object, or None when it was not purged."""
@@ -190,6 +219,10 @@ class Tombstones:
         """Return the names of files in the folder that are no tombstones, or cannot be believed."""
         found = []
         for name in self._disk.names(self._folder):
+            if name.startswith(fingerprints.PREFIX):
+                if self._fingerprint(name) is None:
+                    found.append(name)
+                continue
             data = self._data(name) if oid_of(name) is not None else None
             if data is None or parse(name, data) is None:
                 found.append(name)
@@ -200,9 +233,13 @@ class Tombstones:
         parsed = None if data is None else parse(name, data)
         return parsed or Tombstone(oid)
 
-    def _data(self, name: str) -> bytes | None:
+    def _fingerprint(self, name: str) -> fingerprints.Fingerprint | None:
+        data = self._data(name, fingerprints.MAXIMUM_BYTES)
+        return None if data is None else fingerprints.parse(name, data)
+
+    def _data(self, name: str, limit: int = MAXIMUM_BYTES) -> bytes | None:
         try:
-            return read_file(self._disk, os.path.join(self._folder, name), limit=MAXIMUM_BYTES)
+            return read_file(self._disk, os.path.join(self._folder, name), limit=limit)
         except errors.StorageError:
             return None
 
@@ -219,6 +256,34 @@ class Tombstones:
         temporary = os.path.join(self._scratch, f"tombstone-{os.getpid()}-{os.urandom(6).hex()}")
         create_file(self._disk, temporary, data)
         self._disk.rename(temporary, os.path.join(self._folder, name))
+
+
+def text_error(oid: ObjectId, text: fingerprints.Fingerprint) -> errors.PurgedError:
+    """Return the error of an object that holds a purged text."""
+    return Tombstone(oid, text.time, text.by, text.why).error("it holds a text that")
+
+
+def holding(
+    objects: Mapping[ObjectId, bytes], texts: Iterable[fingerprints.Fingerprint]
+) -> dict[ObjectId, fingerprints.Fingerprint]:
+    """Return which of some objects hold a purged text, and its fingerprint.
+
+    A text that stands across the border of two chunks is in both.
+    """
+    found: dict[ObjectId, fingerprints.Fingerprint] = {}
+    texts = list(texts)
+    for oid, data in objects.items():
+        hit = fingerprints.find(data, texts)
+        if hit is not None:
+            found[oid] = hit
+        chunks = [chunk for chunk in chunks_of(data) if chunk in objects]
+        for first, second in itertools.pairwise(chunks):
+            border = blob_content(objects[first])[-MAXIMUM_FORM_BYTES:]
+            border += blob_content(objects[second])[:MAXIMUM_FORM_BYTES]
+            hit = fingerprints.find(border, texts)
+            if hit is not None:
+                found |= {oid: hit, first: hit, second: hit}
+    return found
 
 
 def file_name(oid: bytes, data: bytes) -> str:

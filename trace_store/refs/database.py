@@ -11,6 +11,7 @@ from trace_store.files import read_file, replace_file, stamp, unchanged
 from trace_store.ident import RisingClock, SystemClock
 from trace_store.journal import Move
 from trace_store.oid import ObjectId
+from trace_store.ref_names import Spellings, named_by_users
 from trace_store.refs.head import (
     MAXIMUM_BYTES,
     NAME,
@@ -19,7 +20,7 @@ from trace_store.refs.head import (
     encode_head,
     read_original,
 )
-from trace_store.refs.names import BRANCHES, check_ref_name
+from trace_store.refs.names import BRANCHES, check_ref_name, refuse_twins
 from trace_store.refs.resolving import check_expected, lineage_of, resolve, unexplained
 from trace_store.refs.tips import TipFiles
 
@@ -66,6 +67,7 @@ class RefDatabase:
         self._passed_over: dict[str, list[ObjectId]] = {}  # files that a tip has joined
         self._settled: dict[str, tuple[RefFold, str, object]] = {}
         self._head: tuple[object, str | ObjectId] | None = None
+        self._spellings: Spellings | None = None
         self.files = TipFiles(disk, layout)
         self.began = SystemClock().now()
         self.known: dict[str, ObjectId] = {}
@@ -257,8 +259,11 @@ class RefDatabase:
         if len({edit.name for edit in edits}) != len(edits):
             raise errors.InvalidInputError("two edits of one ref in a transaction")
         moves: list[Move] = []
+        created: list[str] = []
         for edit in edits:
             tips = self._tips(check_ref_name(edit.name))
+            if not tips and edit.new is not None and named_by_users(edit.name):
+                created.append(edit.name)
             current = tips[0] if tips else None
             check_expected(edit, current)
             had = self.known.get(edit.name)
@@ -267,7 +272,26 @@ class RefDatabase:
             if edit.new == current and (len(tips) < 2 or edit.name.startswith(BRANCHES)):
                 continue
             moves += self._moves(edit, tips)
+        if created:
+            self._refuse_twins(created)
         return moves
+
+    def _refuse_twins(self, created: list[str]) -> None:
+        """Accept new refs, none of which differs from another by case only; errors as in `judge`."""
+        if self._spellings is None:
+            self._spellings = Spellings(self._names())
+        if any(map(self._spellings.twin, created)):
+            # It may have gone since the names were listed.
+            there = [name for name in self._names() if self._tips(name)]
+            refuse_twins(created, there)
+            self._spellings = Spellings(there)
+        refuse_twins(created, ())
+        for name in created:
+            self._spellings.add(name)
+
+    def _names(self) -> set[str]:
+        """Return the names of refs, as of the last seal and the journals since; some may have gone."""
+        return {*self._journal.published.tips.all(), *self._journal.fold.refs}
 
     def _moves(self, edit: RefEdit, tips: Sequence[ObjectId]) -> list[Move]:
         """Return the steps from what the journal says, by way of the tips that are given up, to the new value."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.ref_names import is_ref_name, problem_of
+from trace_store.ref_names import Spellings, is_ref_name, named_by_users, problem_of
 
 BRANCHES = "refs/heads/"
 TAGS = "refs/tags/"
@@ -17,6 +17,10 @@ STAGED = "refs/staged/"
 """Of what `reset --soft` took back, one ref a branch: `refs/staged/heads/<branch>`."""
 ORIGINAL = "ORIG_HEAD"
 """What a revision calls where HEAD stood before the last command that took it elsewhere."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 _NO_BRANCHES = frozenset(("HEAD", "@", "-", ORIGINAL))
 
 
@@ -62,3 +66,25 @@ def branch_ref(name: str) -> str:
     if not full.startswith(BRANCHES):
         raise errors.RefNotFoundError(f"not a branch: {name}", ref=full)
     return full
+
+
+def refuse_twins(created: Sequence[str], names: Iterable[str]) -> None:
+    """Accept new refs, none of which differs by case only from one that is there, even if that goes at once.
+
+    Args:
+        created: their full names.
+        names: the full names of the refs that are there.
+
+    Raises:
+        InvalidRefNameError: one does.
+    """
+    spellings = Spellings(names)
+    for name in filter(named_by_users, created):
+        twin = spellings.twin(name)
+        if twin:
+            raise errors.InvalidRefNameError(
+                f"{name} differs from {twin} by case only, and would be the same file on macOS and Windows",
+                name=name,
+                other=twin,
+            )
+        spellings.add(name)

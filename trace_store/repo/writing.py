@@ -101,13 +101,12 @@ class Writing(Handle):
 
         Args:
             target: the message.
-            content: text, which takes the place of its text or of what its tool result says, while calls, images and
+            content: text, which takes the place of its text or of what its tool results say, while calls, images and
                 reasoning stay; or all of its parts.
             private: as in `append`.
 
         Raises:
             MessageNotFoundError: the context does not hold the message.
-            InvalidOperationError: text is given, and it has several tool results.
         """
         return self._one(lambda draft: draft.edit(target, content), private=private)
 

@@ -234,7 +234,7 @@ class Transactions:
         if self._generation != self._journal.generation:
             self._generation = self._journal.generation
             self._objects.look_for_tombstones()
-        if self._objects.purged:
+        if self._objects.purged or self._objects.purged_texts:
             self._objects.refuse_purged(given)
         if self._objects.looked_at != self._journal.generation:
             stores.look_again(self._objects, self._journal, given, moves)

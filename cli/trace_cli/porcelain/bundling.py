@@ -12,6 +12,7 @@ from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint, size
 from trace_cli.subcommands import Group
+from trace_store import secrets
 from trace_store.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -96,6 +97,8 @@ def create(
         raise usage_error("--trash goes with --all")
     progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with opened_store(invocation, quiet=quiet) as store, _advised():
+        find = secrets.Guard.of(store, invocation.environment).scanner.find_bytes
+        found: set[tuple[str, str]] = set()
         try:
             report = create_bundle(
                 store,
@@ -107,13 +110,20 @@ def create(
                 overwrite=force,
                 level=level,
                 progress=lambda done, whole: progress.tell(file, done, whole),
+                look=None
+                if quiet
+                else lambda data: found.update((each.rule, each.id) for each in find(data)),
             )
         finally:
             progress.clear()
     if quiet:
         return
+    if found and not as_json:
+        invocation.note(
+            f"warning: the bundle holds {counted(len(found), 'secret')}; `trace secrets scan` shows where"
+        )
     if as_json:
-        write_record(invocation, _record(file, report))
+        write_record(invocation, _record(file, report, len(found)))
         return
     say = invocation.note if stream else invocation.line
     name = "standard output" if stream else safe(file)
@@ -269,7 +279,7 @@ def _refs(refs: Sequence[BundledRef]) -> dict[str, list[str]]:
     return {ref.name: [str(tip) for tip in ref.tips] for ref in refs}
 
 
-def _record(file: str, report: BundleReport) -> dict[str, Any]:
+def _record(file: str, report: BundleReport, secret_count: int | None = None) -> dict[str, Any]:
     return {
         "path": file,
         "refs": _refs(report.refs),
@@ -278,6 +288,7 @@ def _record(file: str, report: BundleReport) -> dict[str, Any]:
         "packs": report.pack_count,
         "size_bytes": report.size_bytes,
         "head": report.head or None,
+        "secrets": secret_count,
     }
 
 

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
     Argument("ADDRESS", "target", "The message, such as HEAD.0", completes="ADDRESS"),
     Argument("TEXT", "text", "The new text; - reads it", OPTIONAL),
     Option("-F --file", "file", "Read the new text from FILE", "FILE"),
-    Option("--parts", "from_json", "TEXT or FILE is a message in JSON, for all parts"),
+    Option(
+        "--parts",
+        "from_json",
+        "TEXT or FILE is JSON: a message, or parts as `show --json` has them",
+    ),
+    Option("--call", "call", "Reword only the result of this call", "ID", default=""),
+    Option("--force", "force", "Let a call lose its result, or a result its call"),
     MESSAGE,
     SECRETS,
     JSON,
@@ -44,6 +50,8 @@ def edit(
     text: str | None,
     file: str | None,
     from_json: bool,
+    call: str,
+    force: bool,
     message: str,
     secrets: str,
     as_json: bool,
@@ -51,27 +59,36 @@ def edit(
 ) -> None:
     """Give a message a new wording.
 
-    TEXT takes the place of the message's text, or of what its tool result says; tool calls, images and reasoning stay,
-    so that a call keeps its result. --parts replaces everything. Earlier wordings stay readable: `trace show --versions
-    ADDRESS` lists them, `trace restore --version N ADDRESS` goes back to one.
+    TEXT takes the place of the message's text, or of what its tool results say; --call rewords the result of one call.
+    Tool calls, images and reasoning stay, so that a call keeps its result. --parts replaces everything. Earlier
+    wordings stay readable: `trace show --versions ADDRESS` lists them, `trace restore --version N ADDRESS` goes back
+    to one.
     """
     if (text is None) == (file is None):
         raise usage_error("give the new text, or a file with it", "- reads standard input")
+    if from_json and call:
+        raise usage_error("--call goes with a text, --parts replaces all parts")
     typed = text is not None and text != "-"
     given = argument_text(text or "") if typed else text_from(invocation, file or "-")
 
     def add(store: Store, draft: Draft) -> None:
-        if from_json:
-            draft.edit(target, single_message(given).parts)
-        else:
-            contexts = context.ContextCompiler(store)
-            address: tuple[bytes, int] = addressed(invocation, store, target)
+        contexts = context.ContextCompiler(store)
+        address: tuple[bytes, int] = addressed(invocation, store, target)
+        try:
+            parts = history.current_parts(contexts, address)
+        except errors.MessageNotFoundError as error:
+            address = porcelain.found_again(invocation, store, error)
+            parts = history.current_parts(contexts, address)
+        if not from_json:
+            draft.edit(address, history.reworded(parts, given, call))
+            return
+        new = single_message(given).parts
+        if not force:
             try:
-                parts = history.current_parts(contexts, address)
-            except errors.MessageNotFoundError as error:
-                address = porcelain.found_again(invocation, store, error)
-                parts = history.current_parts(contexts, address)
-            draft.edit(address, history.reworded(parts, given))
+                history.refuse_orphans(parts, new)
+            except errors.InvalidOperationError as error:
+                raise usage_error(error.message, "--force edits it all the same") from error
+        draft.edit(address, new)
 
     recorded(invocation, add, message=message, as_json=as_json, quiet=quiet, secrets=secrets)
 
@@ -147,6 +164,7 @@ def label(
 @takes(
     TARGETS,
     Option("--ghost", "ghost", "Leave a placeholder that names the address to restore"),
+    Option("--force", "force", "Hide pinned messages too, without asking"),
     MESSAGE,
     JSON,
     QUIET,
@@ -156,14 +174,25 @@ def remove(
     *,
     targets: list[str],
     ghost: bool,
+    force: bool,
     message: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Hide messages. Nothing is lost: `trace restore` shows them again, at their place."""
+    """Hide messages. Nothing is lost: `trace restore` shows them again, at their place.
+
+    A pinned message is hidden only with --force, or when a terminal answers yes.
+    """
+
+    def add(store: Store, draft: Draft) -> None:
+        pinned = [] if force else [each for each in targets if _is_pinned(invocation, store, each)]
+        if pinned:
+            _ask(invocation, pinned)
+        draft.remove(targets, ghost=ghost)
+
     recorded(
         invocation,
-        lambda _, draft: draft.remove(targets, ghost=ghost),
+        add,
         message=message,
         as_json=as_json,
         quiet=quiet,
@@ -194,6 +223,34 @@ def restore(
         as_json=as_json,
         quiet=quiet,
     )
+
+
+def _is_pinned(invocation: Invocation, store: Store, target: str) -> bool:
+    """Return True if a message is pinned in HEAD's context; what is not in it is for the draft to refuse."""
+    head = store.refs.head().oid
+    if head is None:
+        return False
+    try:
+        entry = (
+            context.ContextCompiler(store).fold(head).entry(addressed(invocation, store, target))
+        )
+    except errors.TraceError:
+        return False
+    return entry.priority == PINNED
+
+
+def _ask(invocation: Invocation, pinned: Sequence[str]) -> None:
+    """Ask whether pinned messages are to be hidden.
+
+    Raises:
+        InvalidInputError: nobody is there to ask, or the answer is no.
+    """
+    said = ", ".join(pinned)
+    if not invocation.waits_for_keyboard:
+        raise usage_error(f"pinned: {said}", "--force hides it all the same")
+    invocation.note(f"{said} is pinned; hide it? [y/N] ", end="")
+    if invocation.stdin.readline().strip().lower() not in (b"y", b"yes"):
+        raise usage_error("nothing was hidden", "--force does not ask")
 
 
 def _annotate(

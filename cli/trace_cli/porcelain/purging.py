@@ -11,7 +11,7 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store.maintenance.purging import plan_purge, purge_and_reissue
+from trace_store.maintenance.purging import plan_purge, purge_and_reissue, refuse_common
 from trace_store.maintenance.purging import purge as purge_planned
 from trace_store.maintenance.spellings import SPELLINGS
 from trace_store.objects.content import text_of
@@ -59,6 +59,11 @@ _SHOWN = 20
     Option("-n --dry-run", "dry_run", "Write nothing; say what would go"),
     Option("-y --yes", "yes", "Do not ask"),
     Option(
+        "--force",
+        "force",
+        "Purge content of under 16 bytes too, which no message can say afterwards",
+    ),
+    Option(
         "--verify",
         "verify",
         "Search all files of `.trace` afterwards; exit 7 when something is found",
@@ -76,13 +81,15 @@ def purge(
     reason: str,
     dry_run: bool,
     yes: bool,
+    force: bool,
     verify: bool,
     as_json: bool,
 ) -> int:
     """Remove content for good: out of packs, loose objects, journals, caches and indexes. It cannot be undone.
 
-    A tombstone stays in its place: it says when, by whom and why, and no writer takes the bytes in again. Ids of
-    commits stay as they are, and every parent still verifies. What the text of a commit itself says stays.
+    A tombstone stays in its place: it says when, by whom and why, and no writer takes the bytes in again, nor other
+    content that holds the text. Ids of commits stay as they are, and every parent still verifies. What the text of a
+    commit itself says stays.
 
     With `--verify` alone all files are searched for what was purged before; with `--dry-run --verify` and a text, for
     that. Revoke a leaked credential first: whoever has seen it, has it.
@@ -99,7 +106,11 @@ def purge(
     with opened_store(invocation) as store:
         named = [resolve(store, oid) for oid in oids]
         plan = plan_purge(
-            store, named, texts, progress=lambda done: progress.tell("looking", done, done)
+            store,
+            named,
+            texts,
+            again=again,
+            progress=lambda done: progress.tell("looking", done, done),
         )
         progress.clear()
         back = store.objects.returned()
@@ -110,11 +121,15 @@ def purge(
         else:
             if not as_json:
                 _show_plan(invocation, plan, len(back))
+            if not (force or rewrite):
+                refuse_common(plan)
             if (plan.objects or back) and not yes:
                 _ask(invocation, len(plan.objects) or len(back))
-            purging = purge_and_reissue if rewrite else purge_planned
-            made = purging(store, plan, why=reason, by=invocation.environment.author, verify=verify)
-            report, issued = made if isinstance(made, tuple) else (made, None)
+            by = invocation.environment.author
+            if rewrite:
+                report, issued = purge_and_reissue(store, plan, why=reason, by=by, verify=verify)
+            else:
+                report = purge_planned(store, plan, why=reason, by=by, verify=verify, force=force)
         if as_json:
             write_record(invocation, _record(report, issued, done=not (dry_run or only_verify)))
         else:
@@ -195,14 +210,14 @@ def _show(invocation: Invocation, store: Store, report: PurgeReport, *, done: bo
         invocation.line(f"left: {one_line(path)}: {one_line(why)}")
     for name in report.damaged:
         invocation.line(f"left: pack {one_line(name)} cannot be read to its end; see `trace fsck`")
-    _warn(invocation, plan)
-    _show_absence(invocation, report)
+    _warn(invocation, report)
+    _show_absence(invocation, store, report)
     if done and (plan.packed or plan.loose):
         _show_git(invocation, store, plan)
 
 
-def _warn(invocation: Invocation, plan: PurgePlan) -> None:
-    note = invocation.note
+def _warn(invocation: Invocation, report: PurgeReport) -> None:
+    note, plan = invocation.note, report.plan
     if plan.guessable:
         note(
             f"note: {counted(len(plan.guessable), 'object')} short and without a salt: the id, which stays in commits,"
@@ -214,6 +229,11 @@ def _warn(invocation: Invocation, plan: PurgePlan) -> None:
             f"note: the same bytes stand within {counted(len(plan.elsewhere), 'other object')}, such as {names};"
             " --match-file purges these too"
         )
+    if report.tombstones and plan.texts and not report.kept_out:
+        note(
+            "note: the text is too long, or there are too many: only the same content is refused from now on,"
+            " not other content that holds it"
+        )
     if plan.structure:
         names = ", ".join(oid.short() for oid in plan.structure[:3])
         note(
@@ -224,7 +244,20 @@ def _warn(invocation: Invocation, plan: PurgePlan) -> None:
         note(f"note: {counted(len(plan.unreadable), 'object')} could not be looked into")
 
 
-def _show_absence(invocation: Invocation, report: PurgeReport) -> None:
+def _proof(store: Store, plan: PurgePlan) -> str:
+    """Return what a search proved: it knows a text that was given, or of which there is a fingerprint."""
+    if plan.texts:
+        return "it is in no file of .trace"
+    objects, texts = len(store.objects.purged), len(getattr(store.objects, "purged_texts", ()))
+    if not objects and not texts:
+        return "nothing was purged here, so nothing was searched for"
+    said = f"{counted(objects, 'purged object')}: in no file of .trace as an object"
+    if texts:
+        return f"{said}; texts of {counted(texts, 'purge')}: in no file"
+    return f"{said}; no text was searched for, since none is on record"
+
+
+def _show_absence(invocation: Invocation, store: Store, report: PurgeReport) -> None:
     absence = report.absence
     if absence is None:
         return
@@ -237,7 +270,7 @@ def _show_absence(invocation: Invocation, report: PurgeReport) -> None:
         f" {counted(absence.objects, 'object')} hashed"
     )
     if absence.is_proven:
-        invocation.line(f"verified: it is in no file of .trace ({read})")
+        invocation.line(f"verified: {_proof(store, report.plan)} ({read})")
         if report.plan.texts:
             invocation.note(f"searched for: {'; '.join(SPELLINGS)}")
     else:
@@ -314,6 +347,7 @@ def _record(report: PurgeReport, issued: Reissued | None, *, done: bool) -> dict
         if issued is None
         else [[str(old), str(new)] for old, new in issued.objects.items()],
         "tombstones": report.tombstones,
+        "kept_out": report.kept_out,
         "rewritten": report.packs,
         "files": report.files,
         "left": [[path, why] for path, why in report.left],

@@ -96,11 +96,23 @@ def messages_from(invocation: Invocation, path: str) -> list[Message]:
 
 
 def single_message(text: str) -> Message:
-    """Return the one message that a JSON text holds.
+    """Return the one message that a JSON text holds; a list of parts is one, without a role of its own.
 
     Raises:
         UnreadableInputError: it is not JSON, or holds several messages.
+        InvalidInputError: it is a list of something else than parts.
     """
+    import json
+
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None  # the parser says what is wrong
+    is_parts = isinstance(given, list) and not any(
+        isinstance(each, dict) and "role" in each for each in given
+    )
+    if is_parts:
+        text = json.dumps({"role": "user", "parts": given})
     messages = parsing.parse_messages(text)
     if len(messages) != 1:
         raise errors.UnreadableInputError(f"one message is wanted, not {len(messages)}")

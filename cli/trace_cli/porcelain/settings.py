@@ -54,6 +54,11 @@ def config(
     if key is not None and key.partition(".")[0] == MODEL:
         _model(invocation, key.partition(".")[2], value, unset, as_json)
         return
+    if key in ("user.name", "user.email"):
+        raise usage_error(
+            f"{key} is not a setting",
+            "the author is TRACE_AUTHOR, such as `export TRACE_AUTHOR='Ada Lovelace'`",
+        )
     with opened_store(invocation) as store:
         settings = store.config
         if key is None:

@@ -30,6 +30,10 @@ _SHORT = {
 }
 
 
+MAXIMUM_INDENT = 32
+"""Deeper levels are indented no further: else 64 levels make a hundred bytes of one."""
+
+
 def to_json(value: Any, indent: str = "") -> str:
     """Return a value of a structured object as JSON text."""
     if value is None:
@@ -42,7 +46,7 @@ def to_json(value: Any, indent: str = "") -> str:
         return f'"{value.hex()}"' if len(value) == OID_BYTES else f'{{"$bin": "{value.hex()}"}}'
     if isinstance(value, str):
         return f'{{"$text": "{value}"}}' if _is_hex(value) else quoted(value)
-    deeper = indent + "  "
+    deeper = indent + "  " if len(indent) < MAXIMUM_INDENT else indent
     if isinstance(value, dict):
         if len(value) == 1 and next(iter(value)) in _WRAPPERS:
             key = next(iter(value))

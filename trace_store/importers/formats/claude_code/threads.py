@@ -268,7 +268,7 @@ class Session:
         """Return the first of the ids whose name under the folder is free."""
         for candidate in ids:
             name = f"{folder}/{candidate}"
-            if name not in self.names:
+            if name.lower() not in map(str.lower, self.names):
                 self.names.add(name)
                 return name
         return self.unique_name(folder, *(f"{candidate}-2" for candidate in ids))
