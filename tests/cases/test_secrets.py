@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.cases.support.inputs import case
-from tests.support.command_line import Outcome
+from tests.support.command_line import Outcome, Trace
 from trace_store.secrets.engine import Scanner
+from trace_store.secrets.words import may_hold
 
 
 def test_case_56_signed_reasoning_comes_back_byte_for_byte(
@@ -47,3 +48,64 @@ def test_case_56_a_token_in_its_own_bounds_is_found(before: str, after: str) -> 
     )
     (found,) = Scanner().find(before + token + after)
     assert (before + token + after)[found.start : found.end] == token
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in case("37").iterdir()))
+def test_case_37_a_value_that_starts_with_a_digit(trace: Trace, name: str) -> None:
+    outcome = trace("secrets", "test", str(case("37") / name))
+    assert outcome.code == 7, outcome.err
+
+
+def test_case_39_every_name_is_found() -> None:
+    (path,) = case("39").iterdir()
+    data = path.read_bytes()
+    found = {data.count(b"\n", 0, each.start) for each in Scanner().find_bytes(data)}
+    assert found == set(range(data.count(b"\n")))
+
+
+V = "9kQ1b7a90c3dX56abZ"
+PLACES = [
+    f"mysqldump -u root -p{V} db",
+    f"--password {V}",
+    f"docker login -u me -p {V} registry",
+    f"ENV API_TOKEN {V}",
+    f"- name: DB_PASSWORD\n  value: {V}",
+    f'{{"name": "DB_PASSWORD", "value": "{V}"}}',
+    f"- name: SIGNING_KEY\\n  value: {V}",
+    f'{{"dbPassword":"{V}"}}',
+    f'clientSecret: "{V}"',
+    f"postgres://user:{V}@host/db",
+    f"localhost:5432:db:user:{V}",
+    f"+ export API_KEY={V}",
+    f'$env:DB_PASS = "{V}"',
+    f"{{'password': '{V}'}}",
+    f"pass: {V}",
+    f"Cookie: theme=dark; session={V}",
+    f"curl -u admin:{V} https://example.org",
+    f"AccountKey={V}",
+    f"gh secret set TOKEN --body {V}",
+    f"machine h login u password {V}",
+]
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_case_37_39_places_of_secrets(text: str) -> None:
+    assert V not in Scanner().filter(text)
+    assert may_hold(text.encode(), ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--- PASS: TestGetSummariseOptions/enabled_true (0.02s)",
+        "compass: 9kQ1b7a90c3dX56abZ",
+        "password: string",
+        "token = get_token()",
+        "API_KEY=${API_KEY}",
+        "DB_PASSWORD=changeme",
+        "secret: <your-secret>",
+        "pass: 12 fail: 0",
+    ],
+)
+def test_case_37_39_what_is_no_secret(text: str) -> None:
+    assert not Scanner().find(text)

@@ -6,6 +6,8 @@ Rule: looks at the beginning of each file, and writes nothing.
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
@@ -13,8 +15,9 @@ from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, TraceError, UnreadableInputError
 from trace_store.files import Disk
 from trace_store.importers.contract import Format, Holding
+from trace_store.importers.formats.claude_code.history import every_history
 from trace_store.importers.glancing import describe
-from trace_store.importers.heads import HEAD_BYTES
+from trace_store.importers.heads import HEAD_BYTES, read_head
 from trace_store.importers.reading import (
     INNER,
     STDIN,
@@ -33,6 +36,7 @@ MAXIMUM_STDIN_BYTES = 1 << 30
 EMPTY = "empty"
 UNKNOWN_FORMAT = "unknown-format"
 UNREADABLE = "unreadable"
+_WORKED_IN = re.compile(rb'"(?:cwd|directory)"\s*:\s*"([^"\\]+)"')
 
 
 @value
@@ -127,8 +131,11 @@ class _Choosing:
             self._take_or_leave(each)
 
     def take_found(self, path: str) -> None:
-        """Take what was looked up; what cannot be imported is left."""
-        self._take_or_leave(path)
+        """Take what was looked up; what cannot be read is said to be so."""
+        try:
+            self._keep(self._at(path))
+        except UnreadableInputError as error:
+            self.refuse(path, error)
 
     def refuse(self, path: str, error: UnreadableInputError) -> None:
         """Take note that what was named cannot be imported, and why."""
@@ -161,7 +168,8 @@ class _Choosing:
         if file.size == 0:
             return b"", Chosen(file.path, None, EMPTY)
         head = file.read_at(0, HEAD_BYTES)
-        reader = self._named or format_of(head)
+        # A file system that lost power leaves zeros before what was written last.
+        reader = self._named or format_of(head.lstrip(b"\0"))
         if reader is None:
             return head, Chosen(file.path, None, UNKNOWN_FORMAT, looks=describe(head))
         return head, Chosen(file.path, reader)
@@ -230,3 +238,24 @@ def project_histories(
                 raise
             raise failed(name, error) from error
     return list(found)
+
+
+def other_folders(environment: Environment, disk: Disk | None = None) -> dict[str, int]:
+    """Return the folders that agents worked in, as their sessions say, each with how many sessions it has.
+
+    Args:
+        environment: says where programs keep their files.
+        disk: the access to files.
+
+    Raises:
+        As `project_histories`.
+    """
+    disk = disk or Disk()
+    found: Counter[str] = Counter()
+    # Claude Code has a folder for each project, the others tell a session's folder in its file.
+    paths = dict.fromkeys(project_histories(environment, os.sep, disk))
+    for path in paths | dict.fromkeys(every_history(environment, disk)):
+        worked_in = _WORKED_IN.search(read_head(disk, path.partition(INNER)[0]))
+        if worked_in is not None:
+            found[worked_in[1].decode("utf-8", "replace")] += 1
+    return dict(found.most_common())

@@ -18,6 +18,7 @@ from trace_store.importers.json_records import (
     checked,
     record_of,
     scan,
+    text_in,
 )
 from trace_store.importers.lines import Line
 from trace_store.objects.content import bytes_of
@@ -69,12 +70,10 @@ def read_document(
     if line.data is None:
         document.damage = Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return document
-    try:
-        text = line.data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError as error:
-        document.damage = Skip(line.number, NOT_UTF8, f"byte {error.start}")
-        return document
+    text, wrong = text_in(line.data)
     _Reading(line, text, document, frozenset(names), frozenset(singles), bare).read()
+    if wrong is not None and document.damage is None:
+        document.damage = Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")
     return document
 
 
@@ -210,9 +209,9 @@ class _Reading:
             return start, data[start:end]
         place, offset = self._known
         offset += len(bytes_of(self._text[place:start]))
-        raw = bytes_of(self._text[start:end])
-        self._known = (end, offset + len(raw))
-        return offset, raw
+        size = len(bytes_of(self._text[start:end]))
+        self._known = (end, offset + size)
+        return offset, data[offset : offset + size]
 
     def _line_number(self, at: int) -> int:
         place, number = self._lines

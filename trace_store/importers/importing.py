@@ -20,6 +20,7 @@ from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.choosing import UNREADABLE, Chosen, choose
 from trace_store.importers.contract import Format
 from trace_store.importers.identity import branch_of
+from trace_store.importers.json_records import UNFINISHED
 from trace_store.importers.known import read_commit
 from trace_store.importers.reading import Input, InputFile
 from trace_store.importers.registry import failed, format_named, is_own
@@ -101,7 +102,7 @@ def import_paths(
                 reports.append(FileReport(item.path, skipped=item.reason, error=item.error))
                 continue
             try:
-                reports.append(_import(common, item, item.reader))
+                reports.append(_refused_when_fruitless(_import(common, item, item.reader)))
             except StorageError:
                 raise
             except Exception as error:  # noqa: BLE001 - one file does not stop the others
@@ -116,6 +117,22 @@ def import_paths(
     if len(chosen) == 1 and chosen[0].named and reports[0].error is not None:
         raise reports[0].error
     return ImportReport(tuple(reports))
+
+
+def _refused_when_fruitless(report: FileReport) -> FileReport:
+    """Return the report of a file as it is, or with an error when nothing came of it but damage."""
+    if report.commits or report.commits_present or report.skipped or report.error is not None:
+        return report
+    if not report.skipped_count or report.skipped_count < report.record_count:
+        return report
+    if {what for _, what in report.records} == {UNFINISHED}:
+        return report  # it has just been begun
+    first = next(iter(report.skips), None)
+    why = f"line {first.line}: {first.reason}" if first is not None else "no record"
+    error = UnreadableInputError(
+        f"nothing in it can be read as {report.format}: {report.path} ({why})", path=report.path
+    )
+    return replace(report, skipped=UNREADABLE, error=error)
 
 
 def _attach_head(store: Store, reports: Sequence[FileReport]) -> None:

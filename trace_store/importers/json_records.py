@@ -24,6 +24,8 @@ NOT_A_RECORD = "not-a-record"
 TOO_DEEP = "nested-too-deep"
 UNFINISHED = "unfinished-line"
 
+MAXIMUM_WRONG_BYTES = 1_000
+
 _SHALLOW_BYTES = 2 * MAXIMUM_NESTING
 """So short a line has no room for brackets that nest deeper than the bound."""
 _BLANK = " \t\r\n"
@@ -34,6 +36,18 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite_or_text(text: str) -> float | str:
+    value = float(text)
+    return text if value in (float("inf"), float("-inf")) else value
+
+
+def _whole_or_text(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:  # Python converts no more than some thousand digits
+        return text
+
+
 def _finite(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
@@ -41,10 +55,15 @@ def _finite(text: str) -> float:
     return value
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-_scan_once: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once  # type: ignore[attr-defined]
-scan = _decoder.raw_decode
-"""Given a text and a place in it, return the JSON value there and where it ends, or raise a ValueError."""
+_strict = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_scan_once: Callable[[str, int], tuple[Any, int]] = _strict.scan_once  # type: ignore[attr-defined]
+scan = json.JSONDecoder(
+    parse_constant=lambda _: None, parse_float=_finite_or_text, parse_int=_whole_or_text
+).raw_decode
+"""Given a text and a place in it, return the JSON value there and where it ends, or raise a ValueError.
+
+Python and others write NaN and Infinity, which JSON has not: they become null. A number that is too large stays text.
+"""
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -107,25 +126,70 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
     if line.data is None:
         yield Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return
-    try:
-        text = line.data.decode()
-    except UnicodeDecodeError:
-        try:
-            text = line.data.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            yield Skip(line.number, NOT_UTF8, f"byte {error.start}")
-            return
+    text, wrong = text_in(line.data)
+    if wrong is not None:
+        yield Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")
     # Some editors and shells put a mark at the beginning of a file.
     start = len(MARK) if line.offset == 0 and text.startswith(MARK) else 0
     position, size = _blanks(text, start), len(text)
     while position < size:
         found = _read_one(line, text, position)
         if isinstance(found, Skip):
-            yield found
-            return
+            whole = None if found.reason == TOO_DEEP else _whole_behind(text, position)
+            if whole is None:
+                yield found
+                return
+            yield Skip(
+                line.number, NOT_JSON, f"column {position + 1}: cut off before the record behind it"
+            )
+            position = whole
+            continue
         end, record = found
         yield record
         position = _blanks(text, end)
+
+
+def text_in(data: bytes) -> tuple[str, int | None]:
+    """Return bytes as text, and where the first byte is that is not UTF-8; each such is a `?`, so places stay."""
+    try:
+        return data.decode("utf-8", "surrogatepass"), None
+    except UnicodeDecodeError as error:
+        first = error.start
+    pieces: list[str] = []
+    at = 0
+    while at < len(data):
+        try:
+            pieces.append(data[at:].decode("utf-8", "surrogatepass"))
+            break
+        except UnicodeDecodeError as error:
+            if len(pieces) > 2 * MAXIMUM_WRONG_BYTES:  # it is no text at all
+                pieces.append("?" * (len(data) - at))
+                break
+            pieces += (data[at : at + error.start].decode("utf-8", "surrogatepass"), "?")
+            at += error.start + 1
+    return "".join(pieces), first
+
+
+def _whole_behind(text: str, position: int) -> int | None:
+    """Return where, behind a record that was cut off, an object begins that reaches the end of the line.
+
+    A writer that is killed leaves part of a record, and the next one appends to it. Time is in proportion to the text.
+    """
+    budget = 8 * (len(text) - position) + 4096
+    at = text.find("{", position + 1)
+    while at >= 0 and budget > 0:
+        try:
+            value, end = scan(text, at)
+            if type(value) is dict and value and _blanks(text, end) == len(text):
+                return at
+            reached = end
+        except RecursionError:
+            return None
+        except ValueError as error:
+            reached = getattr(error, "pos", at)
+        budget -= max(reached - at, 0) + 64
+        at = text.find("{", at + 1)
+    return None
 
 
 def _read_one(line: Line, text: str, position: int) -> tuple[int, Record | Skip] | Skip:
@@ -152,7 +216,8 @@ def _read_one(line: Line, text: str, position: int) -> tuple[int, Record | Skip]
     elif len(text) == len(data):  # all ASCII
         offset, raw = line.offset + position, data[position:end]
     else:
-        offset, raw = line.offset + len(bytes_of(text[:position])), bytes_of(text[position:end])
+        start = len(bytes_of(text[:position]))
+        offset, raw = line.offset + start, data[start : start + len(bytes_of(text[position:end]))]
     length = len(raw)
     if line.edits is None:
         return end, Record(line.number, offset, length, raw, kept)

@@ -23,7 +23,7 @@ from trace_store.refs.names import FILES
 from trace_store.store import Store
 from trace_store.transcripts.laying import Laid, Literal, lay_out
 from trace_store.transcripts.pages import Pages
-from trace_store.transcripts.restoring import restore_segment, segments_of
+from trace_store.transcripts.restoring import Held, restore_segment, segments_of
 from trace_store.transcripts.segments import Segment
 from trace_store.values import value
 
@@ -206,7 +206,8 @@ def _compare(
             # What is kept differs from what the file holds where secrets were taken out.
             return OLDER if _holds_as_kept(kept, mine, _reading(store, gathering)) else OTHER
         if _same(mine[:-1], kept):
-            there = b"".join(restore_segment(s, read) for s in kept[len(mine) - 1 :])
+            held: Held = {}
+            there = b"".join(restore_segment(s, read, held) for s in kept[len(mine) - 1 :])
             return NEWER if digest(there[: mine[-1].size]).hex() == mine[-1].hash else OTHER
     except (ObjectNotFoundError, CorruptObjectError):
         pass  # what is damaged is not for an import to remove

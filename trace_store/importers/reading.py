@@ -6,12 +6,14 @@ Rule: reads through the Disk, and counts what it reads.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol
 
 from trace_store.errors import StorageError, UnreadableInputError
 from trace_store.files import Disk
+from trace_store.importers.encodings import COMPRESSED, plain_content
 from trace_store.values import value
 
 STDIN = "-"
@@ -74,6 +76,8 @@ class InputBytes:
 class InputFile:
     """An open file, as long as it was when it was opened; see `Input`.
 
+    One that is compressed, or UTF-16, is read as the plain text in UTF-8 that it holds.
+
     Attributes:
         path: as it was given.
         size: its bytes when it was opened; what is written later is for next time.
@@ -81,22 +85,25 @@ class InputFile:
         stamp: which file it is, and when it was written to last.
     """
 
-    __slots__ = ("_disk", "_fd", "bytes_read", "path", "size", "stamp")
+    __slots__ = ("_disk", "_fd", "_plain", "bytes_read", "path", "size", "stamp")
 
     def __init__(self, disk: Disk, path: str) -> None:
         """Open a file; a link is followed, since its owner named it.
 
         Raises:
-            UnreadableInputError: it is not there, is no file, or cannot be read.
+            UnreadableInputError: it is not there, is no file, cannot be read, or what is compressed in it is damaged.
         """
         try:
             target = os.path.realpath(path)
-            found = disk.stat(
-                target
-            )  # before it is opened: what is written later makes another stamp
-            fd = disk.open(target)
+            # Before it is opened: what is written later makes another stamp.
+            found = disk.stat(target)
+            # A pipe would be waited for without end.
+            regular = found is None or stat.S_ISREG(found.st_mode)
+            fd = disk.open(target) if regular else None
         except (StorageError, ValueError) as error:
             raise UnreadableInputError(f"cannot be read: {path}", path=path) from error
+        if not regular:
+            raise UnreadableInputError(f"not a regular file: {path}", path=path)
         if fd is None:
             raise UnreadableInputError(f"no such file: {path}", path=path)
         self._disk = disk
@@ -105,11 +112,22 @@ class InputFile:
         self.size = disk.size(fd)
         self.stamp = "" if found is None else f"{found.st_ino}-{found.st_mtime_ns}"
         self.bytes_read = 0
+        self._plain: bytes | None = None
+        try:
+            self._plain = plain_content(path, self.size, self.read_at)
+        except BaseException:
+            disk.close(fd)
+            raise
+        if self._plain is not None:
+            self.size = len(self._plain)
 
     @property
     def name(self) -> str:
         """The file's name without the folder and the ending."""
-        return os.path.splitext(os.path.basename(self.path))[0]
+        name = os.path.basename(self.path)
+        if self._plain is not None and name.endswith(COMPRESSED):
+            name = os.path.splitext(name)[0]
+        return os.path.splitext(name)[0]
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return bytes from an offset; fewer only at the end.
@@ -117,6 +135,8 @@ class InputFile:
         Raises:
             UnreadableInputError: the disk refuses.
         """
+        if self._plain is not None:
+            return self._plain[offset : offset + size]
         try:
             data = self._disk.read_at(self._fd, offset, size)
         except StorageError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 from trace_cli import porcelain
@@ -23,7 +24,7 @@ from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
 from trace_store.errors import NotFoundError, TraceError
 from trace_store.files import Disk
 from trace_store.importers import import_paths, project_histories
-from trace_store.importers.choosing import EMPTY
+from trace_store.importers.choosing import EMPTY, other_folders
 from trace_store.importers.registry import OWN, format_named, formats
 from trace_store.secrets.guard import Guard
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trace_cli.runtime import Invocation
+    from trace_store.environment import Environment
     from trace_store.importers import FileReport, ImportReport
 
 
@@ -44,6 +46,7 @@ def formats_of(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
+SHOWN_FOLDERS = 5
 MOST_FILES = 20
 """Of more files only those that could not be imported have a line, unless -v is given."""
 NAMED_SKIPS = 5
@@ -149,11 +152,28 @@ def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
     else:
         found = format_named(form).histories(environment, folder, Disk())
     if not found:
+        others = list(other_folders(environment))
+        shown = ", ".join(one_line(each, 80) for each in others[:SHOWN_FOLDERS])
+        more = len(others) - SHOWN_FOLDERS
+        shown += f" and {more:,} more" if more > 0 else ""
         raise NotFoundError(
-            "no program keeps a history of this folder where it usually does",
-            hint="name the transcripts; docs/howto/import.md says where each program keeps them",
+            f"no agent sessions found for {one_line(folder, 200)} (looked in {_places(environment)})",
+            hint=f"there are sessions of {shown}"
+            if others
+            else "name the transcripts: `trace import FILE`",
         )
     return found
+
+
+def _places(environment: Environment) -> str:
+    """Return where the sessions of agents are looked for, as far as a user would look there too."""
+    data = os.path.join(environment.data_dir, "opencode") if environment.data_dir else ""
+    places = [environment.claude_dir, environment.codex_dir, environment.gemini_dir, data]
+    home = environment.home
+    return ", ".join(
+        f"~{each.removeprefix(home)}" if home and each.startswith(home) else each
+        for each in filter(None, places)
+    )
 
 
 def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool = False) -> None:

@@ -39,6 +39,13 @@ def claude_code_history(environment: Environment, project_dir: str, disk: Disk) 
     return found
 
 
+def every_history(environment: Environment, disk: Disk) -> list[str]:
+    """Return the transcripts of all projects, sorted within each; a project's first one is enough for its folder."""
+    if not environment.claude_dir:
+        return []
+    return files_in(os.path.join(environment.claude_dir, "projects"), disk, SUFFIXES)
+
+
 def project_name(path: str) -> str:
     """Return the name of the folder in which Claude Code keeps a project: each other character becomes a dash."""
     # Characters beyond the basic plane are two to JavaScript.

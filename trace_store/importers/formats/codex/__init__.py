@@ -6,6 +6,6 @@ from trace_store.importers.formats.codex.finding import finds, reads_document, r
 from trace_store.importers.formats.codex.reading import NAME, CodexReader
 from trace_store.importers.turn_format import TurnFormat
 
-SUFFIXES = (".json", ".jsonl")
+SUFFIXES = (".json", ".jsonl", ".jsonl.zst")
 
 FORMAT = TurnFormat(NAME, SUFFIXES, recognises, CodexReader, reads_document, finds)

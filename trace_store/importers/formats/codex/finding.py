@@ -16,6 +16,8 @@ from trace_store.importers.heads import first_records, is_below, read_head
 from trace_store.importers.reading import files_in
 
 FOLDERS = ("sessions", "archived_sessions")
+SUFFIXES = (".jsonl", ".jsonl.zst")
+"""Codex compresses rollouts that are some days old."""
 RECORDS = 5
 """So many records at the beginning tell what a file is, and where a session of early 2025 worked."""
 
@@ -50,7 +52,7 @@ def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
         return []
     found: list[str] = []
     for folder in FOLDERS:
-        for path in files_in(os.path.join(environment.codex_dir, folder), disk, (".jsonl",)):
+        for path in files_in(os.path.join(environment.codex_dir, folder), disk, SUFFIXES):
             if os.path.basename(path).startswith("rollout-"):
                 records = first_records(read_head(disk, path), RECORDS)
                 if is_below(_worked_in(records), project_dir):

@@ -20,6 +20,7 @@ from trace_store.files import Disk
 from trace_store.importers.formats.opencode.rows import (
     in_order,
     message_info,
+    message_of_v2,
     part_of,
     session_info,
 )
@@ -34,8 +35,10 @@ MAXIMUM_ATTEMPTS = 3
 """How often a session is read anew when the database was written meanwhile."""
 
 _TABLES = ("session", "message", "part")
+_TABLES_V2 = ("session_v2", "session_message")
+"""What version 2 writes instead; a database that was brought up from version 1 has both."""
 _SCHEMA = "sqlite_master"
-_READABLE = frozenset({*_TABLES, _SCHEMA})
+_READABLE = frozenset({*_TABLES, *_TABLES_V2, _SCHEMA})
 _LOGS = ("-wal", "-journal")
 _SAFE = ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON", "mmap_size = 0")
 
@@ -76,24 +79,52 @@ def database_sessions(path: str, disk: Disk) -> list[DatabaseSession]:
     Raises:
         UnreadableInputError: it is not a database of opencode, is damaged, or cannot be read.
     """
-    rows = _stable(path, disk, lambda base: list(_rows(base, "SELECT * FROM session")))
+    rows = _stable(path, disk, _all_sessions)
+    found = {row["id"]: row for row in in_order(rows) if isinstance(row.get("id"), str)}
     return [
-        DatabaseSession(row["id"], _text(row.get("directory")), path, disk)
-        for row in in_order(rows)
-        if isinstance(row.get("id"), str) and row["id"]
+        DatabaseSession(id_, _text(row.get("directory")), path, disk)
+        for id_, row in found.items()
+        if id_
     ]
 
 
+def _all_sessions(base: sqlite3.Connection) -> list[Row]:
+    there = _tables(base)
+    tables = [name for name in ("session", "session_v2") if name in there]
+    return [row for name in tables for row in _rows(base, f"SELECT * FROM {name}")]
+
+
+def _tables(base: sqlite3.Connection) -> frozenset[str]:
+    """Return the names of the plain tables."""
+    query = f"SELECT name, sql FROM {_SCHEMA} WHERE type = 'table'"
+    return frozenset(
+        name for name, sql in base.execute(query) if str(sql).upper().startswith("CREATE TABLE")
+    )
+
+
 def _export(base: sqlite3.Connection, id_: str) -> bytes:
-    (session,) = _rows(base, "SELECT * FROM session WHERE id = ?", id_)
-    messages = []
+    there = _tables(base)
+    session: Row = {"id": id_}
+    messages: list[Row] = []
+    if there.issuperset(_TABLES_V2):
+        session.update(*_rows(base, "SELECT * FROM session_v2 WHERE id = ?", id_))
+        query = "SELECT * FROM session_message WHERE session_id = ? ORDER BY seq"
+        messages = [message_of_v2(row) for row in _rows(base, query, id_)]
+    if not messages and there.issuperset(_TABLES):
+        session.update(*_rows(base, "SELECT * FROM session WHERE id = ?", id_))
+        messages = _messages(base, id_)
+    document = {"info": session_info(session), "messages": messages}
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _messages(base: sqlite3.Connection, id_: str) -> list[Row]:
+    messages: list[Row] = []
     for row in in_order(_rows(base, "SELECT * FROM message WHERE session_id = ?", id_)):
         parts = _rows(base, "SELECT * FROM part WHERE message_id = ? ORDER BY id", row.get("id"))
         told = {"info": message_info(row), "parts": [part_of(part, id_) for part in parts]}
         messages.append(told)
-    document = {"info": session_info(session), "messages": messages}
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return text.encode("utf-8", "backslashreplace")
+    return messages
 
 
 def _rows(base: sqlite3.Connection, query: str, *values: Any) -> Iterator[Row]:
@@ -169,12 +200,9 @@ def _opened(path: str, *, logged: bool) -> Iterator[sqlite3.Connection]:
         base.set_progress_handler(too_much, STEPS_AT_ONCE)
         base.set_authorizer(_allows)
         base.execute("BEGIN")
-        query = f"SELECT name, sql FROM {_SCHEMA} WHERE type = 'table'"
-        plain = {
-            name for name, sql in base.execute(query) if str(sql).upper().startswith("CREATE TABLE")
-        }
-        if not plain.issuperset(_TABLES):
-            raise ValueError("it has no tables of sessions, messages and parts")
+        plain = _tables(base)
+        if not (plain.issuperset(_TABLES) or plain.issuperset(_TABLES_V2)):
+            raise ValueError("it has no tables of sessions and messages that are known here")
         yield base
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 
 from trace_store.doors import modules
 from trace_store.environment import Environment
@@ -81,18 +80,16 @@ def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
         return []
     found: list[str] = []
     for path in places:
-        for session in _sessions(path, disk):
+        try:
+            sessions = _database_sessions(path, disk)
+        except TraceError:
+            # Of a newer version perhaps: who imports it says why it cannot be read.
+            found.append(path)
+            continue
+        for session in sessions:
             if is_below(session.directory, project_dir):
                 found.append(_inner(path, session).path)
     return found
-
-
-def _sessions(path: str, disk: Disk) -> Sequence[DatabaseSession]:
-    """Return the sessions of a database; none when it cannot be read, since nobody named it."""
-    try:
-        return _database_sessions(path, disk)
-    except TraceError:
-        return ()
 
 
 def _database_sessions(path: str, disk: Disk) -> list[DatabaseSession]:

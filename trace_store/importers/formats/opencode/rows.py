@@ -63,6 +63,32 @@ def part_of(row: Row, session: Any) -> Map:
     return {**_object(row), **ids, "messageID": row.get("message_id")}
 
 
+def message_of_v2(row: Row) -> Map:
+    """Return a row of `session_message`, of version 2, as an export's message with its `info` and `parts`."""
+    data = _object(row)
+    blocks = data.pop("content", None)
+    text = data.pop("text", None)
+    if not isinstance(blocks, list):
+        blocks = []
+    if isinstance(text, str):
+        blocks = [{"type": "text", "text": text}, *blocks]
+    model = data.get("model")
+    if isinstance(model, dict):
+        data.update(modelID=model.get("id"), providerID=model.get("providerID"))
+    ids = {"id": row.get("id"), "sessionID": row.get("session_id"), "role": row.get("type")}
+    if "time" not in data and row.get("time_created") is not None:
+        data["time"] = {"created": row["time_created"]}
+    parts = [_part_of_v2(block, f"{row.get('id')}_{n}", ids) for n, block in enumerate(blocks)]
+    return {"info": {**data, **ids}, "parts": parts}
+
+
+def _part_of_v2(block: Any, id_: str, ids: Map) -> Map:
+    part = dict(block) if isinstance(block, dict) else {"type": "unknown", "data": block}
+    if part.get("type") == "tool":
+        part["callID"], part["tool"] = part.pop("id", None), part.pop("name", None)
+    return {**part, "id": id_, "sessionID": ids["sessionID"], "messageID": ids["id"]}
+
+
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """Return rows by the time at which they were made, and those of the same time by their ids."""
     return sorted(

@@ -1,0 +1,10 @@
+BEGIN TRANSACTION;
+CREATE TABLE `message` (`id` text PRIMARY KEY,`session_id` text NOT NULL,`time_created` integer NOT NULL,`time_updated` integer NOT NULL,`data` text NOT NULL);
+INSERT INTO "message" VALUES('msg_0','ses_old',1767225600000,1767225600000,'{"role": "user", "time": {"created": 1767225600000}}');
+INSERT INTO "message" VALUES('msg_1','ses_old',1767225600001,1767225600001,'{"role": "assistant", "time": {"created": 1767225600001, "completed": 1767225600001}, "modelID": "m", "providerID": "anthropic", "parentID": "msg_0", "tokens": {"input": 1, "output": 1, "reasoning": 0, "cache": {"read": 0, "write": 0}}, "cost": 0, "path": {"cwd": "/PROJECT", "root": "/PROJECT"}, "mode": "build"}');
+CREATE TABLE `part` (`id` text PRIMARY KEY,`message_id` text NOT NULL,`session_id` text NOT NULL,`time_created` integer NOT NULL,`time_updated` integer NOT NULL,`data` text NOT NULL);
+INSERT INTO "part" VALUES('prt_0','msg_0','ses_old',1767225600000,1767225600000,'{"type": "text", "text": "old question"}');
+INSERT INTO "part" VALUES('prt_1','msg_1','ses_old',1767225600001,1767225600001,'{"type": "text", "text": "old answer"}');
+CREATE TABLE `session` (`id` text PRIMARY KEY,`project_id` text NOT NULL,`parent_id` text,`slug` text NOT NULL,`directory` text NOT NULL,`title` text NOT NULL,`version` text NOT NULL,`share_url` text,`summary_additions` integer,`summary_deletions` integer,`summary_files` integer,`summary_diffs` text,`revert` text,`permission` text,`time_created` integer NOT NULL,`time_updated` integer NOT NULL,`time_compacting` integer,`time_archived` integer,`workspace_id` text);
+INSERT INTO "session" VALUES('ses_old','p',NULL,'s','/PROJECT','t','1.18',NULL,NULL,NULL,NULL,NULL,NULL,NULL,1767225600000,1767225600000,NULL,NULL,NULL);
+COMMIT;
