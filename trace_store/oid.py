@@ -123,3 +123,11 @@ def is_full_id(text: str) -> bool:
 def is_prefix(text: str) -> bool:
     """Tell whether the text may abbreviate an object id: 4 to 64 lower-case hex characters."""
     return MINIMUM_PREFIX <= len(text) <= HEX_CHARACTERS and _HEX.issuperset(text)
+
+
+def sha256_base64(data: bytes) -> str:
+    """Return the SHA-256 of bytes in base64, by which a content security policy names a script."""
+    import base64  # these two are for exports alone
+    import hashlib
+
+    return base64.b64encode(hashlib.sha256(data).digest()).decode()

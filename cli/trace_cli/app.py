@@ -149,10 +149,13 @@ def _root(
         list[str] | None, typer.Option("-C", metavar="PATH", help="Go to this folder first.")
     ] = None,
     no_color: Annotated[bool, typer.Option("--no-color", help="Do not colour the output.")] = False,
+    no_pager: Annotated[
+        bool, typer.Option("--no-pager", help="Do not show the output in a pager.")
+    ] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> int:
     invocation: Invocation = ctx.obj
-    invocation.enter(folders or [], directory, color=not no_color)
+    invocation.enter(folders or [], directory, color=not no_color, pages=not no_pager)
     if version:
         invocation.line(f"trace {__version__}")
         raise typer.Exit(EXIT_OK)

@@ -11,7 +11,13 @@ import sys
 
 from trace_cli.arguments import arguments_of, parse
 from trace_cli.commands import BY_NAME
-from trace_cli.failures import EXIT_BUG, EXIT_INTERRUPTED, EXIT_OUTPUT_CLOSED, OutputClosedError
+from trace_cli.failures import (
+    EXIT_BUG,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_OUTPUT_CLOSED,
+    OutputClosedError,
+)
 from trace_cli.render.escape import guarded, safe
 from trace_cli.runtime import Invocation
 from trace_store import __version__, errors
@@ -34,17 +40,21 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
     here.guard = guarded
     try:
         code = _run(words, here)
-        here.flush()
+        here.close()
         return code
     except errors.TraceError as error:
+        here.close()
         if here.output_failed:
             _forget_output()
         complain(here, error.message, _load("trace_cli.advice:hint")(error))
         return int(_load("trace_cli.advice:exit_code")(error))
     except KeyboardInterrupt:
+        here.close()
         here.note("")
         return EXIT_INTERRUPTED
     except OutputClosedError:
+        if here.close():
+            return EXIT_OK  # somebody closed the pager, as one does
         _forget_output()
         return EXIT_OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last line of defence
@@ -64,7 +74,7 @@ def complain(invocation: Invocation, message: str, advice: str = "") -> None:
 def _run(words: list[str], invocation: Invocation) -> int:
     found = _globals(words)
     if found is not None:
-        folders, directory, color, rest = found
+        folders, directory, shown, rest = found
         if rest == ["--version"]:
             invocation.line(f"trace {__version__}")
             return 0
@@ -76,21 +86,25 @@ def _run(words: list[str], invocation: Invocation) -> int:
             items = arguments_of(function)
             values = None if items is None else parse(items, given)
             if values is not None:
-                invocation.enter(folders, directory, color=color)
+                invocation.enter(folders, directory, **shown)
                 return function(invocation, **values) or 0
     return int(_load("trace_cli.app:run_typer")(words, invocation))
 
 
-def _globals(words: list[str]) -> tuple[list[str], str | None, bool, list[str]] | None:
-    """Return (-C folders, --dir, whether colour is allowed, rest), or None when Typer must look at it."""
+def _globals(
+    words: list[str],
+) -> tuple[list[str], str | None, dict[str, bool], list[str]] | None:
+    """Return (-C folders, --dir, whether colour and a pager are allowed, rest), or None when Typer must look at it."""
     folders: list[str] = []
     directory: str | None = None
-    color = True
+    shown: dict[str, bool] = {}
     position = 0
     while position < len(words):
         word = words[position]
         if word == "--no-color":
-            color = False
+            shown["color"] = False
+        elif word == "--no-pager":
+            shown["pages"] = False
         elif word in ("-C", "--dir"):
             position += 1
             if position == len(words):
@@ -104,7 +118,7 @@ def _globals(words: list[str]) -> tuple[list[str], str | None, bool, list[str]] 
         else:
             break
         position += 1
-    return folders, directory, color, words[position:]
+    return folders, directory, shown, words[position:]
 
 
 def _load(target: str):  # type: ignore[no-untyped-def]

@@ -19,8 +19,11 @@ from trace_store.environment import Environment
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from subprocess import Popen
     from typing import BinaryIO
 
+PAGER_VARIABLES = {"LESS": "FRX", "LV": "-c"}
+"""What a pager is told as long as the user says nothing else; git does the same."""
 MAXIMUM_INPUT_BYTES = 1024 * 1024 * 1024
 """More than this is not taken from standard input or a file that is read whole."""
 
@@ -40,6 +43,7 @@ class Invocation:
         color: whether standard output may be coloured.
         interactive: whether standard error is a terminal, so that progress may be shown.
         output_failed: whether standard output takes nothing any more.
+        pages: whether a pager may be used; `--no-pager` says no.
         run: runs further commands, for one that shows others; set by `main`.
         guard: makes text safe for a terminal, whatever it holds; set by `main`. All that is written passes it where
             standard output is a terminal, and all notes do.
@@ -49,12 +53,14 @@ class Invocation:
         "_error",
         "_input",
         "_output",
+        "_pager",
         "color",
         "directory",
         "environment",
         "guard",
         "interactive",
         "output_failed",
+        "pages",
         "run",
         "terminal",
     )
@@ -77,11 +83,20 @@ class Invocation:
         self.interactive = _is_terminal(sys.stderr) if terminal is None else terminal
         self.color = self.terminal and self.environment.color
         self.output_failed = False
+        self.pages = terminal is None
+        self._pager: Popen[bytes] | None = None
         self.run: Callable[[list[str]], int] | None = None
         self.guard: Callable[[str], str] | None = None
 
-    def enter(self, folders: list[str], directory: str | None, *, color: bool = True) -> None:
-        """Apply the global options: -C folders in turn, --dir, --no-color.
+    def enter(
+        self,
+        folders: list[str],
+        directory: str | None,
+        *,
+        color: bool = True,
+        pages: bool = True,
+    ) -> None:
+        """Apply the global options: -C folders in turn, --dir, --no-color, --no-pager.
 
         Raises:
             InvalidInputError: a folder is not there.
@@ -94,6 +109,60 @@ class Invocation:
         if directory is not None:
             self.directory = directory
         self.color = self.color and color
+        self.pages = self.pages and pages
+
+    def page(self) -> None:
+        """Show what is written from here on in the user's pager, where standard output is a terminal.
+
+        The pager is `TRACE_PAGER`, else `PAGER`, else `less`, which shows colours and ends at once where all fits on
+        one screen. An empty one, or `cat`, means none.
+        """
+        command = self.environment.pager
+        if (
+            not self.terminal
+            or not self.pages
+            or self._output is not None
+            or command in ("", "cat")
+        ):
+            return
+        import shlex  # these two load slowly, and only a person waits
+        import subprocess
+
+        variables = {**dict(self.environment.secrets), **PAGER_VARIABLES}
+        variables.update((n, v) for n, v in self.environment.secrets if n in PAGER_VARIABLES)
+        try:
+            self._pager = subprocess.Popen(
+                shlex.split(command), stdin=subprocess.PIPE, env=variables
+            )
+        except (OSError, ValueError):
+            return  # it is not installed
+        self._output = self._pager.stdin
+
+    def close(self) -> bool:
+        """Hand over what was written, wait until a pager is closed, and return whether there was one.
+
+        Raises as `write` where there is none.
+        """
+        pager, self._pager = self._pager, None
+        if pager is None:
+            self.flush()
+            return False
+        try:
+            self.flush()
+            if pager.stdin is not None:
+                pager.stdin.close()
+        except (OSError, ValueError, OutputClosedError):
+            pass  # it was closed before the end
+        finally:
+            self._output = None
+            while True:
+                try:
+                    pager.wait()
+                    break
+                except KeyboardInterrupt:
+                    continue  # it is the pager's, which takes it for the end of a search
+        self.output_failed = False
+        return True
 
     @property
     def folder(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.pictures import PNG as PNG_BYTES
 from trace_store import (
     Environment,
     FixedClock,
@@ -153,7 +154,7 @@ def test_token_counts_say_where_they_come_from(repo: Repo) -> None:
     assert claude.token_count == round(plain.token_count * 1.25)
     assert claude.text_token_source == claude.token_source
     assert repo.compile(model="gpt-4").text_token_source == "exact:cl100k_base"
-    repo.append("user", [Image("image/png", b"\x89PNG")])
+    repo.append("user", [Image("image/png", PNG_BYTES)])
     assert repo.compile().text_token_count == words
     assert [text for _, text in repo.compile().message_tokens()] == [words, 0]
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.pictures import GIF as GIF_BYTES
+from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.parsing import messages_from_gemini
 from trace_store.context.render import Rendered, render
@@ -15,7 +17,7 @@ from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
-PNG = Image("image/png", b"\x89PNG")
+PNG = Image("image/png", PNG_BYTES)
 PNG_PART = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
 GEMINI = "gemini-3-pro"
 USER = Message("user", "Go on.")
@@ -94,7 +96,7 @@ def test_a_model_that_speaks_first_and_one_that_speaks_twice() -> None:
 def test_images_stand_where_they_were_also_the_models() -> None:
     parts = [Text("one"), Text(""), PNG, Image(url="https://example.org/a.JPG?x=1")]
     bare = Image(url="https://example.org/a")
-    gif = Image("image/gif", b"GIF8")
+    gif = Image("image/gif", GIF_BYTES)
     found = rendered(Message("user", [*parts, bare, gif]), Message("assistant", [PNG, gif]))
     assert found.request["contents"] == [
         user(
@@ -143,7 +145,7 @@ def test_responses_are_a_content_of_their_own_in_the_order_of_the_calls() -> Non
 
 def test_media_of_results_are_parts_that_the_response_refers_to() -> None:
     audio = {"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}}
-    gif = Image("image/gif", b"GIF8")
+    gif = Image("image/gif", GIF_BYTES)
     content = [Text("here"), PNG, own(audio), gif, Opaque("openai", b'{"type":"file"}')]
     messages = exchange(ToolCall("a", "Bash", "{}"), *content)
     found = rendered(*messages, model=GEMINI)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.support.message_strategies import contexts, tools
+from tests.support.pictures import PNG as PNG_BYTES
 from trace_store.context.parsing import parse_messages
 from trace_store.context.render import (
     FORMS,
@@ -226,7 +227,7 @@ def test_the_transcript() -> None:
         Message(
             "tool",
             [
-                ToolResult("a", [Text("no such\n  file\n"), Image("image/png", b"\x89PNG")], True),
+                ToolResult("a", [Text("no such\n  file\n"), Image("image/png", PNG_BYTES)], True),
                 Opaque("gemini", b"{}"),
                 Image(url="https://example.org/a.png"),
             ],

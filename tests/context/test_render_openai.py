@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.render import Rendered, render
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
-PNG = Image("image/png", b"\x89PNG")
+PNG = Image("image/png", PNG_BYTES)
 PNG_URL = "data:image/png;base64,iVBORw=="
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.parsing import messages_from_responses
 from trace_store.context.render import Rendered, render
@@ -14,7 +15,7 @@ from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
-PNG = Image("image/png", b"\x89PNG")
+PNG = Image("image/png", PNG_BYTES)
 PNG_BLOCK = {
     "type": "input_image",
     "image_url": "data:image/png;base64,iVBORw==",

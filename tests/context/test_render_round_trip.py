@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.message_strategies import MODELS, likely_contexts, sound_contexts
+from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.request_losses import LOSSES, OF_THE_ASSISTANT, changed, without
 from trace_store.context.parsing import parse_messages
 from trace_store.context.render import render, to_bytes
@@ -182,7 +183,7 @@ def test_lone_surrogates_come_back_as_what_was_sent(form: str) -> None:
 
 def test_everything_at_once() -> None:
     """A context that every provider takes as it is, and gives back as it was."""
-    png = Image("image/png", b"\x89PNG")
+    png = Image("image/png", PNG_BYTES)
     messages = [
         Message("system", "Be brief."),
         Message("user", [Text("See."), png, Image(url="https://example.org/a.png")]),

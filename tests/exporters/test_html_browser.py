@@ -14,8 +14,10 @@ import pytest
 
 from tests.exporters.support.pages import Page
 from tests.exporters.support.sessions import ATTACKS, hostile_session, rich_session
-from trace_store.exporters import ExportSession
+from trace_store import Repo
+from trace_store.exporters import ExportSession, read_session
 from trace_store.exporters.html import write
+from trace_store.exporters.html.messages import anchor
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = next((found for name in NAMES if (found := shutil.which(name))), None)
@@ -30,10 +32,13 @@ FLAGS = (
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 
 
-def browse(path: Path, profile: Path, *flags: str) -> tuple[bytes, str]:
+def browse(path: Path, profile: Path, *flags: str, fragment: str = "") -> tuple[bytes, str]:
     """Return the page as the browser has it after a while, and what it wrote to its log."""
     run = subprocess.run(
-        [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", *flags, "--dump-dom", path.as_uri()],
+        [
+            *(str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", *flags, "--dump-dom"),
+            path.as_uri() + (f"#{fragment}" if fragment else ""),
+        ],
         capture_output=True,
         check=False,
         timeout=120,
@@ -86,3 +91,25 @@ def test_the_policy_refuses_what_the_page_would_never_write(tmp_path: Path) -> N
     assert title == b"Which tags are there? See the picture."
     refused = re.findall(r"directive:? [\"']([a-z-]+)", console)
     assert {"default-src", "img-src", "style-src"} <= set(refused), console
+
+
+@pytest.mark.parametrize("number", [3, 1_500])
+def test_a_link_to_a_message_lands_on_it(tmp_path: Path, number: int) -> None:
+    """A page of 2,000 messages, of which the browser lays out what is in sight."""
+    with Repo.memory() as repo:
+        with repo.batch("long") as batch:
+            for at in range(2_000):
+                batch.append("assistant" if at % 2 else "user", f"{at}\n" + "word " * (at % 97 * 9))
+        session = read_session(repo.store)
+    path = page_of(session, tmp_path)
+    address = anchor(session.turns[number])
+    # The copy may run one script, which tells where the message came to be.
+    page = re.sub(rb"<meta http-equiv[^>]*>", b"", path.read_bytes())
+    told = (
+        b"document.title=Math.round(document.querySelector(':target').getBoundingClientRect().top)"
+    )
+    script = b"<script>setTimeout(()=>{%b},1500)</script></body>" % told
+    path.write_bytes(page.replace(b"</body>", script))
+    dom, _ = browse(path, tmp_path / "profile", "--window-size=1000,700", fragment=address)
+    (top,) = re.findall(rb"<title>(-?\d+)</title>", dom)
+    assert 0 <= int(top) <= 40

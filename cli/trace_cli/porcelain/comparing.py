@@ -91,6 +91,7 @@ def diff(
             "--stat, --name-only, --side and --json are four ways to show it; give one"
         )
     with opened_store(invocation) as store:
+        invocation.page()
         before, after = _two(store, revisions)
         contexts = ContextCompiler(store)
         if compiled:

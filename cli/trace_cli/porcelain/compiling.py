@@ -110,6 +110,8 @@ def compile_(
         Invocation(environment=invocation.environment, terminal=False) if to_file else invocation
     )
     with opened_store(invocation) as store:
+        if output in (None, "-"):
+            invocation.page()
         if at and revision not in ("HEAD", "@") and is_revision(store, at):
             raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
         contexts = ContextCompiler(store)

@@ -8,14 +8,18 @@ from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, is_revision, opened_store
+from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_data, write_record
 from trace_cli.render.tables import counted, size
 from trace_store.errors import AlreadyExistsError, RenderError
 from trace_store.exporters import Exported, Loss, read_session
+from trace_store.exporters.html.index import Entry, index_page
+from trace_store.exporters.html.page import MADE_BY
 from trace_store.exporters.registry import FORMS, writer_named, writer_names
 from trace_store.exporters.saving import save_file
-from trace_store.files import Disk
+from trace_store.files import Disk, read_file
+from trace_store.refs import BRANCHES
 from trace_store.values import replace
 
 TYPE_CHECKING = False
@@ -55,6 +59,12 @@ def forms(incomplete: str) -> list[str]:
     Option("--all", "everything", "With --native: every file, into the folder of -o"),
     Option("--file", "file", "With --native: which of several files", "ID", default=""),
     Option("-o --output", "output", "Write to FILE; in a folder, under a name of its own", "FILE"),
+    Option(
+        "--html",
+        "html_folder",
+        "Write a page for each session, and an index over them, into a folder",
+        "DIR",
+    ),
     Option("--at", "at", "A revision, or a time: the session as it was then", "WHEN", default=""),
     Option(
         "--hidden",
@@ -74,6 +84,7 @@ def export(
     everything: bool,
     file: str,
     output: str | None,
+    html_folder: str | None,
     at: str,
     hidden: bool,
     strict: bool,
@@ -92,10 +103,19 @@ def export(
     Without -o the file goes to standard output. With --json a report is printed instead, and without -o nothing else is
     done. Further formats come from packages with entry points of the group `trace_store.exporters`.
 
+    With --html every session of the repository is written, or SESSION alone, and `index.html` over them, which searches
+    titles and prompts. Pages that Trace wrote are replaced.
+
         trace export -o session.html
+        trace export --html sessions
         trace export 062a8bdd --format markdown | less
         trace export --native 062a8bdd > session.jsonl
     """
+    if html_folder is not None:
+        if native or everything or file or form or at or output or strict:
+            raise usage_error("--html goes with SESSION, --hidden, --force and --json alone")
+        _write_pages(invocation, revision, html_folder, hidden=hidden, force=force, as_json=as_json)
+        return
     to_file = output not in (None, "-")
     if as_json and output == "-":
         raise usage_error("the report and the session cannot both go to standard output")
@@ -148,6 +168,43 @@ def export(
         what = counted(len(session.turns), "message")
         shown = path if os.path.isabs(output or "") else os.path.relpath(path)
         invocation.line(f"{safe(shown)}: {what}, {size(written)}")
+
+
+def _write_pages(
+    invocation: Invocation, revision: str, folder: str, *, hidden: bool, force: bool, as_json: bool
+) -> None:
+    """Write a page for each session, and the index over them."""
+    disk = Disk()
+    target = os.path.abspath(os.path.join(invocation.folder, folder))
+    disk.make_directory(target)
+    progress = Progress(invocation, shown=invocation.interactive and not as_json)
+    entries: list[Entry] = []
+    with opened_store(invocation) as store:
+        names = [revision]
+        if revision == "HEAD":
+            names = [name for name, _ in store.refs.iterate(BRANCHES)]
+        for count, name in enumerate(names):
+            session = read_session(store, name, hidden=hidden)
+            exported = writer_named("html").write(session)
+            _save_page(disk, os.path.join(target, exported.file_name), exported, force=force)
+            entries.append(Entry(session, exported.file_name))
+            progress.tell("writing", count + 1, len(names))
+        index = index_page(entries)
+    progress.clear()
+    path = os.path.join(target, index.file_name)
+    _save_page(disk, path, index, force=force)
+    if as_json:
+        files = [{"session": each.session.id, "file": each.file} for each in entries]
+        write_record(invocation, {"index": path, "sessions": files})
+    else:
+        shown = path if os.path.isabs(folder) else os.path.relpath(path)
+        invocation.line(f"{safe(shown)}: {counted(len(entries), 'session')}")
+
+
+def _save_page(disk: Disk, path: str, exported: Exported, *, force: bool) -> None:
+    """Write a page; only what Trace wrote is replaced without being asked to."""
+    own = disk.exists(path) and MADE_BY in (read_file(disk, path, limit=1 << 30) or b"")[:8_000]
+    _save(path, exported, force=force or own)
 
 
 def _form_of(output: str | None) -> str:

@@ -160,6 +160,7 @@ def log(
     if as_json and (patch or stat):
         raise usage_error("-p and --stat are for people", "`trace diff --json A B` for programs")
     with opened_store(invocation) as store:
+        invocation.page()
         few = limit is not None and limit < DEFAULT_LIMIT
         trash_named = trash or as_json
         names = {} if few else names_by_commit(store, trash=trash_named)

@@ -78,6 +78,7 @@ def show(
             "raw text is not for a terminal", "send the output to a file or a program"
         )
     with opened_store(invocation) as store:
+        invocation.page()
         for number, what in enumerate(whats or ["HEAD"]):
             if number and not (raw or as_json):
                 invocation.line()

@@ -61,6 +61,7 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
     tell, and where they do not, the branch in whose line the commit stands.
     """
     with opened_store(invocation) as store:
+        invocation.page()
         resolve_commit(
             store, revision
         )  # on a branch without a commit there is no context to tell of

@@ -20,20 +20,18 @@ from trace_store.context.mending.faults import (
 )
 from trace_store.context.render.anthropic_blocks import NOWHERE, PROVIDER
 from trace_store.context.render.media import (
-    IMAGE_TYPES,
+    block_fault,
     image_note,
+    invalid_image,
     opaque_block,
     opaque_note,
     split_image,
-    web_url,
+    typed_image,
 )
 from trace_store.context.render.signatures import maker
 from trace_store.context.render.values import BLANK_TEXT
 from trace_store.context.render.wire import parse_object, scrub
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-
-KNOWN_IMAGE_TYPES = frozenset({*IMAGE_TYPES, "image/heic", "image/heif"})
-"""What at least one provider takes."""
 
 LEFT_OUT = "left out"
 
@@ -130,19 +128,18 @@ def _call(bench: Bench, item: Item, part: ToolCall) -> ToolCall:
 
 def _image(bench: Bench, item: Item, part: Image, *, inside_result: bool = False) -> Iterator[Part]:
     found = split_image(part)
-    sound = web_url(part) if found is None else found[0] in KNOWN_IMAGE_TYPES and found[1]
+    detail = invalid_image(part)
+    typed = None if found is None else typed_image(part)
     in_model_words = item.role == "assistant" and not inside_result
-    detail = "an image has no data" if _is_empty(part) else "an image is of a type no model takes"
     done = LEFT_OUT if in_model_words else "a note in its place"
-    if sound or not bench.find(INVALID_IMAGE, item, detail, done):
+    if typed is not None:
+        done = f"its type is {typed[0]}"
+    if not detail or not bench.find(INVALID_IMAGE, item, detail, done):
         yield part
+    elif typed is not None:
+        yield Image(*typed)
     elif not in_model_words:
         yield Text(image_note(part))
-
-
-def _is_empty(image: Image) -> bool:
-    found = split_image(image)
-    return not image.url and (found is None or not found[1])
 
 
 def _reasoning(bench: Bench, item: Item, part: Reasoning) -> Iterator[Part]:
@@ -164,6 +161,10 @@ def _reasoning(bench: Bench, item: Item, part: Reasoning) -> Iterator[Part]:
 
 def _opaque(bench: Bench, item: Item, part: Opaque) -> Iterator[Part]:
     block = opaque_block(part) if part.provider == PROVIDER else None
+    fault = "" if block is None else block_fault(block)
+    if fault and bench.find(INVALID_IMAGE, item, fault, "a note in its place", ANTHROPIC):
+        yield Text(opaque_note(part))
+        return
     if block is None or block["type"] not in NOWHERE:
         yield part
         return

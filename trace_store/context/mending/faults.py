@@ -10,6 +10,7 @@ from trace_store.context.render.values import (
     BLANK_TEXT,
     DUPLICATE_RESULT,
     EMPTY_MESSAGE,
+    INVALID_IMAGE,
     LEADING_ASSISTANT,
     MISPLACED_CALL,
     MOVED_RESULT,
@@ -25,7 +26,6 @@ BROKEN_CHARACTER = "broken-character"
 CUT_TURN = "cut-turn"
 DUPLICATE_MESSAGE = "duplicate-message"
 INVALID_ARGUMENTS = "invalid-arguments"
-INVALID_IMAGE = "invalid-image"
 REUSED_CALL_ID = "reused-call-id"
 UNSIGNED_REASONING = "unsigned-reasoning"
 
@@ -38,7 +38,7 @@ CODES = {
     DUPLICATE_RESULT: "a call has a second result",
     EMPTY_MESSAGE: "a message says nothing",
     INVALID_ARGUMENTS: "the arguments of a call are no JSON object",
-    INVALID_IMAGE: "an image has no data, or is of a type that no model takes",
+    INVALID_IMAGE: "an image or document has no data, is damaged or too large, or says another type than it is",
     LEADING_ASSISTANT: "the conversation begins with the assistant",
     MISPLACED_CALL: "a call stands in a message that is not the assistant's",
     MOVED_RESULT: "a result stands before its call, or something stands between them",

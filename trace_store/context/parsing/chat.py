@@ -158,6 +158,8 @@ def _image(block: Mapping[str, Any], where: str) -> Image | None:
     if not isinstance(source, dict):
         raise wrong(where, "an image needs a source")
     if source.get("type") == "base64":
-        media_type = required(source, "media_type", where)
-        return Image(media_type, decoded(required(source, "data", where), where))
+        media_type, data = required(source, "media_type", where), required(source, "data", where)
+        if data.startswith("data:"):
+            return image_of_url(data, where)
+        return Image(media_type, decoded(data, where))
     return Image(url=required(source, "url", where)) if source.get("type") == "url" else None

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from trace_store.context.render.media import (
     base64_image,
+    block_fault,
     image_note,
+    invalid_image,
     opaque_block,
     opaque_note,
     web_url,
@@ -21,6 +23,7 @@ from trace_store.context.render.values import (
     ERROR_WITHOUT_TEXT,
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
+    INVALID_IMAGE,
     OPAQUE_LEFT_OUT,
     REASONING_LEFT_OUT,
     SYSTEM_AS_USER,
@@ -181,6 +184,9 @@ class Blocks:
         return False
 
     def _image(self, image: Image, at: int) -> Wire:
+        fault = invalid_image(image)
+        if fault:
+            self._repairs.add(INVALID_IMAGE, at, fault)
         encoded = base64_image(image)
         if encoded is not None:
             source = {"type": "base64", "media_type": encoded[0], "data": encoded[1]}
@@ -237,12 +243,16 @@ class Blocks:
 
     def _own_block(self, part: Opaque) -> Wire | None:
         block = opaque_block(part) if part.provider == PROVIDER else None
-        if block is None or block["type"] in NOWHERE:
+        if block is None or block["type"] in NOWHERE or block_fault(block):
             return None
         block.pop("cache_control", None)
         return block
 
     def _leave_out(self, part: Opaque, at: int) -> None:
+        fault = block_fault(opaque_block(part) or {}) if part.provider == PROVIDER else ""
+        if fault:
+            self._repairs.add(INVALID_IMAGE, at, fault)
+            return
         detail = f"a block of provider {part.provider!r} cannot stand here; not sent"
         self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
 

@@ -5,7 +5,7 @@ Rule: a part is right by itself here; which content it stands in is `gemini.py`'
 
 from __future__ import annotations
 
-from trace_store.context.render.media import gemini_media, image_note, opaque_note
+from trace_store.context.render.media import gemini_media, image_note, invalid_image, opaque_note
 from trace_store.context.render.pairing import Answer, Piece, Place, Turn
 from trace_store.context.render.signatures import EarlierReasoning, is_signature
 from trace_store.context.render.tools import gemini_tool_name
@@ -13,6 +13,7 @@ from trace_store.context.render.values import (
     ARGUMENTS_WRAPPED,
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
+    INVALID_IMAGE,
     OPAQUE_LEFT_OUT,
     SYSTEM_AS_USER,
     Renderable,
@@ -231,6 +232,9 @@ class Parts:
         return None
 
     def _image(self, image: Image, at: int) -> Wire:
+        fault = invalid_image(image)
+        if fault:
+            self._repairs.add(INVALID_IMAGE, at, fault)
         shown = gemini_media(image)
         if shown is None:
             self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")

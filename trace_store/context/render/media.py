@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 
+from trace_store.context.media_facts import image_facts, image_fault
 from trace_store.context.render.wire import parse_object
 from trace_store.objects.parts import Image, Opaque
 
@@ -28,9 +29,9 @@ _ENDINGS = {
 
 def gemini_media(image: Image) -> dict[str, Any] | None:
     """Return an image as a part of Gemini's, or None when its models do not take it."""
-    found = split_image(image)
-    if found is not None:
-        if found[0] not in GEMINI_IMAGE_TYPES or not found[1]:
+    if split_image(image) is not None:
+        found = typed_image(image)
+        if found is None or found[0] not in GEMINI_IMAGE_TYPES:
             return None
         data = base64.b64encode(found[1]).decode()
         return {"inlineData": {"mimeType": found[0], "data": data}}
@@ -55,10 +56,31 @@ def split_image(image: Image) -> tuple[str, bytes] | None:
         return None
 
 
+def typed_image(image: Image) -> tuple[str, bytes] | None:
+    """Return the media type that its bytes tell, and the bytes, of an image that providers take; else None."""
+    found = split_image(image)
+    facts = None if found is None else image_facts(found[1])
+    if found is None or facts is None or image_fault(facts.media_type, found[1]):
+        return None
+    return facts.media_type, found[1]
+
+
+def invalid_image(image: Image) -> str:
+    """Return why providers refuse an image as it stands, in words; "" for a sound one, and one behind an address."""
+    found = split_image(image)
+    if found is not None:
+        return image_fault(*found)
+    return (
+        ""
+        if image.url is not None and not image.url.startswith("data:")
+        else "an image has no data"
+    )
+
+
 def base64_image(image: Image) -> tuple[str, str] | None:
     """Return media type and base64 of an image that models take, else None."""
-    found = split_image(image)
-    if found is None or found[0] not in IMAGE_TYPES or not found[1]:
+    found = typed_image(image)
+    if found is None or found[0] not in IMAGE_TYPES:
         return None
     return found[0], base64.b64encode(found[1]).decode()
 
@@ -84,6 +106,28 @@ def opaque_block(part: Opaque) -> dict[str, Any] | None:
     """Return the JSON block that an opaque part holds, or None when it is not one."""
     block = parse_object(part.data)
     return block if block is not None and isinstance(block.get("type"), str) else None
+
+
+def block_fault(block: dict[str, Any]) -> str:
+    """Return what is wrong with a block of Anthropic's that holds an image or a document, in words; "" for others."""
+    source = block.get("source")
+    if block.get("type") not in ("image", "document") or not isinstance(source, dict):
+        return ""
+    if source.get("type") != "base64":
+        return ""
+    what = f"the data of a block of type {block['type']}"
+    data = source.get("data")
+    if not isinstance(data, str) or not data:
+        return f"{what} is missing"
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return f"{what} is no base64"
+    if block["type"] == "image":
+        return image_fault(str(source.get("media_type")), content)
+    if source.get("media_type") == "application/pdf" and not content.startswith(b"%PDF-"):
+        return f"{what} is no PDF"
+    return ""
 
 
 def opaque_note(part: Opaque) -> str:

@@ -25,6 +25,7 @@ from trace_store.context.render.media import (
     ERROR_LINE,
     base64_image,
     image_note,
+    invalid_image,
     opaque_block,
     opaque_note,
     web_url,
@@ -34,6 +35,7 @@ from trace_store.context.render.tools import OPENAI_NAME_LIMIT, openai_tools, to
 from trace_store.context.render.values import (
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
+    INVALID_IMAGE,
     NAME_CHANGED,
     NO_MESSAGES,
     OPAQUE_LEFT_OUT,
@@ -169,6 +171,9 @@ class _Writer:
         if isinstance(part, Text):
             return [_text_part(part.text)] if part.text else []
         if isinstance(part, Image):
+            fault = invalid_image(part)
+            if fault:
+                self._repairs.add(INVALID_IMAGE, piece.at, fault)
             shown = _image_part(part) if images else None
             if shown is None:
                 self._repairs.add(IMAGE_LEFT_OUT, piece.at, "an image became a note")

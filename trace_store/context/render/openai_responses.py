@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 
-from trace_store.context.render.media import ERROR_LINE, image_note, opaque_note
+from trace_store.context.render.media import ERROR_LINE, image_note, invalid_image, opaque_note
 from trace_store.context.render.openai_items import (
     FRAMES,
     PROVIDER,
@@ -44,6 +44,7 @@ from trace_store.context.render.signatures import EarlierReasoning
 from trace_store.context.render.tools import OPENAI_NAME_LIMIT, responses_tools, tool_name
 from trace_store.context.render.values import (
     IMAGE_LEFT_OUT,
+    INVALID_IMAGE,
     NO_MESSAGES,
     OPAQUE_LEFT_OUT,
     SURROGATE_REPLACED,
@@ -262,6 +263,9 @@ class _Writer:
         if isinstance(part, Text):
             return [input_text(part.text)] if part.text else []
         if isinstance(part, Image):
+            fault = invalid_image(part)
+            if fault:
+                self._repairs.add(INVALID_IMAGE, at, fault)
             shown = image_part(part) if blocks else None
             if shown is None:
                 self._repairs.add(IMAGE_LEFT_OUT, at, "an image became a note")

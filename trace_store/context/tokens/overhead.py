@@ -9,22 +9,24 @@ for the model (see `models`) applies to the sum.
                    over the text was 3 to 33 per item
     tool result    4, as a message of its own; a message of results alone costs nothing itself
     whole request  3, which open the reply                                    (OpenAI cookbook)
-    image          1,500 guessed, about a screenshot
+    image          by its pixels, a document by its pages, a recording by its length: see `media_facts`; 1,500
+                   where an image is known by its address alone
     reasoning      its text; where only a signature is left, a guess from its length, since a signature holds
                    the encrypted text as base64
-    opaque         its bytes as text, a guess
+    opaque         its bytes as text, base64 in it by what it holds; a guess
 """
 
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.context.media_facts import image_tokens, without_base64
 from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message, purged_part
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import hash_object
+from trace_store.oid import digest, hash_object
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -39,6 +41,8 @@ NAME_TOKENS = 1
 CALL_TOKENS = 12
 RESULT_TOKENS = 4
 IMAGE_TOKENS = 1500
+_COUNTED_AS_TEXT = (Text.type, ToolCall.type, Reasoning.type)
+_NO_TEXT = b"no text"
 
 
 @value
@@ -144,10 +148,15 @@ def _count_part(tokenizer: Tokenizer, part: Part) -> MessageTokens:
         signature = (part.signature or "").encode("utf-8", "surrogatepass")
         return MessageTokens(text=text, guessed=0 if text else _guess_signature(len(signature)))
     if isinstance(part, Image):
-        return MessageTokens(guessed=IMAGE_TOKENS)
+        return MessageTokens(guessed=image_tokens(part.data) if part.data else IMAGE_TOKENS)
     if isinstance(part, Opaque):
-        return MessageTokens(guessed=tokenizer.count(content_text(part.data)))
+        return MessageTokens(guessed=_count_opaque(tokenizer, part.data))
     return MessageTokens()
+
+
+def _count_opaque(tokenizer: Tokenizer, data: bytes) -> int:
+    text, tokens = without_base64(content_text(data))
+    return tokenizer.count(text) + tokens
 
 
 def _guess_signature(size: int) -> int:
@@ -173,24 +182,39 @@ class _StoredCounter:
         if self._purged and not self._purged.isdisjoint((part.get("blob"), part.get("url"))):
             return self._count_purged(part)
         if type_ == Image.type:
-            return MessageTokens(guessed=IMAGE_TOKENS)
+            return MessageTokens(guessed=self._count_image(part))
         if type_ == ToolResult.type:
             tokens = MessageTokens(framing=RESULT_TOKENS)
             for inner in part["parts"]:
                 tokens += self.count_part(inner)
             return tokens
+        if type_ not in _COUNTED_AS_TEXT:
+            # Opaque, and parts of a later version: all that is known is that there are bytes.
+            return MessageTokens(guessed=self._count_bytes(part["blob"]) if "blob" in part else 0)
         text = self._count_content(part["blob"]) if "blob" in part else 0
         if type_ == Text.type:
             return MessageTokens(text=text)
         if type_ == ToolCall.type:
             return MessageTokens(text=self._count_name(part["name"]) + text, framing=CALL_TOKENS)
-        if type_ == Reasoning.type:
-            if text or "signature" not in part or part["signature"] in self._purged:
-                return MessageTokens(text=text)
-            signature = read_content(part["signature"], self._read)
-            return MessageTokens(guessed=_guess_signature(len(signature)))
-        # Opaque, and parts of a later version: all that is known is that there are bytes.
-        return MessageTokens(guessed=text)
+        if text or "signature" not in part or part["signature"] in self._purged:
+            return MessageTokens(text=text)
+        signature = read_content(part["signature"], self._read)
+        return MessageTokens(guessed=_guess_signature(len(signature)))
+
+    def _count_image(self, part: Mapping[str, Any]) -> int:
+        return self._remembered(part["blob"], image_tokens) if "blob" in part else IMAGE_TOKENS
+
+    def _count_bytes(self, oid: bytes) -> int:
+        return self._remembered(oid, lambda data: _count_opaque(self._tokenizer, data))
+
+    def _remembered(self, oid: bytes, weigh: Callable[[bytes], int]) -> int:
+        """Return what a content that is no text weighs, under an id of its own: it may be a text elsewhere."""
+        key = digest(_NO_TEXT + oid)
+        count = self._memo.get(key)
+        if count is None:
+            count = weigh(read_content(oid, self._read))
+            self._memo.put(key, count)
+        return count
 
     def _count_purged(self, part: Mapping[str, Any]) -> MessageTokens:
         try:

@@ -32,7 +32,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "html": frozenset({"lang"}),
     "i": frozenset({"class", "title"}),
     "img": frozenset({"alt", "src"}),
-    "input": frozenset({"checked", "id", "type"}),
+    "input": frozenset({"autofocus", "checked", "id", "placeholder", "type"}),
     "label": frozenset(),
     "li": frozenset({"class"}),
     "link": frozenset({"href", "rel"}),

@@ -28,7 +28,7 @@ from trace_store.objects.parts import Reasoning
 from trace_store.oid import ObjectId
 
 STYLE = "style.css"
-STYLE_HASH = "sha256-tq+O7fxmNMIDlDQkRMP1tGpGi6e585JzenkM9uTgSrg="
+STYLE_HASH = "sha256-+JCFEv6tGwVbXyUiBa1O+W0kQsNvVMB7xn9YVs/Eks4="
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -39,6 +39,8 @@ POLICY = "; ".join(
     )
 )
 OUTLINE_CHARACTERS = 80
+MADE_BY = b'<meta name="generator" content="Trace">'
+"""By which a page is known to be one that may be replaced by another."""
 
 
 def page_of(session: ExportSession, losses: Losses) -> Iterator[str]:
@@ -47,7 +49,7 @@ def page_of(session: ExportSession, losses: Losses) -> Iterator[str]:
         losses.add("subagent", below.name)
     title = title_of(session)
     turns = list(places(session))
-    yield f'<!doctype html>\n<html lang="en">\n{_head(title)}\n<body>\n'
+    yield f'<!doctype html>\n<html lang="en">\n{head(title)}\n<body>\n'
     yield element("header", *_top(session, title), class_="top") + "\n"
     yield '<div class="page">\n'
     yield element("nav", *_outline(session, turns), aria_label="Outline") + "\n<main>\n"
@@ -77,14 +79,16 @@ def style() -> str:
     return data.decode("utf-8")
 
 
-def _head(title: str) -> Markup:
+def head(title: str, policy: str = POLICY) -> Markup:
+    """Return the head of a page, given its title and what the browser may do."""
     return element(
         "head",
         element("meta", charset="utf-8"),
         # The policy itself has nothing to escape, and its quotes must stay.
-        Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+        Markup(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="generator", content="Trace"),
         element("meta", name="referrer", content="no-referrer"),
         element("link", rel="icon", href="data:,"),
         element("title", Markup(plain(title))),

@@ -151,6 +151,9 @@ def _image(source: Any) -> Image | None:
     data, media = source.get("data"), storable_name(source.get("media_type"))
     if source.get("type") != "base64" or not isinstance(data, str) or not media:
         return None
+    if data.startswith("data:"):
+        # A whole address where its data should be; its own head may say another type.
+        _, _, data = data.partition(";base64,")
     try:
         return Image(media, base64.b64decode(data, validate=True))
     except (binascii.Error, ValueError):

@@ -1,0 +1,89 @@
+"""`trace view`, the pager, and pages over several sessions."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Outcome, Trace
+from trace_cli.porcelain.demonstration import SAMPLE
+
+CODE = "import sys; from trace_cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+
+def on_a_terminal(*words: str, **variables: str) -> tuple[str, int]:
+    """Run a command whose standard output is a terminal; return what it shows, and its exit code."""
+    ours, theirs = pty.openpty()
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path, "TERM": "xterm", **variables}
+    run = subprocess.Popen([sys.executable, "-c", CODE, *words], stdout=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            data = os.read(ours, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        shown += data
+    os.close(ours)
+    return shown.decode(), run.wait()
+
+
+@pytest.fixture
+def session(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    ok("import", "-q", str(SAMPLE))
+    return ok
+
+
+def test_a_session_is_read_with_folded_results(session: Callable[..., Outcome]) -> None:
+    lines = session("view", "89c6").lines
+    assert any(line.startswith("folder:") for line in lines)
+    assert sum("… " in line and "`trace show" in line for line in lines) > 2
+    assert not any("`trace show" in line for line in session("view", "--full").lines)
+    address = session("log", "-n", "1").lines[0].split()[0] + ".0"
+    assert session("view", address).lines[1].startswith(address)
+
+
+def test_what_is_not_there_is_said(repository: Trace, session: Callable[..., Outcome]) -> None:
+    assert repository("view", "nowhere").code == 4
+
+
+def test_a_pager_shows_what_a_terminal_gets(session: Callable[..., Outcome]) -> None:
+    for command in (["log"], ["show", "HEAD"], ["diff", "HEAD~1"], ["compile"], ["view"]):
+        shown, code = on_a_terminal(*command, TRACE_PAGER="sed s/^/P:/")
+        assert shown.startswith("P:"), command
+        assert code == 0
+    assert not on_a_terminal("--no-pager", "log", TRACE_PAGER="sed s/^/P:/")[0].startswith("P:")
+    assert not on_a_terminal("log", TRACE_PAGER="")[0].startswith("P:")
+    assert on_a_terminal("log", TRACE_PAGER="no-such-program")[1] == 0
+
+
+def test_who_closes_the_pager_early_meets_no_error(session: Callable[..., Outcome]) -> None:
+    shown, code = on_a_terminal("compile", TRACE_PAGER="head -n 1")
+    assert code == 0
+    assert "error" not in shown
+
+
+def test_pages_over_several_sessions(session: Callable[..., Outcome], tmp_path: Path) -> None:
+    session("switch", "-c", "other")
+    assert session("export", "--html", "pages").text == "pages/index.html: 2 sessions\n"
+    page = (tmp_path / "pages/index.html").read_text(encoding="utf-8")
+    assert page.count("<section") == 2
+    assert "The word counts are wrong" in page
+    session("export", "--html", "pages")  # its own pages are replaced
+    (tmp_path / "pages/index.html").write_text("mine", encoding="utf-8")
+
+
+def test_no_other_file_is_overwritten(repository: Trace, session: object, tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/index.html").write_text("mine", encoding="utf-8")
+    assert repository("export", "--html", "pages").code == 5
+    assert (tmp_path / "pages/index.html").read_text(encoding="utf-8") == "mine"

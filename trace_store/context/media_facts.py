@@ -1,0 +1,191 @@
+"""What the first bytes of an image, a document or a recording say of it: type, size, length; and what it costs.
+
+Rule: pure functions of bytes. Only headers are read; nothing is decoded.
+
+    PNG    w3.org/TR/png-3, 5.2 and 11.2.1        GIF    w3.org/Graphics/GIF/spec-gif89a.txt, 17 and 18
+    JPEG   ITU-T T.81, B.1.1.3 and B.2.2          WebP   RFC 9649, 2.3 to 2.7
+    PDF    ISO 32000-1, 7.5.2 and 7.7.3.3         WAV    RIFF, `fmt ` chunk: bytes a second
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from math import ceil
+
+from trace_store.values import value
+
+LARGEST_SIDE = 8_000
+LARGEST_SIDE_OF_MANY = 2_000
+MANY_IMAGES = 20
+"""Anthropic refuses larger sides, and in a request with more images than these far smaller ones.
+
+docs.claude.com/en/docs/build-with-claude/vision, "Evaluate image size"
+"""
+ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
+"""Names that mean the same type."""
+LARGEST_IMAGE_BYTES = 5 * 1024 * 1024
+"""Of the base64 of one image; the same page."""
+_PIXELS_A_TOKEN = 750
+_MOST_PIXELS = 1_200_000
+"""Anthropic makes images smaller until they have about 1,600 tokens; the same page."""
+PAGE_TOKENS = 2_250
+"""A page of a PDF takes 1,500 to 3,000: docs.claude.com/en/docs/build-with-claude/pdf-support."""
+SECOND_TOKENS = 32
+"""Of audio: ai.google.dev/gemini-api/docs/audio."""
+_BYTES_A_SECOND = 16_000
+"""Of speech that is compressed, where no header tells."""
+_UNKNOWN_TOKENS = 1_500
+_PAGES = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_COUNT = re.compile(
+    rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d{1,6})|/Count\s+(\d{1,6})[^>]*?/Type\s*/Pages\b"
+)
+_BYTES_A_PAGE = 50_000
+"""Where the pages stand in compressed streams and their number in none."""
+_LONG_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{1000,}={0,2}")
+
+
+@value
+class ImageFacts:
+    """What an image is.
+
+    Attributes:
+        media_type: by its first bytes.
+        width, height: in pixels; 0 where the header does not tell.
+        whole: whether its end is there.
+    """
+
+    media_type: str
+    width: int = 0
+    height: int = 0
+    whole: bool = True
+
+
+def image_facts(data: bytes) -> ImageFacts | None:
+    """Return what an image is; None for bytes that are no image of a known type, or lack their header."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        if data[12:16] != b"IHDR" or len(data) < 33:
+            return None
+        width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
+        return ImageFacts("image/png", width, height, b"IEND" in data[-64:])
+    if data.startswith((b"GIF87a", b"GIF89a")) and len(data) > 13:
+        width, height = (int.from_bytes(data[at : at + 2], "little") for at in (6, 8))
+        return ImageFacts("image/gif", width, height, data.rstrip(b"\0").endswith(b";"))
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP" and len(data) >= 30:
+        size = int.from_bytes(data[4:8], "little") + 8
+        return ImageFacts("image/webp", *_webp_size(data), len(data) >= size)
+    if data.startswith(b"\xff\xd8\xff"):
+        width, height = _jpeg_size(data)
+        # Decoders do without the mark of the end, but not without a scan.
+        return ImageFacts("image/jpeg", width, height, bool(width) and b"\xff\xda" in data)
+    if data[4:8] == b"ftyp" and data[8:12] in (b"heic", b"heix", b"mif1", b"heif", b"msf1"):
+        return ImageFacts("image/heic" if data[8:11] == b"hei" else "image/heif")
+    return None
+
+
+def image_fault(media_type: str, data: bytes) -> str:
+    """Return what is wrong with an image, in words; "" when providers take it.
+
+    Args:
+        media_type: what it says of itself.
+        data: its bytes.
+    """
+    facts = image_facts(data)
+    if not data:
+        return "an image has no data"
+    if facts is None:
+        return "an image is none, or of a type no model takes"
+    if not facts.whole:
+        return f"an image ({facts.media_type}) is cut off"
+    side = max(facts.width, facts.height)
+    if side > LARGEST_SIDE:
+        return f"an image is {facts.width:,} by {facts.height:,} pixels; {LARGEST_SIDE:,} are taken"
+    if ceil(len(data) / 3) * 4 > LARGEST_IMAGE_BYTES:
+        return f"an image has {len(data):,} bytes; {LARGEST_IMAGE_BYTES:,} of base64 are taken"
+    declared = ALIASES.get(media_type.lower(), media_type.lower())
+    if declared != facts.media_type:
+        return f"an image says {media_type[:40]!r} and is {facts.media_type}"
+    return ""
+
+
+def image_tokens(data: bytes) -> int:
+    """Return about how many tokens an image takes, by its pixels; a guess where they are not known."""
+    facts = image_facts(data)
+    if facts is None or not (facts.width and facts.height):
+        return _UNKNOWN_TOKENS
+    return max(1, ceil(min(facts.width * facts.height, _MOST_PIXELS) / _PIXELS_A_TOKEN))
+
+
+def media_tokens(data: bytes) -> int:
+    """Return about how many tokens an image, a document or a recording takes; a guess where nothing is known."""
+    if data.startswith(b"%PDF-"):
+        return page_count(data) * PAGE_TOKENS
+    if data.startswith(b"RIFF") and data[8:12] == b"WAVE":
+        rate = int.from_bytes(data[28:32], "little") or _BYTES_A_SECOND
+        return ceil(len(data) / rate * SECOND_TOKENS)
+    if data.startswith((b"ID3", b"\xff\xfb", b"\xff\xf3", b"OggS", b"fLaC")):
+        return ceil(len(data) / _BYTES_A_SECOND * SECOND_TOKENS)
+    return min(image_tokens(data), ceil(len(data) / 4))
+
+
+def page_count(data: bytes) -> int:
+    """Return about how many pages a PDF has, at least one."""
+    counts = [int(first or second) for first, second in _COUNT.findall(data)]
+    return (
+        max([1, *counts, len(_PAGES.findall(data))])
+        if counts or _PAGES.search(data)
+        else max(1, len(data) // _BYTES_A_PAGE)
+    )
+
+
+def without_base64(text: str) -> tuple[str, int]:
+    """Return a text without the long runs of base64 in it, and about how many tokens their content takes."""
+    tokens = 0
+
+    def weigh(match: re.Match[str]) -> str:
+        nonlocal tokens
+        data = _decoded(match[0])
+        tokens += media_tokens(data) if data is not None else 0
+        return ""
+
+    kept = _LONG_BASE64.sub(weigh, text)
+    return kept, tokens
+
+
+def _decoded(text: str) -> bytes | None:
+    body = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(body[: len(body) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _jpeg_size(data: bytes) -> tuple[int, int]:
+    """Return width and height from the first frame header, or zeros."""
+    at = 2
+    while at + 9 < len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker == 0xFF:
+            at += 1
+            continue
+        length = int.from_bytes(data[at + 2 : at + 4], "big")
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = (int.from_bytes(data[n : n + 2], "big") for n in (at + 5, at + 7))
+            return width, height
+        if length < 2:
+            break
+        at += 2 + length
+    return 0, 0
+
+
+def _webp_size(data: bytes) -> tuple[int, int]:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        return tuple(int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))  # type: ignore[return-value]
+    if kind == b"VP8L":
+        bits = int.from_bytes(data[21:25], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if kind == b"VP8 ":
+        return tuple(int.from_bytes(data[at : at + 2], "little") & 0x3FFF for at in (26, 28))  # type: ignore[return-value]
+    return 0, 0

@@ -1,0 +1,93 @@
+"""The page over several sessions: what each is called, when it was, and what was asked in it; with a search.
+
+Rule: the policy in its head allows one script, by its hash, which hides what does not hold the words. Nothing is
+fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from trace_store.exporters.contract import Exported, ExportSession
+from trace_store.exporters.html.markup import Markup, element
+from trace_store.exporters.html.messages import anchor
+from trace_store.exporters.html.page import OUTLINE_CHARACTERS, POLICY, head
+from trace_store.exporters.reading import beginning, counted, facts_of, is_prompt, title_of
+from trace_store.oid import sha256_base64
+from trace_store.values import value
+
+FILE_NAME = "index.html"
+SCRIPT = """
+const box = document.querySelector("input[type=search]");
+box.addEventListener("input", () => {
+  const words = box.value.toLowerCase().split(/\\s+/).filter(Boolean);
+  const holds = (e) => words.every((w) => e.textContent.toLowerCase().includes(w));
+  for (const section of document.querySelectorAll("section")) {
+    section.hidden = !holds(section);
+    for (const li of section.querySelectorAll("li")) li.hidden = words.length > 0 && !holds(li);
+  }
+});
+"""
+
+
+@value
+class Entry:
+    """A session on the page.
+
+    Attributes:
+        session: the session.
+        file: the name of its own page, in the same folder.
+    """
+
+    session: ExportSession
+    file: str
+
+
+def index_page(entries: Iterable[Entry]) -> Exported:
+    """Return the page over sessions, those that ended last first."""
+    ordered = sorted(entries, key=lambda each: -_end(each.session))
+    return Exported([chunk.encode() for chunk in _page(ordered)], (), FILE_NAME)
+
+
+def _page(entries: list[Entry]) -> Iterator[str]:
+    title = counted(len(entries), "session")
+    policy = f"{POLICY}; script-src 'sha256-{sha256_base64(SCRIPT.encode())}'"
+    yield f'<!doctype html>\n<html lang="en">\n{head(title, policy)}\n<body>\n'
+    search = element(
+        "input", type="search", placeholder="Search titles and prompts", autofocus=True
+    )
+    yield element("header", element("h1", title), search, class_="top") + "\n<main>\n"
+    for entry in entries:
+        yield _section(entry) + "\n"
+    yield f"</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+
+
+def _section(entry: Entry) -> Markup:
+    session = entry.session
+    facts = dict(facts_of(session))
+    told = [facts[name] for name in ("agent", "model", "folder", "time") if facts.get(name)]
+    told.append(counted(len(session.turns), "message"))
+    prompts = [
+        element(
+            "li",
+            element(
+                "a",
+                beginning(turn.message.text, 3 * OUTLINE_CHARACTERS),
+                href=f"{entry.file}#{anchor(turn)}",
+            ),
+        )
+        for turn in session.turns
+        if is_prompt(turn)
+    ]
+    link = element("a", title_of(session), href=entry.file)
+    return element(
+        "section",
+        element("h2", link, class_="role"),
+        element("p", " · ".join(told), class_="kicker"),
+        element("ol", *prompts),
+        class_="session",
+    )
+
+
+def _end(session: ExportSession) -> int:
+    return max((turn.time for turn in session.turns), default=0)
