@@ -7,6 +7,7 @@ secrets before they come here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -24,11 +25,13 @@ NOT_A_RECORD = "not-a-record"
 TOO_DEEP = "nested-too-deep"
 UNFINISHED = "unfinished-line"
 
-MAXIMUM_WRONG_BYTES = 1_000
-
 _SHALLOW_BYTES = 2 * MAXIMUM_NESTING
 """So short a line has no room for brackets that nest deeper than the bound."""
+_WRONG_BYTES = re.compile("\udced[\udca0-\udcbf][\udc80-\udcbf]|[\udc80-\udcff]")
+"""Bytes that are not UTF-8 as Python spells them: three that are half of a surrogate pair, or one of any other."""
 _BLANK = " \t\r\n"
+_ZEROS = b" \t\r\0"
+"""What may stand before the first record of a line: a power cut leaves zeros where nothing was written yet."""
 MARK = "\ufeff"
 
 
@@ -149,25 +152,36 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
         position = _blanks(text, end)
 
 
+def values_in(line: bytes) -> Iterator[Any]:
+    """Yield the JSON values at the beginning of a line, as `records_of` reads them; it ends where one cannot be read."""
+    text = text_in(line.lstrip(_ZEROS))[0]
+    position = _blanks(text, 0)
+    while position < len(text):
+        try:
+            value, end = scan(text, position)
+        except (ValueError, RecursionError):
+            return
+        yield value
+        position = _blanks(text, end)
+
+
 def text_in(data: bytes) -> tuple[str, int | None]:
     """Return bytes as text, and where the first byte is that is not UTF-8; each such is a `?`, so places stay."""
     try:
         return data.decode("utf-8", "surrogatepass"), None
     except UnicodeDecodeError as error:
         first = error.start
-    pieces: list[str] = []
-    at = 0
-    while at < len(data):
-        try:
-            pieces.append(data[at:].decode("utf-8", "surrogatepass"))
-            break
-        except UnicodeDecodeError as error:
-            if len(pieces) > 2 * MAXIMUM_WRONG_BYTES:  # it is no text at all
-                pieces.append("?" * (len(data) - at))
-                break
-            pieces += (data[at : at + error.start].decode("utf-8", "surrogatepass"), "?")
-            at += error.start + 1
-    return "".join(pieces), first
+    # One pass in C: to try again behind each wrong byte takes time in the square of the text.
+    text = data.decode("utf-8", "surrogateescape")
+    return _WRONG_BYTES.sub(_half_or_mark, text), first
+
+
+def _half_or_mark(found: re.Match[str]) -> str:
+    """Return what stands for bytes that are not UTF-8: half of a pair where they spell one, as JavaScript writes it."""
+    escaped = found[0]
+    if len(escaped) == 1:
+        return "?"
+    return escaped.encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
 
 
 def _whole_behind(text: str, position: int) -> int | None:
@@ -207,7 +221,8 @@ def _read_one(line: Line, text: str, position: int) -> tuple[int, Record | Skip]
             line.number, NOT_JSON, f"column {place + 1}: {getattr(error, 'msg', error)}"[:200]
         )
     if not isinstance(kept, dict):
-        if not line.ended and end == len(text):
+        # More may be written of a number, but nothing behind a list makes another value of it.
+        if not line.ended and end == len(text) and not isinstance(kept, list):
             return Skip(line.number, UNFINISHED, f"{line.length} bytes")
         return end, Skip(line.number, NOT_A_RECORD, type(kept).__name__)
     data = line.data or b""
