@@ -16,6 +16,7 @@ from trace_store.errors import InvalidInputError, TraceError, UnreadableInputErr
 from trace_store.files import Disk
 from trace_store.importers.contract import Format, Holding
 from trace_store.importers.formats.claude_code.history import every_history
+from trace_store.importers.encodings import plain_content
 from trace_store.importers.glancing import describe
 from trace_store.importers.heads import HEAD_BYTES, read_head
 from trace_store.importers.reading import (
@@ -117,6 +118,9 @@ class _Choosing:
         given = InputBytes(STDIN, "stdin", stdin.read(MAXIMUM_STDIN_BYTES + 1))
         if given.size > MAXIMUM_STDIN_BYTES:
             raise UnreadableInputError("standard input is too long to be held", path=STDIN)
+        plain = plain_content(STDIN, given.size, given.read_at)
+        if plain is not None:
+            given = InputBytes(STDIN, "stdin", plain)
         head, item = self._look_at(given)
         if _holds_several(item.reader, head) is not None:
             raise UnreadableInputError("such a file can only be read where it lies", path=STDIN)

@@ -5,12 +5,12 @@ Rule: a pure function of bytes that never fails, and looks at them once, however
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from trace_store.importers.documents import ROOT, read_document
+from trace_store.importers.json_records import values_in
 from trace_store.importers.lines import Line
 from trace_store.values import value
 
@@ -58,9 +58,9 @@ def look(head: bytes) -> Glance:
     if body[:1] not in (b"{", b"["):
         return Glance(TEXT if _is_text(head) else BINARY)
     lines = body.split(b"\n", MAXIMUM_VALUES)[:MAXIMUM_VALUES] if b"\n" in body else []
-    if body.startswith(b"{") or (lines and _load(lines[0]) is not None):
+    if body.startswith(b"{") or (lines and next(values_in(lines[0]), None) is not None):
         # A line may be damaged; but what a document holds does not stand at the beginning of a line, whole.
-        loaded = [_load(line) for line in lines if line.startswith(b"{")]
+        loaded = [next(values_in(line), None) for line in lines if line.startswith(b"{")]
         found = [value for value in loaded if isinstance(value, dict) and value]
         if found:
             return Glance(LINES, found)
@@ -95,13 +95,6 @@ def describe(head: bytes) -> str:
     named = ", ".join(keys[:MAXIMUM_NAMED_KEYS]) + (", …" if len(keys) > MAXIMUM_NAMED_KEYS else "")
     what = "a JSON object" if alone else many
     return f"{what} with the keys {named}" if keys else f"{what} without keys"
-
-
-def _load(line: bytes) -> Any:
-    try:
-        return json.loads(line.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        return None
 
 
 def _is_text(head: bytes) -> bool:

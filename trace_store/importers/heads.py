@@ -5,7 +5,6 @@ Rule: never fails; what is no record, or does not end within the bytes at hand, 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import Any
 
 from trace_store.errors import TraceError
 from trace_store.files import Disk
+from trace_store.importers.json_records import values_in
 from trace_store.importers.reading import InputFile
 
 HEAD_BYTES = 256 * 1024
@@ -41,14 +41,8 @@ def _few_records(head: bytes) -> tuple[dict[str, Any], ...]:
 
 def _records(head: bytes) -> Iterator[dict[str, Any]]:
     for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        if not (line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}")):
-            continue
-        try:
-            value = json.loads(line.decode("utf-8", "surrogatepass"))
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            yield value
+        if line.lstrip(b" \t\r\0").startswith(b"{"):
+            yield from (value for value in values_in(line) if isinstance(value, dict))
 
 
 def read_head(disk: Disk, path: str) -> bytes:

@@ -7,6 +7,7 @@ secrets before they come here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -24,11 +25,16 @@ NOT_A_RECORD = "not-a-record"
 TOO_DEEP = "nested-too-deep"
 UNFINISHED = "unfinished-line"
 
-MAXIMUM_WRONG_BYTES = 1_000
-
 _SHALLOW_BYTES = 2 * MAXIMUM_NESTING
 """So short a line has no room for brackets that nest deeper than the bound."""
+_HALF = "\udced[\udca0-\udcbf][\udc80-\udcbf]"
+_WRONG_BYTES = re.compile(f"(?P<half>{_HALF})|(?:(?!{_HALF})[\udc80-\udcff])+")
+"""Bytes that are not UTF-8 as Python spells them: three that are half of a surrogate pair, or any others."""
+_OPENING = re.compile(r'\{[ \t\r\n]*"')
+"""How an object begins that is not empty."""
 _BLANK = " \t\r\n"
+_ZEROS = b" \t\r\0"
+"""What may stand before the first record of a line: a power cut leaves zeros where nothing was written yet."""
 MARK = "\ufeff"
 
 
@@ -132,8 +138,10 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
     # Some editors and shells put a mark at the beginning of a file.
     start = len(MARK) if line.offset == 0 and text.startswith(MARK) else 0
     position, size = _blanks(text, start), len(text)
+    known = (0, 0)  # a place in the text, and the same place in the bytes
     while position < size:
-        found = _read_one(line, text, position)
+        known = (position, known[1] + len(bytes_of(text[known[0] : position])))
+        found = _read_one(line, text, *known)
         if isinstance(found, Skip):
             whole = None if found.reason == TOO_DEEP else _whole_behind(text, position)
             if whole is None:
@@ -149,51 +157,79 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
         position = _blanks(text, end)
 
 
+def values_in(line: bytes) -> Iterator[Any]:
+    """Yield the JSON values at the beginning of a line, as `records_of` reads them; it ends where one cannot be read."""
+    text = text_in(line.lstrip(_ZEROS))[0]
+    position = _blanks(text, 0)
+    while position < len(text):
+        try:
+            value, end = scan(text, position)
+        except (ValueError, RecursionError):
+            return
+        yield value
+        position = _blanks(text, end)
+
+
 def text_in(data: bytes) -> tuple[str, int | None]:
     """Return bytes as text, and where the first byte is that is not UTF-8; each such is a `?`, so places stay."""
     try:
         return data.decode("utf-8", "surrogatepass"), None
     except UnicodeDecodeError as error:
         first = error.start
-    pieces: list[str] = []
-    at = 0
-    while at < len(data):
-        try:
-            pieces.append(data[at:].decode("utf-8", "surrogatepass"))
-            break
-        except UnicodeDecodeError as error:
-            if len(pieces) > 2 * MAXIMUM_WRONG_BYTES:  # it is no text at all
-                pieces.append("?" * (len(data) - at))
-                break
-            pieces += (data[at : at + error.start].decode("utf-8", "surrogatepass"), "?")
-            at += error.start + 1
-    return "".join(pieces), first
+    # One pass in C: to try again behind each wrong byte takes time in the square of the text.
+    text = data.decode("utf-8", "surrogateescape")
+    return _WRONG_BYTES.sub(_half_or_mark, text), first
+
+
+def _half_or_mark(found: re.Match[str]) -> str:
+    """Return what stands for bytes that are not UTF-8: half of a pair where they spell one, as JavaScript writes it."""
+    if found["half"] is None:
+        return "?" * len(found[0])
+    return found[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
 
 
 def _whole_behind(text: str, position: int) -> int | None:
-    """Return where, behind a record that was cut off, an object begins that reaches the end of the line.
+    """Return where, behind a record that was cut off, objects begin that reach the end of the line.
 
-    A writer that is killed leaves part of a record, and the next one appends to it. Time is in proportion to the text.
+    A writer that is killed leaves part of a record, and the next one appends to it. A text that was cut ends at the
+    first quotation mark of what follows, so no value reaches over the cut, and what parses is passed over whole. Time
+    is in proportion to the text.
     """
     budget = 8 * (len(text) - position) + 4096
-    at = text.find("{", position + 1)
-    while at >= 0 and budget > 0:
+    run = behind = position  # where objects without anything between them begin, and where the last one ends
+    reached = position + 1
+    while budget > 0 and (opening := _OPENING.search(text, reached)):
+        at = opening.start()
         try:
-            value, end = scan(text, at)
-            if type(value) is dict and value and _blanks(text, end) == len(text):
-                return at
-            reached = end
+            reached = _blanks(text, scan(text, at)[1])
         except RecursionError:
             return None
         except ValueError as error:
-            reached = getattr(error, "pos", at)
-        budget -= max(reached - at, 0) + 64
-        at = text.find("{", at + 1)
+            stopped = getattr(error, "pos", at)
+            # Such an error counts the lines of all of the text before it.
+            budget -= stopped - at + stopped // 16 + 64
+            reached = at + 1
+            if _blanks(text, stopped) < len(text):  # so this is a cut, and what is whole begins there
+                reached = max(reached, text.rfind("{", at, stopped))
+            continue
+        budget -= reached - at
+        run, behind = (run if at == behind else at), reached
+        if reached == len(text):
+            return run
     return None
 
 
-def _read_one(line: Line, text: str, position: int) -> tuple[int, Record | Skip] | Skip:
-    """Return one value and where it ends; a Skip alone when the rest of the line cannot be read."""
+def _read_one(
+    line: Line, text: str, position: int, at: int
+) -> tuple[int, Record | Skip] | Skip:
+    """Return one value and where it ends; a Skip alone when the rest of the line cannot be read.
+
+    Args:
+        line: the line.
+        text: what it says.
+        position: where in the text the value begins.
+        at: where in the line's bytes that is.
+    """
     try:
         value, end = scan(text, position)
         kept = checked(value)
@@ -207,22 +243,15 @@ def _read_one(line: Line, text: str, position: int) -> tuple[int, Record | Skip]
             line.number, NOT_JSON, f"column {place + 1}: {getattr(error, 'msg', error)}"[:200]
         )
     if not isinstance(kept, dict):
-        if not line.ended and end == len(text):
+        # More may be written of a number, but nothing behind a list makes another value of it.
+        if not line.ended and end == len(text) and not isinstance(kept, list):
             return Skip(line.number, UNFINISHED, f"{line.length} bytes")
         return end, Skip(line.number, NOT_A_RECORD, type(kept).__name__)
-    data = line.data or b""
-    if position == 0 and end == len(text):
-        offset, raw = line.offset, data
-    elif len(text) == len(data):  # all ASCII
-        offset, raw = line.offset + position, data[position:end]
-    else:
-        start = len(bytes_of(text[:position]))
-        offset, raw = line.offset + start, data[start : start + len(bytes_of(text[position:end]))]
-    length = len(raw)
-    if line.edits is None:
-        return end, Record(line.number, offset, length, raw, kept)
-    at = offset - line.offset
-    return end, record_of(line, line.number, at, at + length, kept)
+    length = len(bytes_of(text[position:end]))
+    if line.edits is not None:
+        return end, record_of(line, line.number, at, at + length, kept)
+    raw = (line.data or b"")[at : at + length]
+    return end, Record(line.number, line.offset + at, length, raw, kept)
 
 
 def record_of(line: Line, number: int, start: int, end: int, data: dict[str, Any]) -> Record:

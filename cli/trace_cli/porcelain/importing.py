@@ -125,6 +125,10 @@ def import_(
                 found=found,
                 guard=guard,
             )
+        except KeyboardInterrupt:
+            progress.clear()
+            invocation.note(_how_far(progress.path))
+            raise
         finally:
             progress.clear()
             finish(invocation, store, quiet=quiet)
@@ -143,6 +147,16 @@ def import_(
                 f"note: {len(report.errors)} files could not be imported; of the first:"
             )
         raise report.errors[0]
+
+
+def _how_far(path: str) -> str:
+    """Return what to say when an import is interrupted, given what was read last."""
+    if not path:
+        return "interrupted before anything was imported"
+    return (
+        f"interrupted; the last file read was {one_line(path, 200)}, and what was written until then is imported: "
+        "the same command goes on from there"
+    )
 
 
 def _usual_places(invocation: Invocation, form: str | None) -> list[str]:

@@ -8,16 +8,22 @@ from trace_cli.runtime import Invocation
 
 
 class Progress:
-    """One line on standard error that says how far it is, written over and over."""
+    """One line on standard error that says how far it is, written over and over.
+
+    Attributes:
+        path: what was told of last, whether or not it was shown; empty before.
+    """
 
     def __init__(self, invocation: Invocation, *, shown: bool) -> None:
         self._invocation = invocation
         self._shown = shown
         self._last = ("", -1)
         self._columns = 0
+        self.path = ""
 
     def tell(self, path: str, done: int, whole: int) -> None:
         """Show how far something is, such as a file, when the last whole per cent has changed."""
+        self.path = path
         percent = 100 * done // whole if whole else 100
         if self._shown and (path, percent) != self._last:
             self._last = (path, percent)

@@ -46,8 +46,8 @@ _NOTHING_OPEN = {"open": False, "outputs": False, "last": "", "pending": {}}
 class CodexReader(DocumentReader):
     """Reads one rollout.
 
-    The state: `session`, `agent`, `model`, `time` of the header; `total`, the last usage totals; `marks`, whether the
-    file marks the ends of responses; the response that is open; `top` and `prompts`, keys of what the session began
+    The state: `session`, `agent`, `model`, `time` of the header; `begun`, whether something was said before it;
+    `total`, the last usage totals; `marks`, whether the file marks the ends of responses; the response that is open; `top` and `prompts`, keys of what the session began
     with and of what the user said; `spawned`, subagents that calls of this response began; `forked` and `copied`,
     whether the file goes on from another session, and whether what is read is a copy of it.
     """
@@ -97,6 +97,8 @@ class CodexReader(DocumentReader):
     def _read(
         self, record: Record, kind: Any, payload: dict[str, Any], time: int | None
     ) -> Iterable[Event]:
+        if kind in ("response_item", "compacted") and "id" not in self.state:
+            self._set(begun=True)
         if kind == "response_item":
             return self._item(record, payload, time)
         if kind == "event_msg":
@@ -118,7 +120,10 @@ class CodexReader(DocumentReader):
         if "id" in self.state:
             self._set(forked=self.state.get("forked", False) or name != self.state["id"])
             return
-        self._set(id=name, session=name, time=time_of(meta.get("timestamp")))
+        self._set(id=name, time=time_of(meta.get("timestamp")))
+        if self.state.get("begun"):
+            return  # what stands before it has a branch already, named after the file
+        self._set(session=name)
         parent = parent_of_subagent(meta)
         if parent and name:
             self._set(session=parent, agent=name)
