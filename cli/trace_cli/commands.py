@@ -87,6 +87,9 @@ COMMANDS = (
         "comparing.bisecting.next_step",
         "Find the commit, or the message, that changed an outcome",
     ),
+    _porcelain(
+        "sessions", "sessions:GROUP", "sessions.list_sessions", "List the sessions of agents"
+    ),
     _porcelain("view", "viewing:view", "exporters.read_session", "Read a session"),
     _porcelain("show", "showing:show", "history.walk", "Show a commit, a message or a blob"),
     _porcelain(

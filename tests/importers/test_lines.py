@@ -225,7 +225,9 @@ def test_the_bound_on_nesting_is_the_same_in_one_pass() -> None:
             assert isinstance(found, Record) == (depth <= MAXIMUM_NESTING)
 
 
-WHOLE = b'{"type":"user","n":[1,{"b":"\xc3\xa9 {\\"c\\": 1}"}],"m":{"k":{"v":null,"w":[{}]}},"z":"{"}'
+WHOLE = (
+    b'{"type":"user","n":[1,{"b":"\xc3\xa9 {\\"c\\": 1}"}],"m":{"k":{"v":null,"w":[{}]}},"z":"{"}'
+)
 
 
 @pytest.mark.parametrize("torn", range(1, len(WHOLE)))

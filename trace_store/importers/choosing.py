@@ -15,8 +15,8 @@ from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, TraceError, UnreadableInputError
 from trace_store.files import Disk
 from trace_store.importers.contract import Format, Holding
-from trace_store.importers.formats.claude_code.history import every_history
 from trace_store.importers.encodings import plain_content
+from trace_store.importers.formats.claude_code.history import every_history
 from trace_store.importers.glancing import describe
 from trace_store.importers.heads import HEAD_BYTES, read_head
 from trace_store.importers.reading import (

@@ -196,7 +196,9 @@ def _whole_behind(text: str, position: int) -> int | None:
     is in proportion to the text.
     """
     budget = 8 * (len(text) - position) + 4096
-    run = behind = position  # where objects without anything between them begin, and where the last one ends
+    run = behind = (
+        position  # where objects without anything between them begin, and where the last one ends
+    )
     reached = position + 1
     while budget > 0 and (opening := _OPENING.search(text, reached)):
         at = opening.start()
@@ -209,7 +211,9 @@ def _whole_behind(text: str, position: int) -> int | None:
             # Such an error counts the lines of all of the text before it.
             budget -= stopped - at + stopped // 16 + 64
             reached = at + 1
-            if _blanks(text, stopped) < len(text):  # so this is a cut, and what is whole begins there
+            if _blanks(text, stopped) < len(
+                text
+            ):  # so this is a cut, and what is whole begins there
                 reached = max(reached, text.rfind("{", at, stopped))
             continue
         budget -= reached - at
@@ -219,9 +223,7 @@ def _whole_behind(text: str, position: int) -> int | None:
     return None
 
 
-def _read_one(
-    line: Line, text: str, position: int, at: int
-) -> tuple[int, Record | Skip] | Skip:
+def _read_one(line: Line, text: str, position: int, at: int) -> tuple[int, Record | Skip] | Skip:
     """Return one value and where it ends; a Skip alone when the rest of the line cannot be read.
 
     Args:

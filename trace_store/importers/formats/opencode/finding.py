@@ -28,7 +28,8 @@ _module = modules("trace_store.importers.formats.opencode")  # of the database: 
 _EXPORT = re.compile(rb'\{\s*"info"\s*:\s*\{')
 _OF_SESSION = re.compile(rb'"sessionID"\s*:|"id"\s*:\s*"ses_|"parts"\s*:\s*\[')
 _SQL = re.compile(
-    rb"(?:\xef\xbb\xbf)?(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:pragma|begin|create|insert|drop)\b", re.I | re.S
+    rb"(?:\xef\xbb\xbf)?(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:pragma|begin|create|insert|drop)\b",
+    re.I | re.S,
 )
 _OF_DUMP = re.compile(
     rb"(?:create\s+table\s+(?:if\s+not\s+exists\s+)?|insert\s+into\s+)"

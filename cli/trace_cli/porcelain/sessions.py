@@ -1,0 +1,173 @@
+"""`trace sessions`: the sessions of agents that are here."""
+
+from __future__ import annotations
+
+import os
+
+from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.failures import usage_error
+from trace_cli.porcelain.opening import JSON, finish, opened_store
+from trace_cli.porcelain.progress import Progress
+from trace_cli.render.escape import one_line
+from trace_cli.render.records import write_record
+from trace_cli.render.tables import LEFT, RIGHT, counted, moment, number, table
+from trace_cli.subcommands import Group
+from trace_store import branching, sessions
+from trace_store.ident import format_time, parse_moment
+from trace_store.refs import BRANCHES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
+    from trace_store.sessions import SessionInfo
+    from trace_store.store import Store
+
+HELP = """List the sessions of agents, and give them titles.
+
+A session is known by its title, its id or the beginning of it, or the name of its branch.
+"""
+_WHICH = Argument("SESSION", "name", "A title, an id or the beginning of one, or a branch")
+
+
+@takes(
+    Option("--agent", "agent", "Only sessions of this program, such as codex", "AGENT", default=""),
+    Option("--folder", "folder", "Only sessions that worked in this folder or below", "DIR"),
+    Option("--since", "since", "Only sessions that went on after this time", "WHEN", default=""),
+    Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1),
+    Option("--plain", "plain", "Numbers as they are, and tabs between columns"),
+    JSON,
+)
+def listed(
+    invocation: Invocation,
+    *,
+    agent: str,
+    folder: str | None,
+    since: str,
+    limit: int | None,
+    plain: bool,
+    as_json: bool,
+) -> None:
+    """List the sessions, those that ended last first.
+
+    A session without a title is called by its first prompt. `+2` behind the messages are subagents.
+
+        trace sessions --since yesterday
+        trace sessions --agent codex --json
+    """
+    with opened_store(invocation) as store:
+        found = _all(invocation, store, quiet=as_json)
+        start = parse_moment(since, store.clock.now()) if since else 0
+    if start is None:
+        raise usage_error(f"not a time: {since[:80]!r}", "`2026-03-02`, `2 days ago`")
+    below = None if folder is None else os.path.abspath(os.path.join(invocation.folder, folder))
+    chosen = [
+        each
+        for each in found
+        if (not agent or each.agent == agent)
+        and each.ended >= start
+        and (
+            below is None or f"{each.folder}{os.sep}".startswith(f"{below.rstrip(os.sep)}{os.sep}")
+        )
+    ][:limit]
+    if as_json:
+        for each in chosen:
+            write_record(invocation, each.as_map())
+        return
+    if not chosen:
+        invocation.note("no sessions" if not found else "no such sessions")
+        return
+    invocation.page()
+    if plain:
+        for each in chosen:
+            row = (each.session, each.agent, _date(each), each.message_count, each.token_count)
+            invocation.line("\t".join(map(str, [*row, one_line(each.name, 200)])))
+        return
+    rows = [
+        (
+            one_line(each.session, 200)[:8],
+            one_line(each.agent or "-", 20),
+            _date(each),
+            number(each.message_count) + (f" +{each.agents}" if each.agents else ""),
+            number(each.token_count),
+            one_line(each.name, 200),
+        )
+        for each in chosen
+    ]
+    heads = ("session", "agent", "ended", "messages", "tokens", "title")
+    for line in table(invocation, heads, rows, LEFT * 3 + RIGHT * 2 + LEFT):
+        invocation.line(line)
+
+
+@takes(_WHICH, JSON)
+def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
+    """Show what is known of a session; `trace view` shows the session itself."""
+    with opened_store(invocation) as store:
+        found = sessions.session_named(_all(invocation, store, quiet=as_json), name)
+    if as_json:
+        write_record(invocation, found.as_map())
+        return
+    for key, text in (
+        ("title", found.title),
+        ("prompt", found.prompt),
+        ("agent", found.agent),
+        ("session", found.session),
+        ("branch", found.ref.removeprefix(BRANCHES)),
+        ("folder", found.folder),
+        ("began", moment(format_time(found.began)) if found.began else ""),
+        ("ended", _date(found)),
+        (
+            "context",
+            f"{counted(found.message_count, 'message')}, {number(found.token_count)} tokens",
+        ),
+        ("subagents", str(found.agents or "")),
+        ("rewinds", str(found.rewinds or "")),
+    ):
+        if text:
+            invocation.line(f"{key + ':':<11}{one_line(text, 300)}")
+
+
+@takes(_WHICH, Argument("TITLE", "title", "Its title; none takes it away", OPTIONAL, default=""))
+def rename(invocation: Invocation, *, name: str, title: str) -> None:
+    """Give a session a title; its id and its branch stay as they are.
+
+    trace sessions rename 89c6 "Word counts"
+    """
+    with opened_store(invocation) as store:
+        found = sessions.session_named(_all(invocation, store), name)
+        agent = found.agent or "branch"
+        author = invocation.environment.author
+        sessions.rename_session(store, agent, found.session, found.tip, title, author=author)
+        finish(invocation, store, quiet=False)
+
+
+@takes(_WHICH)
+def delete(invocation: Invocation, *, name: str) -> None:
+    """Delete a session and its subagents into the trash; `trace undo` brings them back."""
+    with opened_store(invocation) as store:
+        found = sessions.session_named(_all(invocation, store), name)
+        refs = [found.ref, *(ref for ref, _ in store.refs.iterate(found.ref + "/"))]
+        branching.delete_branches(
+            store,
+            [ref.removeprefix(BRANCHES) for ref in refs],
+            author=invocation.environment.author,
+        )
+        finish(invocation, store, quiet=False)
+        what = "1 branch" if len(refs) == 1 else f"{len(refs):,} branches"
+        invocation.line(f"deleted {what}")
+
+
+GROUP = Group(HELP, {"show": show, "rename": rename, "delete": delete}, bare=listed)
+
+
+def _all(invocation: Invocation, store: Store, *, quiet: bool = False) -> list[SessionInfo]:
+    progress = Progress(invocation, shown=invocation.interactive and not quiet)
+    try:
+        return sessions.list_sessions(
+            store, progress=lambda done, whole: progress.tell("sessions", done, whole)
+        )
+    finally:
+        progress.clear()
+
+
+def _date(found: SessionInfo) -> str:
+    return moment(format_time(found.ended))[:16] if found.ended else "no time"

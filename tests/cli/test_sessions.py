@@ -1,0 +1,97 @@
+"""`trace sessions`: which there are, and what they are called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Outcome, Trace
+from trace_cli.porcelain.demonstration import SAMPLE
+from trace_store.exporters import ExportSession
+from trace_store.sessions import listing
+from trace_store.store import Store
+
+PROMPT = "The word counts are wrong"
+
+
+@pytest.fixture
+def session(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    ok("import", "-q", str(SAMPLE))
+    return ok
+
+
+def listed(trace: Trace, *words: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in trace("sessions", *words, "--json").lines]
+
+
+def test_a_session_is_listed_with_what_people_know_it_by(session: Trace) -> None:
+    (found,) = listed(session)
+    assert found["agent"] == "claude-code"
+    assert str(found["prompt"]).startswith(PROMPT)
+    assert (found["folder"], found["message_count"]) == ("/home/user/wordcount", 16)
+    assert PROMPT in session("sessions").text
+    assert session("sessions", "--plain").text.count("\t") == 5
+
+
+def test_filters(session: Trace) -> None:
+    assert len(listed(session, "--agent", "claude-code")) == 1
+    assert not listed(session, "--agent", "codex")
+    assert len(listed(session, "--folder", "/home/user")) == 1
+    assert not listed(session, "--folder", "/home/use")
+    assert not listed(session, "--since", "2026-03-03")
+    assert len(listed(session, "--since", "2026-03-01")) == 1
+    assert session("sessions", "-n", "1").text.count(PROMPT) == 1
+
+
+def test_a_title_stays_with_the_session(session: Trace) -> None:
+    session("sessions", "rename", "89c6", "Word counts")
+    assert "Word counts" in session("sessions").text
+    session("branch", "-m", "counts")
+    session("gc")
+    assert session("sessions", "show", "Word counts").lines[0].endswith("Word counts")
+    assert session("fsck").err == "everything is in order\n"
+    session("sessions", "rename", "Word counts")
+    assert "Word counts" not in session("sessions").text
+
+
+def test_a_title_is_one_line(repository: Trace, session: Trace) -> None:
+    assert repository("sessions", "rename", "89c6", "a\nb").code == 2
+
+
+def test_a_session_is_deleted_with_its_subagents(session: Trace) -> None:
+    session("branch", "sessions/claude-code/x/agents/one")
+    session("branch", "sessions/claude-code/x")
+    assert session("sessions", "delete", "x").text == "deleted 2 branches\n"
+    session("undo")
+    assert len(listed(session)) == 2
+
+
+def test_what_is_not_there_is_said(repository: Trace, session: Trace) -> None:
+    outcome = repository("sessions", "show", "nothing")
+    assert outcome.code == 4
+    assert "`trace sessions` lists them" in outcome.err
+
+
+def test_only_sessions_that_changed_are_read(
+    session: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        session("branch", f"b{number}")
+    session("sessions")
+    read: list[str] = []
+    whole = listing.read_session
+
+    def counting(store: Store, ref: str, **given: Any) -> ExportSession:
+        read.append(ref)
+        return whole(store, ref, **given)
+
+    monkeypatch.setattr(listing, "read_session", counting)
+    assert len(listed(session)) == 6
+    assert not read
+    session("commit", "--user", "more")
+    assert len(listed(session)) == 6
+    assert len(read) == 1

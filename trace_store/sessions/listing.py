@@ -1,0 +1,209 @@
+"""The sessions of a repository, each with what people know it by.
+
+Rule: what is told of a session is derived from its branch, and remembered in `cache/sessions` by the branch's tip; the
+file may be deleted at any time. So a listing reads only the sessions that changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from trace_store.context.compiler import ContextCompiler
+from trace_store.errors import (
+    AmbiguousRevisionError,
+    RevisionNotFoundError,
+    StorageError,
+    TraceError,
+)
+from trace_store.exporters.contract import AGENTS, REWINDS
+from trace_store.exporters.reading import beginning, is_prompt
+from trace_store.exporters.session import read_session, session_name
+from trace_store.files import read_file, replace_file
+from trace_store.importers.identity import session_of
+from trace_store.oid import ObjectId
+from trace_store.refs import BRANCHES
+from trace_store.sessions.titles import read_title
+from trace_store.store import Store
+from trace_store.values import value
+
+VERSION = 1
+PROMPT_CHARACTERS = 200
+_FILE = "sessions"
+
+Progress = Callable[[int, int], None]
+
+
+@value
+class SessionInfo:
+    """One session.
+
+    Attributes:
+        ref: the full name of its branch.
+        tip: where it ends.
+        agent: the program that it is of, such as `claude-code`; "" for a branch that was not imported.
+        session: its id; the branch's name where there is none.
+        title: what the user called it, else the agent; "" when nobody did.
+        prompt: the beginning of what was asked first.
+        folder: where the agent worked; "" when that is not known.
+        began, ended: milliseconds since the epoch, UTC; 0 when that is not known.
+        message_count: messages of its context.
+        token_count: their tokens.
+        agents: how many subagents it has.
+        rewinds: how many lines were left by going back.
+    """
+
+    ref: str
+    tip: ObjectId
+    agent: str = ""
+    session: str = ""
+    title: str = ""
+    prompt: str = ""
+    folder: str = ""
+    began: int = 0
+    ended: int = 0
+    message_count: int = 0
+    token_count: int = 0
+    agents: int = 0
+    rewinds: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called: its title, else its first prompt, else its id."""
+        return self.title or self.prompt or self.session
+
+    def as_map(self) -> dict[str, Any]:
+        """Return it as values that JSON knows; times are null when they are not known."""
+        return {
+            "ref": self.ref,
+            "tip": str(self.tip),
+            "agent": self.agent or None,
+            "session": self.session,
+            "title": self.title or None,
+            "prompt": self.prompt or None,
+            "folder": self.folder or None,
+            "began": self.began or None,
+            "ended": self.ended or None,
+            "message_count": self.message_count,
+            "token_count": self.token_count,
+            "agents": self.agents,
+            "rewinds": self.rewinds,
+        }
+
+
+def list_sessions(store: Store, *, progress: Progress | None = None) -> list[SessionInfo]:
+    """Return the sessions, those that ended last first; a branch that is damaged is left out.
+
+    Args:
+        store: where.
+        progress: told how many were looked at, and of how many.
+
+    Raises:
+        StorageError: the disk refuses to be read.
+    """
+    tips = dict(store.refs.iterate(BRANCHES))
+    below: Counter[tuple[str, str]] = Counter()
+    own: list[str] = []
+    for ref in tips:
+        named = session_name(ref)
+        if named is not None and named[2]:
+            kind = named[2].partition("/")[0]
+            below[ref.removesuffix(f"/{named[2]}"), kind] += 1
+        else:
+            own.append(ref)
+    known = _remembered(store)
+    contexts = ContextCompiler(store)
+    found: list[SessionInfo] = []
+    fresh: dict[str, list[Any]] = {}
+    for count, ref in enumerate(own):
+        kept = known.get(ref)
+        if kept is None or kept[0] != str(tips[ref]):
+            try:
+                kept = [str(tips[ref]), *_told(store, contexts, ref)]
+            except StorageError:
+                raise
+            except TraceError:
+                continue
+        fresh[ref] = kept
+        _, agent, session, title, *rest = kept
+        title = (read_title(store, agent, session) if agent else "") or title
+        counts = below[ref, AGENTS], below[ref, REWINDS]
+        found.append(SessionInfo(ref, tips[ref], agent, session, title, *rest, *counts))
+        if progress is not None:
+            progress(count + 1, len(own))
+    if fresh != known:
+        _remember(store, fresh)
+    return sorted(found, key=lambda each: (-each.ended, each.ref))
+
+
+def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:
+    """Return the session with an id, the beginning of one that no other has, a branch's name or a title.
+
+    Raises:
+        RevisionNotFoundError: there is none.
+        AmbiguousRevisionError: there are several.
+    """
+    sessions = list(sessions)
+    tests: tuple[Callable[[SessionInfo], bool], ...] = (
+        lambda each: text in (each.session, each.ref, each.ref.removeprefix(BRANCHES), each.title),
+        lambda each: (
+            each.session.startswith(text) or f"{each.agent}/{each.session}".startswith(text)
+        ),
+    )
+    for test in tests:
+        found = [each for each in sessions if test(each)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise AmbiguousRevisionError(
+                f"{len(found)} sessions are called {text!r}",
+                revision=text,
+                candidates=tuple(each.ref for each in found),
+            )
+    raise RevisionNotFoundError(
+        f"there is no session {text!r}", revision=text, hint="`trace sessions` lists them"
+    )
+
+
+def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
+    """Return agent, id, title, prompt, folder, times, messages and tokens of a session."""
+    session = read_session(store, ref, contexts=contexts)
+    known = session_of(store, ref) or (session.format, session.id, "")
+    facts = session.facts()
+    prompt = next((turn.message.text for turn in session.turns if is_prompt(turn)), "")
+    times = [turn.time for turn in session.turns if turn.time > 0]
+    return [
+        *(known[0], known[1] or ref.removeprefix(BRANCHES)),
+        *(facts.title, beginning(prompt, PROMPT_CHARACTERS), facts.cwd),
+        *(min(times, default=0), max(times, default=0)),
+        *(len(session.turns), session.context.token_count),
+    ]
+
+
+def _remembered(store: Store) -> dict[str, list[Any]]:
+    if not store.local:
+        return {}
+    try:
+        data = read_file(store.disk, os.path.join(store.layout.cache_dir, _FILE))
+        saved = json.loads(data or b"{}")
+    except (StorageError, ValueError):
+        return {}
+    if not isinstance(saved, dict) or saved.get("version") != VERSION:
+        return {}
+    found: dict[str, list[Any]] = saved["sessions"]
+    return found
+
+
+def _remember(store: Store, found: dict[str, list[Any]]) -> None:
+    if not store.local:
+        return
+    data = json.dumps({"version": VERSION, "sessions": found}).encode()
+    try:
+        store.disk.make_directory(store.layout.cache_dir)
+        path = os.path.join(store.layout.cache_dir, _FILE)
+        replace_file(store.disk, path, data, durable=False, scratch=store.layout.tmp_dir)
+    except StorageError:
+        return  # a repository that can only be read
