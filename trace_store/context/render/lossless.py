@@ -105,12 +105,13 @@ def _message(message: Renderable, reasoning: bool) -> dict[str, Any]:
     if getattr(message, "ghost", False):
         form["ghost"] = True
     form["parts"] = [
-        _part(part) for part in message.parts if reasoning or not isinstance(part, Reasoning)
+        render_part(part) for part in message.parts if reasoning or not isinstance(part, Reasoning)
     ]
     return form
 
 
-def _part(part: Part) -> dict[str, Any]:
+def render_part(part: Part) -> dict[str, Any]:
+    """Return the form of one part."""
     form: dict[str, Any] = {"type": part.type}
     if isinstance(part, Text):
         _put_text(form, "text", part.text)
@@ -128,7 +129,7 @@ def _part(part: Part) -> dict[str, Any]:
             _put_text(form, "format", part.format)
     elif isinstance(part, ToolResult):
         _put_text(form, "call_id", part.call_id)
-        form["content"] = [_part(inner) for inner in part.content]
+        form["content"] = [render_part(inner) for inner in part.content]
         if part.is_error:
             form["is_error"] = True
     elif isinstance(part, Reasoning):

@@ -15,6 +15,7 @@ from trace_store.context.parsing import (
     message_from_langchain,
     messages_from_responses,
 )
+from trace_store.context.parsing.foreign import ROLE_NAMES
 from trace_store.context.render.lossless import parse_message
 from trace_store.importers.formats.chats.shapes import (
     GEMINI,
@@ -92,11 +93,11 @@ def message_of(data: Mapping[str, Any], calls: GeminiCalls, answer: Answer) -> M
     if shape == TRACE:
         return attempt(lambda: parse_message(data, "message")) or _damaged(data)
     if shape == LANGCHAIN:
-        return attempt(lambda: message_from_langchain(data, "message"))
+        return attempt(lambda: message_from_langchain(data, "message")) or _damaged(data)
     if shape == GEMINI:
         return attempt(lambda: message_from_gemini(data, "", calls=calls)) or _damaged(data)
     if shape == RESPONSES:
-        return attempt(lambda: _item(data, answer.model))
+        return attempt(lambda: _item(data, answer.model)) or unread("assistant", data)
     return _of_a_tool(chat_message(data))
 
 
@@ -176,8 +177,8 @@ def _item(data: Mapping[str, Any], model: str) -> Message:
 
 
 def _damaged(data: Mapping[str, Any]) -> Message | None:
-    roles = {"model": "assistant", "function": "tool"}
-    role = data.get("role")
+    roles = {**ROLE_NAMES, "function": "tool"}
+    role = data.get("role", data.get("type"))
     if not isinstance(role, str):
         return None
     return attempt(lambda: unread(roles.get(role, role), data))
