@@ -98,7 +98,8 @@ def message_of(data: Mapping[str, Any], calls: GeminiCalls, answer: Answer) -> M
         return attempt(lambda: message_from_gemini(data, "", calls=calls)) or _damaged(data)
     if shape == RESPONSES:
         return attempt(lambda: _item(data, answer.model)) or unread("assistant", data)
-    return _of_a_tool(chat_message(data))
+    found = _of_a_tool(chat_message(data))
+    return _of_nobody(data) if found is None else found
 
 
 def details(data: Mapping[str, Any], answer: Answer) -> Answer:
@@ -169,6 +170,14 @@ def _of_a_tool(message: Message | None) -> Message | None:
     if not all(isinstance(part, ToolResult) for part in message.parts):
         return message
     return Message("tool", message.parts, name=message.name, id=message.id)
+
+
+def _of_nobody(data: Mapping[str, Any]) -> Message | None:
+    """Return what somebody of an unknown role says; roles like `_usage` name what a program notes for itself."""
+    role = data.get("role")
+    if not isinstance(role, str) or role.startswith("_") or not data.get("content"):
+        return None
+    return unread("user", data)
 
 
 def _item(data: Mapping[str, Any], model: str) -> Message:
