@@ -45,6 +45,7 @@ class FileReport:
         messages: new messages.
         calls, results: calls of tools in these, and results.
         unread: blocks of these that could not be read; they are kept, and no model is shown them.
+        unread_at: where these stand, at most the first thousand.
         hidden: messages of which nothing can be shown to any model.
         records: how many records of a type became what: (type, what) to number.
         skips: what was skipped, at most the first thousand.
@@ -68,6 +69,7 @@ class FileReport:
     calls: int = 0
     results: int = 0
     unread: int = 0
+    unread_at: Sequence[Skip] = ()
     hidden: int = 0
     records: Mapping[Count, int] = field(default_factory=dict)
     skips: Sequence[Skip] = ()
@@ -107,6 +109,7 @@ class FileReport:
             "calls": self.calls,
             "results": self.results,
             "unread": self.unread,
+            "unread_at": [[skip.line, skip.detail] for skip in self.unread_at],
             "hidden": self.hidden,
             "records": records,
             "skips": [[skip.line, skip.reason, skip.detail] for skip in self.skips],

@@ -410,9 +410,10 @@ class Run:
             calls=written.calls,
             results=written.results,
             unread=self._losses.unread,
+            unread_at=tuple(self._losses.skips[:MAXIMUM_NAMED_SKIPS]),
             hidden=self._losses.hidden,
             records=counted(plan.counts(), source=self._source),
-            skips=(*plan.skips(), *self._losses.skips)[:MAXIMUM_NAMED_SKIPS],
+            skips=tuple(plan.skips()[:MAXIMUM_NAMED_SKIPS]),
             secrets=counts(self._screen.found),
         )
 

@@ -240,8 +240,9 @@ def _skip_notes(file: FileReport) -> Iterator[str]:
     if file.unread:
         blocks = counted(file.unread, "block")
         yield f"note: {name}: {blocks} could not be read; kept, but not shown to models"
+    for skip in file.unread_at[:NAMED_SKIPS]:
+        yield f"note: {name}:{skip.line}: not read: {one_line(skip.detail, 120)}"
     for skip in file.skips[:NAMED_SKIPS]:
-        what = "not read" if skip.reason == NOT_READ else f"skipped, {skip.reason}"
-        yield f"note: {name}:{skip.line}: {what}: {one_line(skip.detail, 120)}"
+        yield f"note: {name}:{skip.line}: skipped, {skip.reason}: {one_line(skip.detail, 120)}"
     if len(file.skips) > NAMED_SKIPS:
-        yield f"note: {name}: {len(file.skips) - NAMED_SKIPS} more notes; --json has them"
+        yield f"note: {name}: {len(file.skips) - NAMED_SKIPS} more were skipped; --json names them"

@@ -149,9 +149,10 @@ def message_from_gemini(
 
     def read(forms: Any, where: str) -> list[Part]:
         forms = entries(forms, where, "parts")
-        return parts_of_each(lambda part, place: gemini_parts(part, place, calls), forms, where)
+        place = f"{where}.parts"
+        return parts_of_each(lambda part, at: gemini_parts(part, at, calls), forms, place)
 
-    parts = parts_of(read, form.get("parts"), f"{where}.parts")
+    parts = parts_of(read, form.get("parts"), where)
     role = _ROLES[role]
     if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
         role = "tool"

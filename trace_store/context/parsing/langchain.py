@@ -183,9 +183,10 @@ def _content(content: object, calls: dict[str, Part], where: str) -> Iterator[Pa
 
     def blocks(content: Any, where: str) -> list[Part]:
         forms = entries(content, where, "content")
-        return parts_of_each(lambda block, place: _block(block, calls, place), forms, where)
+        place = f"{where}: content"
+        return parts_of_each(lambda block, at: _block(block, calls, at), forms, place)
 
-    yield from parts_of(blocks, content, f"{where}: content")
+    yield from parts_of(blocks, content, where)
 
 
 def _block(block: Any, calls: dict[str, Part], where: str) -> Iterator[Part]:
