@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trace_store.context.parsing.fields import UNREAD
+from trace_store.context.render.media import SENDERS
 from trace_store.importers.contract import PlannedCommit, PlannedMessage, Skip
 from trace_store.objects.parts import Opaque, Part, ToolResult
 
 NOT_READ = "not-read"
 """The reason that the report gives for a block that is kept as it is, and shown to no model."""
 
-_SHOWN = frozenset({"anthropic", "gemini", "openai"})
 _EXCERPT_BYTES = 60
 
 
@@ -49,7 +49,7 @@ def _unread(part: Part) -> Iterable[Opaque]:
 
 
 def _is_hidden(part: Part) -> bool:
-    return isinstance(part, Opaque) and part.provider not in _SHOWN
+    return isinstance(part, Opaque) and part.provider not in SENDERS
 
 
 def _line(commit: PlannedCommit) -> int:

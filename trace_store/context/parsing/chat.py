@@ -1,8 +1,8 @@
 """Messages of OpenAI chat completions and of Anthropic, and of the many programs that imitate them.
 
 Rule: one message in, one `Message` out. A block that has no part of its own in Trace is kept verbatim as an
-opaque part of the provider that makes blocks of its type. What only a response or a cache knows ("usage", "stop_reason", "annotations", "citations",
-"cache_control") is passed over.
+opaque part of the provider that makes blocks of its type. What only a response or a cache knows ("usage",
+"stop_reason", "annotations", "citations", "cache_control") is passed over.
 """
 
 from __future__ import annotations

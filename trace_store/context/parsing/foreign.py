@@ -228,9 +228,9 @@ _BEDROCK: dict[str, Callable[[Any], Block | None]] = {
     "reasoningContent": _bedrock_reasoning,
     "text": lambda value: {"type": "text", "text": value},
     "toolResult": _bedrock_result,
-    "toolUse": lambda value: _call("toolUseId", "name", "input")(value)
-    if isinstance(value, dict)
-    else None,
+    "toolUse": lambda value: (
+        _call("toolUseId", "name", "input")(value) if isinstance(value, dict) else None
+    ),
 }
 _BLOCKS: dict[str, Callable[[Form], Block | None]] = {
     "dynamic-tool": _ui_call,

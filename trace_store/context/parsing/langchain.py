@@ -208,9 +208,9 @@ def _block(block: Any, calls: dict[str, Part], where: str) -> Iterator[Part]:
         yield call
     elif type_ == "reasoning":
         yield from _reasoning(block, extras, where)
-    elif type_ in _OWN_BLOCKS:
-        yield opaque(PROVIDER, block)
-    elif type_ == "media" and not str(block.get("mime_type")).startswith("image/"):
+    elif type_ in _OWN_BLOCKS or (
+        type_ == "media" and not str(block.get("mime_type")).startswith("image/")
+    ):
         yield opaque(PROVIDER, block)
     elif type_ in ("image", "media") and "source" not in block:
         yield _image(block, where) or opaque(PROVIDER, block)

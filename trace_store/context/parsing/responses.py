@@ -21,17 +21,17 @@ from typing import Any, NamedTuple
 from trace_store.context.parsing.chat import content_parts
 from trace_store.context.parsing.fields import (
     Placed,
+    closest,
+    details,
     dump,
     entries,
+    keeps_damage,
     mapping,
     message,
     opaque,
-    closest,
-    details,
-    parts_of,
     optional,
+    parts_of,
     required,
-    keeps_damage,
     unread,
     wrong,
 )

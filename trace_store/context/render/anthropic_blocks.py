@@ -8,6 +8,7 @@ from __future__ import annotations
 from trace_store.context.render.media import (
     base64_image,
     image_note,
+    left_out_code,
     opaque_block,
     opaque_note,
     web_url,
@@ -244,7 +245,7 @@ class Blocks:
 
     def _leave_out(self, part: Opaque, at: int) -> None:
         detail = f"a block of provider {part.provider!r} cannot stand here; not sent"
-        self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
+        self._repairs.add(left_out_code(part), at, detail)
 
 
 def _text(text: str) -> Wire:

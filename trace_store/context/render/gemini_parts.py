@@ -5,7 +5,12 @@ Rule: a part is right by itself here; which content it stands in is `gemini.py`'
 
 from __future__ import annotations
 
-from trace_store.context.render.media import gemini_media, image_note, opaque_note
+from trace_store.context.render.media import (
+    gemini_media,
+    image_note,
+    left_out_code,
+    opaque_note,
+)
 from trace_store.context.render.pairing import Answer, Piece, Place, Turn
 from trace_store.context.render.signatures import EarlierReasoning, is_signature
 from trace_store.context.render.tools import gemini_tool_name
@@ -13,7 +18,6 @@ from trace_store.context.render.values import (
     ARGUMENTS_WRAPPED,
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
-    OPAQUE_LEFT_OUT,
     SYSTEM_AS_USER,
     Renderable,
     Repairs,
@@ -249,7 +253,7 @@ class Parts:
 
     def _leave_out(self, part: Opaque, at: int) -> None:
         detail = f"a part of provider {part.provider!r} cannot stand here; not sent"
-        self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
+        self._repairs.add(left_out_code(part), at, detail)
 
 
 def _own_part(part: Opaque) -> Wire | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 
+from trace_store.context.render.values import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
 from trace_store.context.render.wire import parse_object
 from trace_store.objects.parts import Image, Opaque
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
+SENDERS = frozenset({"anthropic", "gemini", "openai"})
+"""The providers whose own blocks can be sent back to them."""
 GEMINI_IMAGE_TYPES = ("image/heic", "image/heif", "image/jpeg", "image/png", "image/webp")
 # How the output of a failed call begins where a form has no flag for it.
 ERROR_LINE = "[tool error]"
@@ -84,6 +87,11 @@ def opaque_block(part: Opaque) -> dict[str, Any] | None:
     """Return the JSON block that an opaque part holds, or None when it is not one."""
     block = parse_object(part.data)
     return block if block is not None and isinstance(block.get("type"), str) else None
+
+
+def left_out_code(part: Opaque) -> str:
+    """Return the code of the repair that leaves a block out: a fault if no provider takes it."""
+    return OPAQUE_LEFT_OUT if part.provider in SENDERS else UNKNOWN_BLOCK
 
 
 def opaque_note(part: Opaque) -> str:

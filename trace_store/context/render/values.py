@@ -32,10 +32,12 @@ TOOL_WITHOUT_CALL = "tool-without-call"
 EMPTY_MESSAGE = "empty-message"
 LEADING_ASSISTANT = "leading-assistant"
 NO_MESSAGES = "no-messages"
+UNKNOWN_BLOCK = "unknown-block"
 FAULTS = frozenset(
     {
         *(ORPHAN_CALL, ORPHAN_RESULT, DUPLICATE_RESULT, MISPLACED_CALL, MOVED_RESULT),
         *(TOOL_WITHOUT_CALL, EMPTY_MESSAGE, LEADING_ASSISTANT, NO_MESSAGES),
+        UNKNOWN_BLOCK,
     }
 )
 

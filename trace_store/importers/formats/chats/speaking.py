@@ -98,8 +98,7 @@ def message_of(data: Mapping[str, Any], calls: GeminiCalls, answer: Answer) -> M
         return attempt(lambda: message_from_gemini(data, "", calls=calls)) or _damaged(data)
     if shape == RESPONSES:
         return attempt(lambda: _item(data, answer.model)) or unread("assistant", data)
-    found = _of_a_tool(chat_message(data))
-    return _of_nobody(data) if found is None else found
+    return _of_a_tool(chat_message(data))
 
 
 def details(data: Mapping[str, Any], answer: Answer) -> Answer:
@@ -172,8 +171,8 @@ def _of_a_tool(message: Message | None) -> Message | None:
     return Message("tool", message.parts, name=message.name, id=message.id)
 
 
-def _of_nobody(data: Mapping[str, Any]) -> Message | None:
-    """Return what somebody of an unknown role says; roles like `_usage` name what a program notes for itself."""
+def unknown_speaker(data: Mapping[str, Any]) -> Message | None:
+    """Return a message of an unknown role, unread; roles like `_usage` mark a program's own notes, which are none."""
     role = data.get("role")
     if not isinstance(role, str) or role.startswith("_") or not data.get("content"):
         return None
