@@ -84,8 +84,13 @@ class ChatReader(TurnReader):
 
     def read(self, record: Record) -> Iterable[Event]:
         data = record.data
-        if data.get("type") == "session" and not self.state.get("session"):
-            self.state["session"] = storable_name(data.get("id"))
+        if not self.state.get("session") and "conversations" not in self.state:
+            keys = (
+                ("id",) if data.get("type") == "session" else _SESSIONS if "message" in data else ()
+            )
+            self.state["session"] = next(
+                filter(None, (storable_name(data.get(k)) for k in keys)), ""
+            )
         calls = self._gemini_calls()
         message = message_of(data, calls, self._answer) or unknown_speaker(data)
         saved = calls.save()
