@@ -391,7 +391,14 @@ def test_what_is_damaged_is_kept_and_the_rest_is_read(tmp_path: Path) -> None:
     ]
     store, report = imported(tmp_path, "chat.json", [ASKS, *broken, ANSWERS])
     said = messages(store, "openai/chat")
-    assert [message.role for message in said] == ["user", "user", "user", "assistant", "user", "assistant"]
+    assert [message.role for message in said] == [
+        "user",
+        "user",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     assert said[1].parts == (Text("Read me."),)
     assert isinstance(said[2].parts[0], Opaque)
     assert [type(part) for part in said[4].parts] == [Opaque]

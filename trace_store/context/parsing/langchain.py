@@ -200,6 +200,9 @@ def _block(block: Any, calls: dict[str, Part], where: str) -> Iterator[Part]:
         signature = extras.get("signature")
         if isinstance(signature, str) and signature:
             yield Reasoning("", signature)
+        if type_ == "tool_use":
+            required(block, "id", where)
+            required(block, "name", where)
         call = _call(block, where)
         yield calls.pop(call.id, call)
     elif type_ in _RESPONSES_CALLS:

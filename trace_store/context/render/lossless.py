@@ -25,6 +25,7 @@ import base64
 import binascii
 import re
 
+from trace_store.context.parsing.fields import parts_of_each
 from trace_store.context.render.values import Options, Renderable, Repairs
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import Message
@@ -73,10 +74,12 @@ def parse(document: object) -> list[Message]:
 def parse_message(value: object, where: str) -> Message:
     """Return one message of a document; errors as in `parse`."""
     form = _mapping(value, where)
-    parts = [
-        _parse_part(part, f"{where}.parts[{index}]", MAXIMUM_NESTING)
-        for index, part in enumerate(_sequence(form.get("parts"), f"{where}.parts"))
-    ]
+    place = f"{where}.parts"
+    parts = parts_of_each(
+        lambda part, at: (_parse_part(part, at, MAXIMUM_NESTING),),
+        _sequence(form.get("parts"), place),
+        place,
+    )
     fields = {
         name: _get_text(form, name, where, default="") for name in ("kind", "name", "model", "id")
     }

@@ -71,7 +71,7 @@ def _bare_shape(form: Mapping[str, Any]) -> str:
         typed = [part for part in parts if isinstance(part, dict) and "type" in part]
         if role == "model" or (parts and not typed and role in _CONTENT_ROLES):
             return GEMINI
-        return TRACE if len(typed) == len(parts) else ""
+        return TRACE if typed or not parts else ""
     if is_langchain(form):
         return LANGCHAIN
     if is_item(form):
