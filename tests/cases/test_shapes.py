@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 
+import trace_store
 from tests.cases.support.inputs import case
 from tests.support.command_line import Outcome, Trace
+from trace_store.errors import InvalidMessageError
+from trace_store.objects.message import Message
+from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 Run = Callable[..., Outcome]
 SOUND = "SOUND TEXT"
@@ -253,3 +257,57 @@ def test_case_48_json_is_committed_with_an_option(ok: Run) -> None:
     assert "trace commit --json" in script
     ok("commit", "--json", stdin=b'[{"role":"user","content":"a"}]')
     assert compiled(ok, "text").splitlines()[1] == "a"
+
+
+TYPOS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: {"role": "usr", "content": "x"}, "unknown role 'usr'; did you mean 'user'?"),
+    (
+        lambda: {"role": "user", "content": [{"type": "txt", "text": "x"}]},
+        "content[0]: unknown type of block 'txt'; did you mean 'text'?",
+    ),
+    (lambda: [{"role": "user", "content": "x"}], "append takes one message"),
+    (lambda: 5, "int is no message"),
+    (lambda: Message("user", "x", kind="dialog"), "did you mean 'dialogue'?"),
+    (lambda: Message("user", [Text(5)]), "text of Text is int, not text"),  # type: ignore[arg-type]
+    (lambda: Message("user", [Opaque("x", {})]), "data of Opaque is dict"),  # type: ignore[arg-type]
+    (lambda: Message("user", [Image("image/png", "abc")]), "data of Image is str, not bytes"),  # type: ignore[arg-type]
+    (lambda: Message("assistant", [ToolCall(1, "f", {})]), "id of ToolCall is int"),  # type: ignore[arg-type]
+    (lambda: ToolCall("1", "f", {1}), "arguments of ToolCall"),  # type: ignore[arg-type]
+    (lambda: ToolResult("1", None), "content of ToolResult is NoneType"),  # type: ignore[arg-type]
+    (lambda: Message("tool", [ToolResult("1", ["a"])]), "holds str, not parts"),  # type: ignore[list-item]
+    (lambda: Message("assistant", [Reasoning("a", b"s")]), "signature of Reasoning is bytes"),  # type: ignore[arg-type]
+    (lambda: Message("user", [{"type": "text"}]), "not a part of a message: dict"),  # type: ignore[list-item]
+]
+
+
+@pytest.mark.parametrize(("make", "told"), TYPOS, ids=[told[:30] for _, told in TYPOS])
+def test_a_slip_in_python_is_refused_by_name(
+    tmp_path: Path, make: Callable[[], Any], told: str
+) -> None:
+    with trace_store.init(tmp_path) as repo:
+        with pytest.raises(InvalidMessageError) as refused:
+            repo.append(make())
+        assert told in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+def test_what_is_meant_is_accepted(tmp_path: Path) -> None:
+    with trace_store.init(tmp_path) as repo:
+        repo.append({"role": "user", "content": "a"})
+        repo.append("user", [{"type": "text", "text": "b"}, Text("c")])  # type: ignore[list-item]
+        repo.append("user", [Opaque("x", "{}")])
+        repo.append(Message("assistant", [ToolCall("1", "f", {})]))
+        repo.append("tool", [ToolResult("1", Text("d"))])
+        with repo.draft() as draft:
+            draft.append({"role": "user", "content": "e"})
+        said = [part for message in repo.compile().messages for part in message.parts]
+    assert said[:4] == [Text("a"), Text("b"), Text("c"), Opaque("x", b"{}")]
+    assert said[-1] == Text("e")
+
+
+def test_an_unknown_model_is_named_with_the_nearest(repository: Trace) -> None:
+    for words in (["compile"], ["status"]):
+        outcome = repository(*words, "--model", "gpt-99")
+        assert "unknown model 'gpt-99': its tokens are estimated; did you mean 'gpt-" in outcome.err
+    for known in ("gpt-5-mini", "claude-sonnet-4-5", "google/gemini-2.5-pro"):
+        assert "unknown model" not in repository("compile", "--model", known).err

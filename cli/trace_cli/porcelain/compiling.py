@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
-from trace_cli.porcelain.opening import JSON, is_revision, opened_store
+from trace_cli.porcelain.opening import JSON, is_revision, opened_store, tell_unknown_model
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import address_text, json_bytes, short_address, write_data
 from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
@@ -112,6 +112,7 @@ def compile_(
     with opened_store(invocation) as store:
         if at and revision not in ("HEAD", "@") and is_revision(store, at):
             raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
+        tell_unknown_model(invocation, model)
         contexts = ContextCompiler(store)
         context = compile_context(
             contexts, revision, at=at, strategy=strategy, reasoning=reasoning, model=model

@@ -124,6 +124,8 @@ def block_part(block: object, where: str, provider: str = UNREAD) -> Part:
     """Return the part that one block becomes; `provider` as in `content_parts`."""
     if isinstance(block, str):
         return Text(block)
+    if isinstance(block, Part):
+        return block
     if not isinstance(block, dict):
         raise wrong(where, "a block must be an object with a type")
     block = familiar_block(block) or block
