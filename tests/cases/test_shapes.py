@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-import trace_store
 from tests.cases.support.inputs import case
 from tests.support.command_line import Outcome, Trace
+from trace_store import Repo
+from trace_store.context.call_line import call_line
 from trace_store.errors import InvalidMessageError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -284,7 +285,7 @@ TYPOS: list[tuple[Callable[[], Any], str]] = [
 def test_a_slip_in_python_is_refused_by_name(
     tmp_path: Path, make: Callable[[], Any], told: str
 ) -> None:
-    with trace_store.init(tmp_path) as repo:
+    with Repo.init(tmp_path) as repo:
         with pytest.raises(InvalidMessageError) as refused:
             repo.append(make())
         assert told in str(refused.value)
@@ -292,13 +293,13 @@ def test_a_slip_in_python_is_refused_by_name(
 
 
 def test_what_is_meant_is_accepted(tmp_path: Path) -> None:
-    with trace_store.init(tmp_path) as repo:
+    with Repo.init(tmp_path) as repo:
         repo.append({"role": "user", "content": "a"})
         repo.append("user", [{"type": "text", "text": "b"}, Text("c")])  # type: ignore[list-item]
         repo.append("user", [Opaque("x", "{}")])
         repo.append(Message("assistant", [ToolCall("1", "f", {})]))
         repo.append("tool", [ToolResult("1", Text("d"))])
-        with repo.draft() as draft:
+        with repo.batch() as draft:
             draft.append({"role": "user", "content": "e"})
         said = [part for message in repo.compile().messages for part in message.parts]
     assert said[:4] == [Text("a"), Text("b"), Text("c"), Opaque("x", b"{}")]
@@ -311,3 +312,43 @@ def test_an_unknown_model_is_named_with_the_nearest(repository: Trace) -> None:
         assert "unknown model 'gpt-99': its tokens are estimated; did you mean 'gpt-" in outcome.err
     for known in ("gpt-5-mini", "claude-sonnet-4-5", "google/gemini-2.5-pro"):
         assert "unknown model" not in repository("compile", "--model", known).err
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "line"),
+    [
+        ("Bash", '{"description": "Run", "command": "pytest -q"}', "[Bash] pytest -q"),
+        ("shell", '{"command":["bash","-lc","ls"]}', "[shell] bash -lc ls"),
+        ("Write", '{"content":"x","file_path":"a.py"}', "[Write] a.py"),
+        ("Bash", '{"command":"echo \\"a\\"\\nls', '[Bash] echo "a" ls'),
+        ("now", "{}", "[now]"),
+        ("now", "", "[now]"),
+        ("apply_patch", "*** Begin", "[apply_patch] *** Begin"),
+        ("odd", '{"depth":3}', '[odd] {"depth":3}'),
+    ],
+)
+def test_a_line_says_what_a_call_did(name: str, arguments: str, line: str) -> None:
+    assert call_line(name, arguments) == line
+
+
+def test_log_show_table_and_diff_say_the_same_of_a_call(ok: Run, repository: Trace) -> None:
+    ok("import", str(case("57") / "flat_tool_calls.jsonl"))
+    for words in (
+        ["log", "--oneline"],
+        ["log"],
+        ["show", "HEAD~2"],
+        ["compile", "--table"],
+    ):
+        assert "Reading. [Read] a.toml" in ok(*words).text, words
+    assert "tool: -> x=1" in ok("log", "--oneline").text
+
+
+def test_subjects_remain_beside_the_branch_of_a_session(ok: Run, tmp_path: Path) -> None:
+    name = "89c670d1-13e6-5e56-a540-26baed822c05"
+    (tmp_path / f"{name}.json").write_text('[{"role":"user","content":"Count the words"}]')
+    ok("import", f"{name}.json")
+    [line] = ok("log", "--oneline", terminal=True).lines
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
+    assert "(HEAD -> …/89c670d1…)" in plain
+    assert "Count the" in plain[:80]
+    assert name in ok("log", "--oneline").text

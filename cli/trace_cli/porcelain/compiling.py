@@ -11,6 +11,7 @@ from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, s
 from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.context import render as forms
+from trace_store.context.call_line import call_line, result_line
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.compiling import compile as compile_context
@@ -290,7 +291,7 @@ def _said(part: Part, limit: int) -> str:
     if isinstance(part, Text | Reasoning):
         return part.text[:limit]
     if isinstance(part, ToolCall):
-        return f"[{part.name}] {part.arguments[:limit]}"
+        return call_line(part.name, part.arguments[: 8 * limit])
     if isinstance(part, ToolResult):
-        return "-> " + " ".join(_said(inner, limit) for inner in part.content)
+        return result_line("\n".join(_said(inner, limit) for inner in part.content))
     return f"[{part.type}]"
