@@ -162,6 +162,25 @@ CASES: list[tuple[str, list[Any], list[Any]]] = [
         [ASK, says(Opaque("anthropic", b'{"type":"tool_use","name":"Bash"}'), Text("Done."))],
         [ASK, ANSWER],
     ),
+    (
+        "unknown-block",
+        [ASK, says(Opaque("langchain", b'{"type":"video"}'), Text("Done."))],
+        [ASK, ANSWER],
+    ),
+    (
+        "unknown-block",
+        [ASK, says(call("a")), answers(ToolResult("a", [Text("one"), Opaque("unread", b"null")]))],
+        [
+            ASK,
+            says(call("a")),
+            answers(
+                ToolResult(
+                    "a",
+                    [Text("one"), Text("[content not shown: in the form of unread]")],
+                )
+            ),
+        ],
+    ),
     ("cut-turn", [ASK, says(Reasoning("Hm.", "Eos"))], [ASK]),
     (
         "cut-turn",

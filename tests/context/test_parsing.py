@@ -233,8 +233,8 @@ def test_one_list_may_mix_every_shape() -> None:
 def test_lone_surrogates_are_kept() -> None:
     [message] = parse_messages('{"role": "user", "content": "a\\ud83d"}')
     assert message.parts == (Text("a\ud83d"),)
-    [other] = parse_messages('{"role":"user","content":[{"type":"new","text":"\\ud83d"}]}')
-    assert other.parts == (Opaque("anthropic", b'{"type":"new","text":"\\ud83d"}'),)
+    [other] = parse_messages('{"role":"user","content":[{"type":"document","text":"\\ud83d"}]}')
+    assert other.parts == (Opaque("anthropic", b'{"type":"document","text":"\\ud83d"}'),)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_what_is_not_json_names_line_and_column(
         (1, "message 1: a message must be an object"),
         ([{"role": "user", "content": "a"}, "b"], "message 2: a message must be an object"),
         ({"content": "a"}, "message 1: a message needs a role"),
-        ({"role": "bot", "content": "a"}, "message 1: unknown role 'bot'"),
+        ({"role": "usr", "content": "a"}, "message 1: unknown role 'usr'; did you mean 'user'?"),
         ({"role": "user"}, "message 1: a message needs content"),
         ({"role": "user", "content": 1}, "message 1: content: must be text or a list"),
         ({"role": "user", "content": [1]}, "message 1: content[0]: a block must be"),

@@ -391,10 +391,18 @@ def test_what_is_damaged_is_kept_and_the_rest_is_read(tmp_path: Path) -> None:
     ]
     store, report = imported(tmp_path, "chat.json", [ASKS, *broken, ANSWERS])
     said = messages(store, "openai/chat")
-    assert [message.role for message in said] == ["user", "user", "user", "assistant", "assistant"]
+    assert [message.role for message in said] == [
+        "user",
+        "user",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     assert said[1].parts == (Text("Read me."),)
     assert isinstance(said[2].parts[0], Opaque)
-    assert dict(report.records)["keeper", "source"] == 1
+    assert [type(part) for part in said[4].parts] == [Opaque]
+    assert (report.unread, report.hidden) == (3, 3)
     assert dict(report.records)["unreadable", "not-a-record"] == 1
 
 

@@ -7,6 +7,7 @@ that equal contexts have equal prefixes wherever they came from.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.context.call_line import call_line, result_line
 from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.objects import operations as ops
 from trace_store.objects.codec import encode
@@ -182,10 +183,10 @@ def _said(stored: Stored, read: Callable[[bytes], bytes]) -> str:
         if part["type"] == "text":
             said.append(_beginning(part["blob"], read))
         elif part["type"] == "tool_call":
-            said.append(f"[{part['name']}]")
+            said.append(call_line(part["name"], _beginning(part["blob"], read)))
         elif part["type"] == "tool_result":
             inner = [p for p in part["parts"] if p["type"] == "text"]
-            said.append("-> " + (_beginning(inner[0]["blob"], read) if inner else "[data]"))
+            said.append(result_line(_beginning(inner[0]["blob"], read) if inner else "[data]"))
         elif part["type"] not in ("opaque", "reasoning"):
             said.append(f"[{part['type']}]")
         if sum(map(len, said)) > LINE_WIDTH:

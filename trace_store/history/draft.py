@@ -138,13 +138,15 @@ class Draft:
         """How many messages the operations create."""
         return self._created
 
-    def append(self, role: str, content: Content, **fields: Any) -> Address:
+    def append(self, role: str | Given, content: Content | None = None, **fields: Any) -> Address:
         """Add a message at the end and return its address; `fields` are those of `Message`.
+
+        A message or a provider's form of one may stand for `role`, without a content.
 
         Raises:
             InvalidMessageError: the message is not valid.
         """
-        return self.extend([Message(role, content, **fields)])[0]
+        return self.extend([given_message(role, content, **fields)])[0]
 
     def extend(self, messages: Sequence[Given]) -> list[Address]:
         """Add messages at the end and return their addresses.
@@ -359,6 +361,31 @@ def several(targets: Any) -> Sequence[Target]:
 def _words(given: str | Sequence[str]) -> Sequence[str]:
     """Return a list of texts, given one or several: one is not meant letter by letter."""
     return [given] if isinstance(given, str) else given
+
+
+def given_message(role: str | Given, content: Content | None, **fields: Any) -> Given:
+    """Return the message that a call of `append` names.
+
+    Raises:
+        InvalidMessageError: it names none, or several.
+    """
+    if not isinstance(role, str):
+        if isinstance(role, list | tuple):
+            raise errors.InvalidMessageError("append takes one message; commit takes a list")
+        if content is not None or any(fields.values()):
+            raise errors.InvalidMessageError(
+                f"append takes a role and a content, or a message alone; not {type(role).__name__} "
+                "with more"
+            )
+        return role
+    if content is None:
+        raise errors.InvalidMessageError(
+            "a message needs a role and a content, as in append('user', 'Hello')"
+        )
+    if isinstance(content, list | tuple) and any(isinstance(part, dict) for part in content):
+        named = {key: value for key, value in fields.items() if value}
+        return {"role": role, "content": list(content), **named}
+    return Message(role, content, **fields)
 
 
 def as_messages(given: Sequence[Given]) -> Sequence[Message]:

@@ -22,6 +22,7 @@ MAXIMUM_NAMED_KEYS = 8
 # Lists that are worth taking apart where the rest of the document is not at hand.
 _LISTS = (
     *("messages", "contents", "input", "output", "choices", "candidates"),
+    "conversations",
     *("history", "trajectory", "steps", "chapters", "files"),
 )
 _EMPTY = {

@@ -11,17 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trace_store.context.parsing import message_from_chat
-from trace_store.context.parsing.fields import dump
+from trace_store.context.parsing.fields import UNREAD, damage_kept, dump
+from trace_store.context.render.lossless import render_part
 from trace_store.errors import InvalidInputError
 from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.normalise import storable_name
 from trace_store.objects.codec import encode
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import ROLES, Message, default_kind, store_message
-from trace_store.objects.parts import Opaque, ToolResult
+from trace_store.objects.parts import Opaque, Part, ToolResult
 from trace_store.oid import OID_BYTES, ObjectId
-
-UNREAD = "unread"
-"""The provider of opaque parts that hold what could not be read."""
 
 MAXIMUM_PARTS = 10_000
 """Parts of one message that are taken apart; a commit has a bound, and no provider sends so many."""
@@ -31,12 +30,16 @@ _SOME_ID = ObjectId(bytes(OID_BYTES))
 
 
 def attempt(parse: Callable[[], Message]) -> Message | None:
-    """Return what a parser makes of a form; None when it refuses, or when that cannot be stored."""
+    """Return what a parser makes of a form, with what it cannot read of it as opaque parts.
+
+    None when it refuses the whole, or when that cannot be stored.
+    """
     try:
-        message = parse()
+        with damage_kept():
+            message = parse()
     except (InvalidInputError, RecursionError):
         return None
-    return message if is_storable(message) else None
+    return message if is_storable(message) else _storable(message)
 
 
 def chat_message(form: Mapping[str, Any]) -> Message | None:
@@ -72,6 +75,24 @@ def is_storable(message: Message) -> bool:
     except (InvalidInputError, RecursionError):
         return False
     return True
+
+
+def _storable(message: Message) -> Message | None:
+    """Return a message with what cannot be stored of it as opaque parts, or None if that does not help."""
+    parts = [
+        part if is_storable(Message(message.role, [part])) else _unread_part(part)
+        for part in message.parts[: MAXIMUM_PARTS + 1]
+    ]
+    named = {key: storable_name(getattr(message, key)) for key in ("id", "model", "name")}
+    found = Message(message.role, parts, kind=message.kind, **named)
+    return found if is_storable(found) else None
+
+
+def _unread_part(part: Part) -> Opaque:
+    try:
+        return Opaque(UNREAD, bytes_of(dump(render_part(part))))
+    except RecursionError:
+        return Opaque(UNREAD, b"{}")
 
 
 def planned(

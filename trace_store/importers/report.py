@@ -44,6 +44,9 @@ class FileReport:
         commits_shared: of these, commits of the session that this one was copied from.
         messages: new messages.
         calls, results: calls of tools in these, and results.
+        unread: blocks of these that could not be read; they are kept, and no model is shown them.
+        unread_at: where these stand, at most the first thousand.
+        hidden: messages of which nothing can be shown to any model.
         records: how many records of a type became what: (type, what) to number.
         skips: what was skipped, at most the first thousand.
         secrets: how many secrets of each kind were found in what was read of it.
@@ -65,6 +68,9 @@ class FileReport:
     messages: int = 0
     calls: int = 0
     results: int = 0
+    unread: int = 0
+    unread_at: Sequence[Skip] = ()
+    hidden: int = 0
     records: Mapping[Count, int] = field(default_factory=dict)
     skips: Sequence[Skip] = ()
     error: Exception | None = None
@@ -102,6 +108,9 @@ class FileReport:
             "messages": self.messages,
             "calls": self.calls,
             "results": self.results,
+            "unread": self.unread,
+            "unread_at": [[skip.line, skip.detail] for skip in self.unread_at],
+            "hidden": self.hidden,
             "records": records,
             "skips": [[skip.line, skip.reason, skip.detail] for skip in self.skips],
             "secrets": dict(self.secrets),
@@ -124,6 +133,16 @@ class ImportReport:
     def messages(self) -> int:
         """How many messages are new."""
         return sum(file.messages for file in self.files)
+
+    @property
+    def unread(self) -> int:
+        """How many blocks could not be read."""
+        return sum(file.unread for file in self.files)
+
+    @property
+    def hidden(self) -> int:
+        """How many new messages hold nothing that a model can be shown."""
+        return sum(file.hidden for file in self.files)
 
     @property
     def errors(self) -> list[Exception]:
@@ -152,6 +171,8 @@ class ImportReport:
         return {
             "commits": self.commits,
             "messages": self.messages,
+            "unread": self.unread,
+            "hidden": self.hidden,
             "outcomes": self.outcomes(),
             "secrets": self.secrets,
             "files": [file.as_map() for file in self.files],

@@ -11,7 +11,14 @@ from trace_store.errors import FormatError, InvalidInputError, NotFoundError, St
 from trace_store.files import Disk
 from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.continuing import Continuation
-from trace_store.importers.contract import Format, Plan, Planned, PlannedThread, Skip
+from trace_store.importers.contract import (
+    Format,
+    Plan,
+    Planned,
+    PlannedCommit,
+    PlannedThread,
+    Skip,
+)
 from trace_store.importers.documents import MAXIMUM_DOCUMENT_BYTES
 from trace_store.importers.heads import HEAD_BYTES
 from trace_store.importers.identity import branch_of
@@ -25,6 +32,7 @@ from trace_store.importers.known import (
     session_refs,
 )
 from trace_store.importers.lines import Line, read_lines
+from trace_store.importers.losses import Losses
 from trace_store.importers.naming import distinct_component
 from trace_store.importers.placing import Placing
 from trace_store.importers.reading import Input
@@ -100,6 +108,7 @@ class Run:
         self._progress = common.progress
         self._key = memory_key(file.path, reader.NAME, common.onto or "", source=common.source)
         self._writer: PlanWriter | None = None
+        self._losses = Losses()
         self._document = False
         self._placing = Placing()
         self._cut: Cut | None = None
@@ -188,7 +197,10 @@ class Run:
         for piece in pieces:
             if self._writer is None:
                 self._writer = self._begin(plan)
+            before = self._writer.written.commits
             self._writer.take(self._told(piece))
+            if isinstance(piece, PlannedCommit) and self._writer.written.commits > before:
+                self._losses.note(piece)
 
     def _finish(self, plan: Plan, end: int, number: int) -> None:
         """Write the unfinished end of the file too, and remember where to take it up when it has grown."""
@@ -397,6 +409,9 @@ class Run:
             messages=written.messages,
             calls=written.calls,
             results=written.results,
+            unread=self._losses.unread,
+            unread_at=tuple(self._losses.skips[:MAXIMUM_NAMED_SKIPS]),
+            hidden=self._losses.hidden,
             records=counted(plan.counts(), source=self._source),
             skips=tuple(plan.skips()[:MAXIMUM_NAMED_SKIPS]),
             secrets=counts(self._screen.found),

@@ -63,7 +63,7 @@ class Message:
         """
         if role not in ROLES:
             raise errors.InvalidMessageError(
-                f"unknown role {str(role)[:40]!r}: one of {', '.join(ROLES)}", role=role
+                f"unknown role {_unknown(role, ROLES)}: one of {', '.join(ROLES)}", role=role
             )
         parts = (Text(content),) if type(content) is str else message_parts(content)
         self.role = role
@@ -71,7 +71,7 @@ class Message:
         self.kind = kind or default_kind(role, parts)
         if self.kind not in KINDS:
             raise errors.InvalidMessageError(
-                f"unknown kind {self.kind[:40]!r}: one of {', '.join(KINDS)}"
+                f"unknown kind {_unknown(self.kind, KINDS)}: one of {', '.join(KINDS)}"
             )
         self.name = name
         self.model = model
@@ -108,12 +108,21 @@ def message_parts(content: str | Sequence[Part]) -> tuple[Part, ...]:
         )
     for part in content:
         if not isinstance(part, Part):
-            raise errors.InvalidMessageError(f"not a part of a message: {type(part).__name__}")
-        if isinstance(part, Text) and not isinstance(part.text, str):
             raise errors.InvalidMessageError(
-                f"the text of a part is {type(part.text).__name__}, not text"
+                f"not a part of a message: {type(part).__name__}; parts are Text, Image, ToolCall, "
+                "ToolResult, Reasoning and Opaque"
             )
+        if found := part.problem():
+            raise errors.InvalidMessageError(found)
     return tuple(content)
+
+
+def _unknown(name: object, known: Sequence[str]) -> str:
+    """Return an unknown name for an error, with the known one that is closest to it."""
+    from difflib import get_close_matches  # only for an error
+
+    near = get_close_matches(str(name), known, 1)
+    return f"{str(name)[:40]!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
 
 
 def default_kind(role: str, parts: Sequence[Part]) -> str:

@@ -5,6 +5,8 @@ Rule: plain values with content. How they are stored is `message.py`'s business.
 
 from __future__ import annotations
 
+from trace_store.errors import InvalidMessageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,6 +17,16 @@ class Part:
 
     __slots__: tuple[str, ...] = ()
     type = ""
+    _texts: tuple[str, ...] = ()
+    """Fields that must be text."""
+
+    def problem(self) -> str:
+        """Return what is wrong with the type of a field, in words, or nothing."""
+        for name in self._texts:
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                return f"{name} of {type(self).__name__} is {type(value).__name__}, not text"
+        return ""
 
     def _values(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in self.__slots__)
@@ -39,6 +51,7 @@ class Text(Part):
 
     __slots__ = ("text",)
     type = "text"
+    _texts = ("text",)
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -49,6 +62,7 @@ class Image(Part):
 
     __slots__ = ("data", "media_type", "url")
     type = "image"
+    _texts = ("media_type",)
 
     def __init__(
         self, media_type: str = "", data: bytes | None = None, url: str | None = None
@@ -56,6 +70,14 @@ class Image(Part):
         self.media_type = media_type
         self.data = data
         self.url = url
+
+    def problem(self) -> str:
+        """Return what is wrong with the type of a field, in words, or nothing."""
+        if self.data is not None and not isinstance(self.data, bytes | bytearray | memoryview):
+            return f"data of Image is {type(self.data).__name__}, not bytes"
+        if self.url is not None and not isinstance(self.url, str):
+            return f"url of Image is {type(self.url).__name__}, not text"
+        return super().problem()
 
 
 class ToolCall(Part):
@@ -69,6 +91,7 @@ class ToolCall(Part):
 
     __slots__ = ("arguments", "format", "id", "name")
     type = "tool_call"
+    _texts = ("id", "name", "arguments", "format")
 
     def __init__(
         self, id: str, name: str, arguments: str | Mapping[str, object], format: str = "json"
@@ -76,7 +99,10 @@ class ToolCall(Part):
         if not isinstance(arguments, str):
             import json  # only here, since plumbing has no use for it
 
-            arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+            try:
+                arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+            except TypeError as error:
+                raise InvalidMessageError(f"arguments of ToolCall: {error}") from None
         self.id = id
         self.name = name
         self.arguments: str = arguments
@@ -94,13 +120,32 @@ class ToolResult(Part):
 
     __slots__ = ("call_id", "content", "is_error")
     type = "tool_result"
+    _texts = ("call_id",)
 
-    def __init__(self, call_id: str, content: str | Sequence[Part], is_error: bool = False) -> None:
+    def __init__(
+        self, call_id: str, content: str | Part | Sequence[Part], is_error: bool = False
+    ) -> None:
         self.call_id = call_id
-        self.content: tuple[Part, ...] = (
-            (Text(content),) if isinstance(content, str) else tuple(content)
-        )
+        if isinstance(content, str):
+            content = (Text(content),)
+        elif isinstance(content, Part):
+            content = (content,)
+        elif not isinstance(content, list | tuple):
+            found = type(content).__name__
+            raise InvalidMessageError(
+                f"content of ToolResult is {found}, not text or a list of parts"
+            )
+        self.content: tuple[Part, ...] = tuple(content)
         self.is_error = is_error
+
+    def problem(self) -> str:
+        """Return what is wrong with the type of a field, in words, or nothing."""
+        for part in self.content:
+            if not isinstance(part, Part):
+                return f"content of ToolResult holds {type(part).__name__}, not parts"
+            if found := part.problem():
+                return found
+        return super().problem()
 
 
 class Reasoning(Part):
@@ -108,18 +153,32 @@ class Reasoning(Part):
 
     __slots__ = ("signature", "text")
     type = "reasoning"
+    _texts = ("text",)
 
     def __init__(self, text: str, signature: str | None = None) -> None:
         self.text = text
         self.signature = signature
 
+    def problem(self) -> str:
+        """Return what is wrong with the type of a field, in words, or nothing."""
+        if self.signature is not None and not isinstance(self.signature, str):
+            return f"signature of Reasoning is {type(self.signature).__name__}, not text"
+        return super().problem()
+
 
 class Opaque(Part):
-    """Bytes in one provider's own form (a JSON block), kept as they came."""
+    """Bytes in one provider's own form (a JSON block), kept as they came. Text becomes UTF-8."""
 
     __slots__ = ("data", "provider")
     type = "opaque"
+    _texts = ("provider",)
 
-    def __init__(self, provider: str, data: bytes) -> None:
+    def __init__(self, provider: str, data: bytes | str) -> None:
         self.provider = provider
-        self.data = data
+        self.data: bytes = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+
+    def problem(self) -> str:
+        """Return what is wrong with the type of a field, in words, or nothing."""
+        if not isinstance(self.data, bytes | bytearray | memoryview):
+            return f"data of Opaque is {type(self.data).__name__}, not bytes or text"
+        return super().problem()

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from trace_store import joining
 from trace_store.errors import MessageNotFoundError
 from trace_store.history import writing
+from trace_store.history.draft import given_message
 from trace_store.history.rewording import current_parts, reworded
 from trace_store.maintenance.telling import tell_moved
-from trace_store.objects.message import Message
 from trace_store.repo.handle import Handle, name_of, several_targets
 from trace_store.revision import resolve_commit
 
@@ -33,8 +33,8 @@ class Writing(Handle):
 
     def append(
         self,
-        role: str,
-        content: Content,
+        role: str | Given,
+        content: Content | None = None,
         *,
         kind: str = "",
         name: str = "",
@@ -43,6 +43,9 @@ class Writing(Handle):
         private: bool = False,
     ) -> CommitResult:
         """Append one message as one commit; `kind`, `name`, `model` and `id` are those of `Message`.
+
+        `append("user", "Hello")`; a message alone will do, too, or a provider's form of one:
+        `append({"role": "user", "content": "Hello"})`.
 
         Private content is hashed with a salt, under a key of the user's own outside the repository: its id, which stays
         even when the content is purged, then tells nothing to those who guess it.
@@ -53,7 +56,7 @@ class Writing(Handle):
             SecretFoundError: it holds a secret, and `secrets` is "block"; nothing was written.
             StorageError: the disk failed; nothing was written.
         """
-        message = Message(role, content, kind=kind, name=name, model=model, id=id)
+        message = given_message(role, content, kind=kind, name=name, model=model, id=id)
         return self.commit([message], private=private)
 
     def commit(

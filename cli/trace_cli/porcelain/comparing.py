@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.opening import JSON, opened_store
+from trace_cli.porcelain.opening import JSON, opened_store, tell_unknown_model
 from trace_cli.render.changes import diff_lines, diff_record, name_line
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
@@ -92,6 +92,7 @@ def diff(
         )
     with opened_store(invocation) as store:
         invocation.page()
+        tell_unknown_model(invocation, model)
         before, after = _two(store, revisions)
         contexts = ContextCompiler(store)
         if compiled:

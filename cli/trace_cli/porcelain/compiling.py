@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
-from trace_cli.porcelain.opening import JSON, is_revision, opened_store
+from trace_cli.porcelain.opening import JSON, is_revision, opened_store, tell_unknown_model
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import address_text, json_bytes, short_address, write_data
 from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, share, table, weight
 from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.context import render as forms
+from trace_store.context.call_line import call_line, result_line
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.compiling import compile as compile_context
@@ -114,6 +115,7 @@ def compile_(
             invocation.page()
         if at and revision not in ("HEAD", "@") and is_revision(store, at):
             raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
+        tell_unknown_model(invocation, model)
         contexts = ContextCompiler(store)
         context = compile_context(
             contexts, revision, at=at, strategy=strategy, reasoning=reasoning, model=model
@@ -291,7 +293,7 @@ def _said(part: Part, limit: int) -> str:
     if isinstance(part, Text | Reasoning):
         return part.text[:limit]
     if isinstance(part, ToolCall):
-        return f"[{part.name}] {part.arguments[:limit]}"
+        return call_line(part.name, part.arguments[: 8 * limit])
     if isinstance(part, ToolResult):
-        return "-> " + " ".join(_said(inner, limit) for inner in part.content)
+        return result_line("\n".join(_said(inner, limit) for inner in part.content))
     return f"[{part.type}]"

@@ -21,10 +21,11 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
-from trace_store.errors import NotFoundError, TraceError
+from trace_store.errors import NotFoundError, TraceError, UnreadableInputError
 from trace_store.files import Disk
 from trace_store.importers import import_paths, project_histories
 from trace_store.importers.choosing import EMPTY, other_folders
+from trace_store.importers.losses import NOT_READ
 from trace_store.importers.registry import OWN, format_named, formats
 from trace_store.secrets.guard import Guard
 
@@ -147,6 +148,13 @@ def import_(
                 f"note: {len(report.errors)} files could not be imported; of the first:"
             )
         raise report.errors[0]
+    if report.hidden:
+        found = f"{counted(report.hidden, 'message')} of {number(report.messages)}"
+        raise UnreadableInputError(
+            f"{found} could not be read: no model will be shown them; they are kept as they are",
+            reason=NOT_READ,
+            hint="--format NAME reads the file as another format; docs/importing.md lists the shapes",
+        )
 
 
 def _how_far(path: str) -> str:
@@ -263,6 +271,11 @@ def _file_lines(invocation: Invocation, file: FileReport) -> Iterator[str]:
 
 def _skip_notes(file: FileReport) -> Iterator[str]:
     name = one_line(file.path, 200)
+    if file.unread:
+        blocks = counted(file.unread, "block")
+        yield f"note: {name}: {blocks} could not be read; kept, but not shown to models"
+    for skip in file.unread_at[:NAMED_SKIPS]:
+        yield f"note: {name}:{skip.line}: not read: {one_line(skip.detail, 120)}"
     for skip in file.skips[:NAMED_SKIPS]:
         yield f"note: {name}:{skip.line}: skipped, {skip.reason}: {one_line(skip.detail, 120)}"
     if len(file.skips) > NAMED_SKIPS:

@@ -281,3 +281,17 @@ def _tell_moved(invocation: Invocation, moved: list[Change]) -> None:
             was = before.short() if before else "nothing"
             became = now.short() if now else "nothing"
             invocation.note(f"note: git moved {safe(name)} from {was} to {became}")
+
+
+def tell_unknown_model(invocation: Invocation, model: str) -> None:
+    """Say that a model is unknown, with the known one that has the closest name."""
+    if not model:
+        return
+    from trace_store.context.tokens.models import nearest_model  # only where a model is named
+
+    near = nearest_model(model)
+    if near is not None:
+        meant = f"; did you mean {near!r}?" if near else ""
+        invocation.note(
+            f"note: unknown model {one_line(model, 60)!r}: its tokens are estimated{meant}"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_cli import porcelain
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.opening import JSON, opened_store, something_waits
+from trace_cli.porcelain.opening import JSON, opened_store, something_waits, tell_unknown_model
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, date, number, paint, share, size, weight
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
     """Show where things stand: branch, size of the context, budget, and what needs attention."""
     with opened_store(invocation) as store:
+        tell_unknown_model(invocation, model)
         found = standing(context.ContextCompiler(store), model=model)
         compared = _compared(store, found)
         stop = porcelain.what_waits(store) if something_waits(store) else None

@@ -22,6 +22,8 @@ SUMMARY_WIDTH = 300
 MINUTE_MS = 60_000
 NAME_WIDTH = 36
 """Columns of a ref's name in a one-line log on a terminal, so that the summary keeps its room."""
+ID_WIDTH = 8
+"""Characters of a session's id there."""
 
 
 def _decoration(names: list[str], width: int = 0) -> str:
@@ -29,10 +31,18 @@ def _decoration(names: list[str], width: int = 0) -> str:
     if not names:
         return ""
     short = [safe(name.removeprefix("refs/").removeprefix("heads/")) for name in names]
-    short = [fit(name, width) for name in short] if width else short
+    short = [fit(_short_name(name), width) for name in short] if width else short
     if names[0] == "HEAD" and len(names) > 1 and names[1].startswith("refs/heads/"):
         short[:2] = [f"HEAD -> {short[1]}"]
     return f" ({', '.join(short)})"
+
+
+def _short_name(name: str) -> str:
+    """Return a session's branch as `…/89c670d1…`: the beginning of its id is enough to know it by."""
+    if not name.startswith("sessions/"):
+        return name
+    last = name.rpartition("/")[2]
+    return f"…/{last}" if len(last) <= ID_WIDTH + 4 else f"…/{last[:ID_WIDTH]}…"
 
 
 def log_row(

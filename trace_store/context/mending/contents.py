@@ -23,13 +23,14 @@ from trace_store.context.render.media import (
     block_fault,
     image_note,
     invalid_image,
+    left_out_code,
     opaque_block,
     opaque_note,
     split_image,
     typed_image,
 )
 from trace_store.context.render.signatures import maker
-from trace_store.context.render.values import BLANK_TEXT
+from trace_store.context.render.values import BLANK_TEXT, UNKNOWN_BLOCK
 from trace_store.context.render.wire import parse_object, scrub
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
@@ -108,6 +109,8 @@ def _result(bench: Bench, item: Item, part: ToolResult) -> ToolResult:
             content += _text(bench, item, inner)
         elif isinstance(inner, Image):
             content += _image(bench, item, inner, inside_result=True)
+        elif isinstance(inner, Opaque):
+            content += _opaque(bench, item, inner, inside_result=True)
         else:
             content.append(inner)
     mended = ToolResult(part.call_id, content, part.is_error)
@@ -159,18 +162,29 @@ def _reasoning(bench: Bench, item: Item, part: Reasoning) -> Iterator[Part]:
         yield Reasoning(str(whole), part.signature)
 
 
-def _opaque(bench: Bench, item: Item, part: Opaque) -> Iterator[Part]:
+def _opaque(
+    bench: Bench, item: Item, part: Opaque, *, inside_result: bool = False
+) -> Iterator[Part]:
+    in_model_words = item.role == "assistant" and not inside_result
+    if left_out_code(part) == UNKNOWN_BLOCK:
+        detail = f"a block is in the form of {part.provider!r}, which no provider takes"
+        done = LEFT_OUT if in_model_words else "a note in its place"
+        if not bench.find(UNKNOWN_BLOCK, item, detail, done):
+            yield part
+        elif not in_model_words:
+            yield Text(opaque_note(part))
+        return
     block = opaque_block(part) if part.provider == PROVIDER else None
     fault = "" if block is None else block_fault(block)
     if fault and bench.find(INVALID_IMAGE, item, fault, "a note in its place", ANTHROPIC):
         yield Text(opaque_note(part))
         return
-    if block is None or block["type"] not in NOWHERE:
+    if inside_result or block is None or block["type"] not in NOWHERE:
         yield part
         return
     # A whole one would be a part of its own; this lacks what pairs it.
     detail = f"a {block['type']} block is not whole"
-    if item.role == "assistant":
+    if in_model_words:
         if not bench.find(BROKEN_BLOCK, item, detail, LEFT_OUT, ANTHROPIC):
             yield part
     elif bench.find(BROKEN_BLOCK, item, detail, "a note in its place", ANTHROPIC):

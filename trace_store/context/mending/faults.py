@@ -18,6 +18,7 @@ from trace_store.context.render.values import (
     ORPHAN_CALL,
     ORPHAN_RESULT,
     TOOL_WITHOUT_CALL,
+    UNKNOWN_BLOCK,
 )
 from trace_store.values import value
 
@@ -47,6 +48,7 @@ CODES = {
     ORPHAN_RESULT: "a result has no call",
     REUSED_CALL_ID: "two calls have the same id",
     TOOL_WITHOUT_CALL: "a tool message has content and answers no call",
+    UNKNOWN_BLOCK: "a block is in no form that a provider takes",
     UNSIGNED_REASONING: "reasoning of a Claude model is without its signature",
 }
 """What each fault means."""

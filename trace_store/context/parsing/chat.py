@@ -1,8 +1,8 @@
 """Messages of OpenAI chat completions and of Anthropic, and of the many programs that imitate them.
 
 Rule: one message in, one `Message` out. A block that has no part of its own in Trace is kept verbatim as an
-opaque part. What only a response or a cache knows ("usage", "stop_reason", "annotations", "citations",
-"cache_control") is passed over.
+opaque part of the provider that makes blocks of its type. What only a response or a cache knows ("usage",
+"stop_reason", "annotations", "citations", "cache_control") is passed over.
 """
 
 from __future__ import annotations
@@ -11,23 +11,41 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trace_store.context.parsing.fields import (
+    UNREAD,
+    closest,
     decoded,
+    details,
     dump,
     image_of_url,
     message,
     opaque,
     optional,
+    parts_of,
+    parts_of_each,
     required,
     wrong,
 )
-from trace_store.objects.message import Message
+from trace_store.context.parsing.foreign import familiar_block, familiar_message
+from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult
 
 TEXT_BLOCKS = frozenset({"input_text", "output_text", "text"})
 _IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})
-_OPENAI_BLOCKS = frozenset(
-    {"file", "image_url", "input_audio", "input_file", "input_image", "refusal"}
-)
+_MAKERS = {
+    **dict.fromkeys(
+        (
+            *("browser_state", "compaction", "container_upload", "document", "fallback", "image"),
+            *("mcp_tool_result", "mcp_tool_use", "redacted_thinking", "search_result"),
+            *("server_tool_use", "tool_reference"),
+        ),
+        "anthropic",
+    ),
+    **dict.fromkeys(
+        ("file", "image_url", "input_audio", "input_file", "input_image", "refusal"), "openai"
+    ),
+}
+"""Which provider makes the blocks of a type that have no part of their own."""
+_READ_BLOCKS = ("text", "thinking", "tool_result", "tool_use")
 
 
 def message_from_chat(form: Mapping[str, Any], where: str) -> Message:
@@ -39,26 +57,35 @@ def message_from_chat(form: Mapping[str, Any], where: str) -> Message:
     Raises:
         InvalidMessageError: it is not of that shape; `.where` is `where`.
     """
+    form = familiar_message(form) or form
     role = form.get("role")
     if not isinstance(role, str):
         raise wrong(where, "a message needs a role")
+    if role not in ROLES and role != "function":
+        raise wrong(where, f"unknown role {role[:40]!r}{closest(role, ROLES)}")
     content = form.get("content")
+    # A whole response of Anthropic's: it may hold blocks that are newer than this version.
+    maker = "anthropic" if form.get("type") == "message" and "stop_reason" in form else UNREAD
+
+    def blocks_of(content: object, where: str) -> list[Part]:
+        return content_parts(content, where, maker)
+
     parts: list[Part] = []
     thought = form.get("reasoning_content") or form.get("reasoning")
     blocks = form.get("thinking_blocks")
     if isinstance(blocks, list) and blocks:
-        parts += content_parts(blocks, f"{where}: thinking_blocks")
+        parts += blocks_of(blocks, f"{where}: thinking_blocks")
     elif isinstance(thought, str) and thought:
         parts.append(Reasoning(thought))
-    parts += content_parts(content, f"{where}: content")
+    parts += parts_of(blocks_of, content, f"{where}: content")
     audio = form.get("audio")
     if content is None and isinstance(audio, dict) and isinstance(audio.get("transcript"), str):
         parts.append(Text(audio["transcript"]))
     refusal = form.get("refusal")
     if isinstance(refusal, str) and refusal:
         parts.append(opaque("openai", {"type": "refusal", "refusal": refusal}))
-    parts += tool_calls(form.get("tool_calls"), where)
-    parts += function_call(form.get("function_call"), where)
+    parts += parts_of(tool_calls, form.get("tool_calls"), where)
+    parts += parts_of(function_call, form.get("function_call"), where)
     if content is None and not parts:
         raise wrong(where, "a message needs content")
     if role == "function":
@@ -70,14 +97,19 @@ def message_from_chat(form: Mapping[str, Any], where: str) -> Message:
             parts = [ToolResult(call_id, parts)]
         elif not any(isinstance(part, ToolResult) for part in parts):
             raise wrong(where, "a tool message needs a tool_call_id")
-    fields = {name: optional(form, name, where) for name in ("kind", "name", "model", "id")}
-    return message(role, parts, where, **fields)
+    return message(role, parts, where, **details(form, where, "kind", "name", "model", "id"))
 
 
-def content_parts(content: object, where: str, provider: str = "anthropic") -> list[Part]:
+def content_parts(content: object, where: str, provider: str = UNREAD) -> list[Part]:
     """Return the parts of a content: text, a list of blocks, or nothing.
 
-    A block of a type that is not known here is the provider's.
+    Args:
+        content: what a message has as its content.
+        where: its place, for errors.
+        provider: the maker of blocks of unknown types; with UNREAD they are errors.
+
+    Raises:
+        InvalidMessageError: a block is damaged or of an unknown type; `.where` names it.
     """
     if content is None:
         return []
@@ -85,16 +117,21 @@ def content_parts(content: object, where: str, provider: str = "anthropic") -> l
         return [Text(content)]
     if not isinstance(content, list):
         raise wrong(where, "must be text or a list of blocks")
-    return [block_part(block, f"{where}[{index}]", provider) for index, block in enumerate(content)]
+    return parts_of_each(lambda block, place: (block_part(block, place, provider),), content, where)
 
 
-def block_part(block: object, where: str, provider: str = "anthropic") -> Part:
+def block_part(block: object, where: str, provider: str = UNREAD) -> Part:
     """Return the part that one block becomes; `provider` as in `content_parts`."""
     if isinstance(block, str):
         return Text(block)
-    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+    if isinstance(block, Part):
+        return block
+    if not isinstance(block, dict):
         raise wrong(where, "a block must be an object with a type")
-    type_ = block["type"]
+    block = familiar_block(block) or block
+    type_ = block.get("type")
+    if not isinstance(type_, str):
+        raise wrong(where, "a block must be an object with a type")
     if type_ in TEXT_BLOCKS:
         return Text(required(block, "text", where))
     if type_ == "thinking":
@@ -110,31 +147,41 @@ def block_part(block: object, where: str, provider: str = "anthropic") -> Part:
             block.get("is_error") is True,
         )
     image = _image(block, where) if type_ in _IMAGE_BLOCKS else None
-    return image or opaque("openai" if type_ in _OPENAI_BLOCKS else provider, block)
+    if image is not None:
+        return image
+    maker = "anthropic" if type_.endswith("_tool_result") else _MAKERS.get(type_, provider)
+    if maker == UNREAD:
+        known = (*_READ_BLOCKS, *_MAKERS)
+        raise wrong(where, f"unknown type of block {type_[:40]!r}{closest(type_, known)}")
+    return opaque(maker, block)
 
 
-def tool_calls(calls: object, where: str) -> Iterator[ToolCall]:
-    """Yield the calls of OpenAI's "tool_calls"."""
+def tool_calls(calls: object, where: str) -> list[Part]:
+    """Return the calls of OpenAI's "tool_calls"; other programs write a function's fields in the call itself."""
     if calls is None:
-        return
+        return []
     if not isinstance(calls, list):
         raise wrong(where, "tool_calls must be a list")
-    for index, call in enumerate(calls):
-        place = f"{where}: tool_calls[{index}]"
-        if not isinstance(call, dict):
-            raise wrong(place, "a call must be an object")
-        custom = call.get("custom")
-        function = custom if isinstance(custom, dict) else call.get("function")
-        if not isinstance(function, dict):
-            raise wrong(place, "a call needs a function")
-        field = "input" if function is custom else "arguments"
-        arguments = function.get(field, "")
-        yield ToolCall(
-            required(call, "id", place),
-            required(function, "name", place),
-            arguments if isinstance(arguments, str) else dump(arguments),
-            "text" if function is custom else "json",
-        )
+    return parts_of_each(_tool_call, calls, f"{where}: tool_calls")
+
+
+def _tool_call(call: Any, where: str) -> Iterator[ToolCall]:
+    if not isinstance(call, dict):
+        raise wrong(where, "a call must be an object")
+    custom = call.get("custom")
+    function = custom if isinstance(custom, dict) else call.get("function")
+    if function is None and "name" in call:
+        function = call
+    if not isinstance(function, dict):
+        raise wrong(where, "a call needs a function")
+    names = ("input",) if function is custom else ("arguments", "args", "input")
+    arguments = next((function[name] for name in names if name in function), "")
+    yield ToolCall(
+        required(call, "id", where),
+        required(function, "name", where),
+        arguments if isinstance(arguments, str) else dump(arguments),
+        "text" if function is custom else "json",
+    )
 
 
 def function_call(call: object, where: str) -> Iterator[ToolCall]:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from trace_store.context.parsing.chat import content_parts, message_from_chat
 from trace_store.context.parsing.fields import mapping, wrong
+from trace_store.context.parsing.foreign import familiar_message
 from trace_store.context.parsing.gemini import GeminiCalls, message_from_gemini
 from trace_store.context.parsing.langchain import is_langchain, message_from_langchain
 from trace_store.context.parsing.responses import place_items
@@ -159,6 +160,9 @@ class _Reader:
             self._system(value.get("system"), "system")
             for each in _list(value, "messages"):
                 self.element(each)
+        elif isinstance(value.get("conversations"), list):
+            for each in value["conversations"]:
+                self.element(each)
         elif isinstance(value.get("contents"), list | dict):
             config = value.get("config")
             beside = config if isinstance(config, dict) else {}
@@ -207,6 +211,7 @@ class _Reader:
             return
         if not isinstance(value, dict):
             raise wrong(where, "a message must be an object")
+        value = familiar_message(value) or value
         if _is_item(value):
             self._item(value, "")
         elif is_langchain(value):

@@ -8,13 +8,20 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from trace_store.errors import InvalidInputError, InvalidMessageError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part
 
+UNREAD = "unread"
+"""The provider of opaque parts that hold what could not be read; no model is shown them."""
+
+_KEEPS_UNREAD: ContextVar[bool] = ContextVar("keeps_unread", default=False)
 # What tells a cache where to stop is no part of a message.
 _CACHE_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 
@@ -25,6 +32,60 @@ class Placed(NamedTuple):
     start: int
     stop: int
     message: Message
+
+
+@contextmanager
+def damage_kept() -> Iterator[None]:
+    """Keep blocks that cannot be read as opaque parts of provider UNREAD, instead of raising errors.
+
+    Transcripts are read so: what is sound in a damaged message is still shown.
+    """
+    token = _KEEPS_UNREAD.set(True)
+    try:
+        yield
+    finally:
+        _KEEPS_UNREAD.reset(token)
+
+
+def keeps_damage() -> bool:
+    """Return True inside `damage_kept`."""
+    return _KEEPS_UNREAD.get()
+
+
+def parts_of(read: Callable[[Any, str], Iterable[Part]], form: Any, where: str) -> list[Part]:
+    """Return the parts that `read` makes of one form, or inside `damage_kept` an opaque part if it cannot.
+
+    Raises:
+        InvalidMessageError: the form is damaged.
+    """
+    try:
+        return list(read(form, where))
+    except (InvalidInputError, RecursionError):
+        if not _KEEPS_UNREAD.get():
+            raise
+        return [unread(form)]
+
+
+def parts_of_each(
+    read: Callable[[Any, str], Iterable[Part]], forms: Iterable[Any], where: str
+) -> list[Part]:
+    """Return the parts of each element of a list; errors as in `parts_of`."""
+    return [
+        part
+        for index, form in enumerate(forms)
+        for part in parts_of(read, form, f"{where}[{index}]")
+    ]
+
+
+def unread(form: Any) -> Opaque:
+    """Return a form that could not be read, kept as it is."""
+    return Opaque(UNREAD, dump(form).encode("utf-8", "backslashreplace"))
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Return the hint of an error about an unknown name: "; did you mean 'text'?", or nothing."""
+    found = get_close_matches(name, known, 1, 0.6)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def mapping(value: object, where: str, what: str) -> dict[str, Any]:
@@ -46,6 +107,15 @@ def optional(form: Mapping[str, Any], name: str, where: str) -> str:
     """Return a field that is text when it is there, else "" ."""
     value = form.get(name)
     return "" if value is None else required(form, name, where)
+
+
+def details(form: Mapping[str, Any], where: str, *names: str) -> dict[str, str]:
+    """Return optional fields of a message; inside `damage_kept` one that is no text counts as missing."""
+    skip = _KEEPS_UNREAD.get()
+    return {
+        name: "" if skip and not isinstance(form.get(name), str) else optional(form, name, where)
+        for name in names
+    }
 
 
 def entries(value: object, where: str, what: str) -> list[Any]:

@@ -27,6 +27,8 @@ from trace_store.context.parsing.fields import (
     message,
     opaque,
     optional,
+    parts_of,
+    parts_of_each,
     required,
     wrong,
 )
@@ -144,9 +146,13 @@ def message_from_gemini(
     role = optional(form, "role", where) or "user"
     if role not in _ROLES:
         raise wrong(where, f"unknown role {role[:40]!r}: one of {', '.join(sorted(_ROLES))}")
-    parts: list[Part] = []
-    for index, part in enumerate(entries(form.get("parts"), where, "parts")):
-        parts += gemini_parts(part, f"{where}.parts[{index}]", calls)
+
+    def read(forms: Any, where: str) -> list[Part]:
+        forms = entries(forms, where, "parts")
+        place = f"{where}.parts"
+        return parts_of_each(lambda part, at: gemini_parts(part, at, calls), forms, place)
+
+    parts = parts_of(read, form.get("parts"), where)
     role = _ROLES[role]
     if role == "user" and parts and all(isinstance(part, ToolResult) for part in parts):
         role = "tool"

@@ -18,12 +18,15 @@ from typing import Any
 from trace_store.context.parsing.chat import block_part, function_call, tool_calls
 from trace_store.context.parsing.fields import (
     decoded,
+    details,
     dump,
     entries,
     mapping,
     message,
     opaque,
     optional,
+    parts_of,
+    parts_of_each,
     required,
     wrong,
 )
@@ -71,8 +74,7 @@ def message_from_langchain(form: Mapping[str, Any], where: str) -> Message:
     extra = extra if isinstance(extra, dict) else {}
     metadata = fields.get("response_metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    id_ = optional(fields, "id", where)
-    name = optional(fields, "name", where)
+    id_, name = details(fields, where, "id", "name").values()
     if type_ == "ai":
         parts = list(_said(fields, extra, where))
         model = next((m for k in ("model_name", "model") if (m := metadata.get(k))), "")
@@ -143,18 +145,23 @@ def _said(fields: Mapping[str, Any], extra: Mapping[str, Any], where: str) -> It
         yield opaque("openai", {"type": "refusal", "refusal": extra["refusal"]})
 
 
-def _calls(fields: Mapping[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, ToolCall]:
+def _calls(fields: Mapping[str, Any], extra: Mapping[str, Any], where: str) -> dict[str, Part]:
     """Return the calls by id, in order; the model's own text goes before the parsed arguments."""
-    calls: dict[str, ToolCall] = {}
+    calls: dict[str, Part] = {}
     for name in ("tool_calls", "invalid_tool_calls"):
-        for index, call in enumerate(entries(fields.get(name), where, name)):
-            found = _call(mapping(call, where, "a call"), f"{where}: {name}[{index}]")
-            calls[found.id or f"\0{name}{index}"] = found
+        found = parts_of_each(_read_call, entries(fields.get(name), where, name), where)
+        for index, call in enumerate(found):
+            calls[getattr(call, "id", "") or f"\0{name}{index}"] = call
     # A third copy, and the only one with the text as the model wrote it.
     original = extra.get("tool_calls")
     for call in tool_calls(original, where) if isinstance(original, list) else ():
-        calls[call.id] = call
+        if isinstance(call, ToolCall):
+            calls[call.id] = call
     return calls
+
+
+def _read_call(form: Any, where: str) -> Iterator[ToolCall]:
+    yield _call(mapping(form, where, "a call"), where)
 
 
 def _call(form: Mapping[str, Any], where: str) -> ToolCall:
@@ -166,18 +173,23 @@ def _call(form: Mapping[str, Any], where: str) -> ToolCall:
     )
 
 
-def _content(content: object, calls: dict[str, ToolCall], where: str) -> Iterator[Part]:
+def _content(content: object, calls: dict[str, Part], where: str) -> Iterator[Part]:
     """Yield the parts of a content; a call that stands there is taken out of `calls`."""
     if content is None or content == "":
         return
     if isinstance(content, str):
         yield Text(content)
         return
-    for index, block in enumerate(entries(content, where, "content")):
-        yield from _block(block, calls, f"{where}: content[{index}]")
+
+    def blocks(content: Any, where: str) -> list[Part]:
+        forms = entries(content, where, "content")
+        place = f"{where}: content"
+        return parts_of_each(lambda block, at: _block(block, calls, at), forms, place)
+
+    yield from parts_of(blocks, content, where)
 
 
-def _block(block: Any, calls: dict[str, ToolCall], where: str) -> Iterator[Part]:
+def _block(block: Any, calls: dict[str, Part], where: str) -> Iterator[Part]:
     type_ = block.get("type") if isinstance(block, dict) else None
     type_ = type_ if isinstance(type_, str) else None
     extras = block.get("extras") if isinstance(block, dict) else None
@@ -188,6 +200,9 @@ def _block(block: Any, calls: dict[str, ToolCall], where: str) -> Iterator[Part]
         signature = extras.get("signature")
         if isinstance(signature, str) and signature:
             yield Reasoning("", signature)
+        if type_ == "tool_use":
+            required(block, "id", where)
+            required(block, "name", where)
         call = _call(block, where)
         yield calls.pop(call.id, call)
     elif type_ in _RESPONSES_CALLS:
@@ -196,12 +211,14 @@ def _block(block: Any, calls: dict[str, ToolCall], where: str) -> Iterator[Part]
         yield call
     elif type_ == "reasoning":
         yield from _reasoning(block, extras, where)
-    elif type_ in _OWN_BLOCKS:
+    elif type_ in _OWN_BLOCKS or (
+        type_ == "media" and not str(block.get("mime_type")).startswith("image/")
+    ):
         yield opaque(PROVIDER, block)
-    elif type_ == "image" and "source" not in block:
+    elif type_ in ("image", "media") and "source" not in block:
         yield _image(block, where) or opaque(PROVIDER, block)
     elif type_ not in _FRAGMENTS:
-        yield block_part(block, where)
+        yield block_part(block, where, PROVIDER)
 
 
 def _reasoning(block: Mapping[str, Any], extras: Mapping[str, Any], where: str) -> Iterator[Part]:
@@ -220,5 +237,5 @@ def _image(block: Mapping[str, Any], where: str) -> Image | None:
     data = block.get("base64", block.get("data"))
     if isinstance(data, str):
         return Image(optional(block, "mime_type", where), decoded(data, where))
-    url = block.get("url")
+    url = block.get("url") or block.get("file_uri")
     return Image(url=url) if isinstance(url, str) else None

@@ -21,17 +21,23 @@ from typing import Any, NamedTuple
 from trace_store.context.parsing.chat import content_parts
 from trace_store.context.parsing.fields import (
     Placed,
+    closest,
+    details,
     dump,
     entries,
+    keeps_damage,
     mapping,
     message,
     opaque,
     optional,
+    parts_of,
     required,
+    unread,
     wrong,
 )
 from trace_store.context.render.openai_items import FRAMES, PROVIDER, is_by_program
-from trace_store.objects.message import Message
+from trace_store.errors import InvalidInputError
+from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Part, Reasoning, ToolCall, ToolResult
 
 _CALLS = {"function_call": "json", "custom_tool_call": "text"}
@@ -123,17 +129,31 @@ def _message(group: list[_Item], where: str, model: str) -> Message:
     return message(first.role, parts, where, id=id_, model=model, name=first.name)
 
 
-def _read(value: object, where: str) -> _Item:
+def _read(value: Any, where: str) -> _Item:
+    try:
+        return _item(value, where)
+    except (InvalidInputError, RecursionError):
+        if not keeps_damage():
+            raise
+    type_ = value.get("type") if isinstance(value, dict) else None
+    type_ = type_ if isinstance(type_, str) else ""
+    role = "tool" if type_ in _OUTPUTS else "assistant"
+    return _Item(role, type_, [unread(value)])
+
+
+def _item(value: Any, where: str) -> _Item:
     form = mapping(value, where, "an item")
     type_ = form.get("type", "message" if "role" in form else None)
     if not isinstance(type_, str):
         raise wrong(where, "an item needs a type")
-    id_ = optional(form, "id", where)
+    id_ = details(form, where, "id")["id"]
     if type_ == "message":
         role = required(form, "role", where)
         if "content" not in form:
             raise wrong(where, "a message needs content")
-        parts = content_parts(form["content"], f"{where}: content", PROVIDER)
+        if role not in ROLES:
+            raise wrong(where, f"unknown role {role[:40]!r}{closest(role, ROLES)}")
+        parts = parts_of(_blocks, form["content"], f"{where}: content")
         return _Item(role, type_, [*_frame(form, type_), *parts], id_)
     if type_ == "reasoning":
         return _Item("assistant", type_, reasoning_parts(form, where), id_)
@@ -144,8 +164,8 @@ def _read(value: object, where: str) -> _Item:
         return _Item("tool", type_, [_result(form, where)], id_)
     if type_ == "agent_message":
         # Not OpenAI's own: agents of one program write to each other so, and it is read as input.
-        parts = content_parts(form.get("content"), f"{where}: content", PROVIDER)
-        return _Item("user", type_, parts, id_, optional(form, "author", where))
+        parts = parts_of(_blocks, form.get("content"), f"{where}: content")
+        return _Item("user", type_, parts, id_, details(form, where, "author")["author"])
     return _Item(
         "user" if is_by_program(type_) else "assistant", type_, [opaque(PROVIDER, form)], id_
     )
@@ -169,8 +189,12 @@ def _result(form: Mapping[str, Any], where: str) -> ToolResult:
         # As some recorders write it: the text, and whether the tool succeeded.
         failed = output.get("success") is False
         output = output.get("content_items") or output.get("content")
-    content = content_parts(output, f"{where}: output", PROVIDER)
+    content = parts_of(_blocks, output, f"{where}: output")
     return ToolResult(required(form, "call_id", where), content, failed)
+
+
+def _blocks(content: Any, where: str) -> list[Part]:
+    return content_parts(content, where, PROVIDER)
 
 
 def _frame(form: Mapping[str, Any], type_: str, call_id: str | None = None) -> Sequence[Part]:

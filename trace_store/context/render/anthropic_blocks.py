@@ -10,6 +10,7 @@ from trace_store.context.render.media import (
     block_fault,
     image_note,
     invalid_image,
+    left_out_code,
     opaque_block,
     opaque_note,
     web_url,
@@ -254,7 +255,7 @@ class Blocks:
             self._repairs.add(INVALID_IMAGE, at, fault)
             return
         detail = f"a block of provider {part.provider!r} cannot stand here; not sent"
-        self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
+        self._repairs.add(left_out_code(part), at, detail)
 
 
 def _text(text: str) -> Wire:

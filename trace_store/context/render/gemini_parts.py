@@ -5,7 +5,13 @@ Rule: a part is right by itself here; which content it stands in is `gemini.py`'
 
 from __future__ import annotations
 
-from trace_store.context.render.media import gemini_media, image_note, invalid_image, opaque_note
+from trace_store.context.render.media import (
+    gemini_media,
+    image_note,
+    invalid_image,
+    left_out_code,
+    opaque_note,
+)
 from trace_store.context.render.pairing import Answer, Piece, Place, Turn
 from trace_store.context.render.signatures import EarlierReasoning, is_signature
 from trace_store.context.render.tools import gemini_tool_name
@@ -14,7 +20,6 @@ from trace_store.context.render.values import (
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
     INVALID_IMAGE,
-    OPAQUE_LEFT_OUT,
     SYSTEM_AS_USER,
     Renderable,
     Repairs,
@@ -253,7 +258,7 @@ class Parts:
 
     def _leave_out(self, part: Opaque, at: int) -> None:
         detail = f"a part of provider {part.provider!r} cannot stand here; not sent"
-        self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
+        self._repairs.add(left_out_code(part), at, detail)
 
 
 def _own_part(part: Opaque) -> Wire | None:

@@ -25,6 +25,7 @@ import base64
 import binascii
 import re
 
+from trace_store.context.parsing.fields import parts_of_each
 from trace_store.context.render.values import Options, Renderable, Repairs
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import Message
@@ -73,10 +74,12 @@ def parse(document: object) -> list[Message]:
 def parse_message(value: object, where: str) -> Message:
     """Return one message of a document; errors as in `parse`."""
     form = _mapping(value, where)
-    parts = [
-        _parse_part(part, f"{where}.parts[{index}]", MAXIMUM_NESTING)
-        for index, part in enumerate(_sequence(form.get("parts"), f"{where}.parts"))
-    ]
+    place = f"{where}.parts"
+    parts = parts_of_each(
+        lambda part, at: (_parse_part(part, at, MAXIMUM_NESTING),),
+        _sequence(form.get("parts"), place),
+        place,
+    )
     fields = {
         name: _get_text(form, name, where, default="") for name in ("kind", "name", "model", "id")
     }
@@ -105,12 +108,13 @@ def _message(message: Renderable, reasoning: bool) -> dict[str, Any]:
     if getattr(message, "ghost", False):
         form["ghost"] = True
     form["parts"] = [
-        _part(part) for part in message.parts if reasoning or not isinstance(part, Reasoning)
+        render_part(part) for part in message.parts if reasoning or not isinstance(part, Reasoning)
     ]
     return form
 
 
-def _part(part: Part) -> dict[str, Any]:
+def render_part(part: Part) -> dict[str, Any]:
+    """Return the form of one part."""
     form: dict[str, Any] = {"type": part.type}
     if isinstance(part, Text):
         _put_text(form, "text", part.text)
@@ -128,7 +132,7 @@ def _part(part: Part) -> dict[str, Any]:
             _put_text(form, "format", part.format)
     elif isinstance(part, ToolResult):
         _put_text(form, "call_id", part.call_id)
-        form["content"] = [_part(inner) for inner in part.content]
+        form["content"] = [render_part(inner) for inner in part.content]
         if part.is_error:
             form["is_error"] = True
     elif isinstance(part, Reasoning):

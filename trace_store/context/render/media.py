@@ -10,6 +10,7 @@ import base64
 import binascii
 
 from trace_store.context.media_facts import image_facts, image_fault
+from trace_store.context.render.values import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
 from trace_store.context.render.wire import parse_object
 from trace_store.objects.parts import Image, Opaque
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
+SENDERS = frozenset({"anthropic", "gemini", "openai"})
+"""The providers whose own blocks can be sent back to them."""
 GEMINI_IMAGE_TYPES = ("image/heic", "image/heif", "image/jpeg", "image/png", "image/webp")
 # How the output of a failed call begins where a form has no flag for it.
 ERROR_LINE = "[tool error]"
@@ -128,6 +131,11 @@ def block_fault(block: dict[str, Any]) -> str:
     if source.get("media_type") == "application/pdf" and not content.startswith(b"%PDF-"):
         return f"{what} is no PDF"
     return ""
+
+
+def left_out_code(part: Opaque) -> str:
+    """Return the code of the repair that leaves a block out: a fault if no provider takes it."""
+    return OPAQUE_LEFT_OUT if part.provider in SENDERS else UNKNOWN_BLOCK
 
 
 def opaque_note(part: Opaque) -> str:

@@ -26,6 +26,7 @@ from trace_store.context.render.media import (
     base64_image,
     image_note,
     invalid_image,
+    left_out_code,
     opaque_block,
     opaque_note,
     web_url,
@@ -190,7 +191,8 @@ class _Writer:
         return block if block is not None and block["type"] in types else None
 
     def _left_out(self, part: Part, at: int) -> None:
-        self._repairs.add(OPAQUE_LEFT_OUT, at, f"not OpenAI's form: {_provider(part)}; not sent")
+        code = left_out_code(part) if isinstance(part, Opaque) else OPAQUE_LEFT_OUT
+        self._repairs.add(code, at, f"not OpenAI's form: {_provider(part)}; not sent")
 
     def _call(self, call: ToolCall, at: int) -> dict[str, Any]:
         name = tool_name(call.name, OPENAI_NAME_LIMIT, at, self._repairs)

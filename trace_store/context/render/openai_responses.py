@@ -26,7 +26,13 @@ from __future__ import annotations
 
 import re
 
-from trace_store.context.render.media import ERROR_LINE, image_note, invalid_image, opaque_note
+from trace_store.context.render.media import (
+    ERROR_LINE,
+    image_note,
+    invalid_image,
+    left_out_code,
+    opaque_note,
+)
 from trace_store.context.render.openai_items import (
     FRAMES,
     PROVIDER,
@@ -279,4 +285,4 @@ class _Writer:
 
     def _leave_out(self, part: Opaque, at: int) -> None:
         detail = f"not an item of OpenAI's: {part.provider or 'unknown provider'}; not sent"
-        self._repairs.add(OPAQUE_LEFT_OUT, at, detail)
+        self._repairs.add(left_out_code(part), at, detail)

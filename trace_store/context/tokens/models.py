@@ -89,3 +89,17 @@ def _claude_factor(name: str) -> float:
         return CLAUDE_NEW_FACTOR
     number = (int(version[1]), int(version[2] or 0))
     return CLAUDE_NEW_FACTOR if number >= CLAUDE_NEW_SINCE else CLAUDE_FACTOR
+
+
+def nearest_model(model: str) -> str | None:
+    """Return the known model with the closest name, "" if none is close; None if the model itself is known."""
+    from difflib import get_close_matches  # only for a name that somebody typed
+
+    name = model.strip().lower().rpartition("/")[2]
+    if not name or "claude" in name or name.startswith("gemini-"):
+        return None
+    if describe(name).source.startswith("exact:"):
+        return None
+    known = ["claude-opus-4-5", "claude-sonnet-4-5", "gemini-2.5-pro"]
+    known += [*_EXACT_NAMES, *(start.rstrip("-") for start, _ in _EXACT_BEGINNINGS)]
+    return next(iter(get_close_matches(name, dict.fromkeys(known), 1, 0.5)), "")

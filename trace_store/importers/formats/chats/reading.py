@@ -36,6 +36,7 @@ from trace_store.importers.formats.chats.speaking import (
     items_of,
     marks,
     message_of,
+    unknown_speaker,
     usage_of,
 )
 from trace_store.importers.json_records import records_of
@@ -83,8 +84,15 @@ class ChatReader(TurnReader):
 
     def read(self, record: Record) -> Iterable[Event]:
         data = record.data
+        if not self.state.get("session") and "conversations" not in self.state:
+            keys = (
+                ("id",) if data.get("type") == "session" else _SESSIONS if "message" in data else ()
+            )
+            self.state["session"] = next(
+                filter(None, (storable_name(data.get(k)) for k in keys)), ""
+            )
         calls = self._gemini_calls()
-        message = message_of(data, calls, self._answer)
+        message = message_of(data, calls, self._answer) or unknown_speaker(data)
         saved = calls.save()
         if saved != self.state.get("calls", []):
             self.state["calls"] = saved

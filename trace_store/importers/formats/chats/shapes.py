@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trace_store.context.parsing import is_langchain
+from trace_store.context.parsing.foreign import familiar_message
 from trace_store.context.render.lossless import FORMAT as TRACE_FORMAT
 
 TRACE, LANGCHAIN, GEMINI = "trace-json", "langchain", "gemini-contents"
@@ -17,7 +18,7 @@ UNDECIDED = "chat"
 """A message of text alone, as OpenAI and Anthropic both write it."""
 
 SYSTEM_KEYS = ("system", "instructions", "systemInstruction", "system_instruction")
-PROMPT_KEYS = ("messages", "contents", "input")
+PROMPT_KEYS = ("messages", "contents", "input", "conversations")
 ANSWER_KEYS = ("choices", "candidates", "output")
 REQUEST_KEYS = ("request", "body", "params")
 RESPONSE_KEYS = ("response", "result")
@@ -62,6 +63,7 @@ def held_message(form: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _bare_shape(form: Mapping[str, Any]) -> str:
+    form = familiar_message(form) or form
     role, parts = form.get("role"), form.get("parts")
     if isinstance(parts, list):
         if not isinstance(role, str):
@@ -69,7 +71,7 @@ def _bare_shape(form: Mapping[str, Any]) -> str:
         typed = [part for part in parts if isinstance(part, dict) and "type" in part]
         if role == "model" or (parts and not typed and role in _CONTENT_ROLES):
             return GEMINI
-        return TRACE if len(typed) == len(parts) else ""
+        return TRACE if typed or not parts else ""
     if is_langchain(form):
         return LANGCHAIN
     if is_item(form):

@@ -15,6 +15,7 @@ from trace_store.context.parsing import (
     message_from_langchain,
     messages_from_responses,
 )
+from trace_store.context.parsing.foreign import ROLE_NAMES
 from trace_store.context.render.lossless import parse_message
 from trace_store.importers.formats.chats.shapes import (
     GEMINI,
@@ -92,11 +93,11 @@ def message_of(data: Mapping[str, Any], calls: GeminiCalls, answer: Answer) -> M
     if shape == TRACE:
         return attempt(lambda: parse_message(data, "message")) or _damaged(data)
     if shape == LANGCHAIN:
-        return attempt(lambda: message_from_langchain(data, "message"))
+        return attempt(lambda: message_from_langchain(data, "message")) or _damaged(data)
     if shape == GEMINI:
         return attempt(lambda: message_from_gemini(data, "", calls=calls)) or _damaged(data)
     if shape == RESPONSES:
-        return attempt(lambda: _item(data, answer.model))
+        return attempt(lambda: _item(data, answer.model)) or unread("assistant", data)
     return _of_a_tool(chat_message(data))
 
 
@@ -170,14 +171,22 @@ def _of_a_tool(message: Message | None) -> Message | None:
     return Message("tool", message.parts, name=message.name, id=message.id)
 
 
+def unknown_speaker(data: Mapping[str, Any]) -> Message | None:
+    """Return a message of an unknown role, unread; roles like `_usage` mark a program's own notes, which are none."""
+    role = data.get("role")
+    if not isinstance(role, str) or role.startswith("_") or not data.get("content"):
+        return None
+    return unread("user", data)
+
+
 def _item(data: Mapping[str, Any], model: str) -> Message:
     (found,) = messages_from_responses([data], model=model)
     return found
 
 
 def _damaged(data: Mapping[str, Any]) -> Message | None:
-    roles = {"model": "assistant", "function": "tool"}
-    role = data.get("role")
+    roles = {**ROLE_NAMES, "function": "tool"}
+    role = data.get("role", data.get("type"))
     if not isinstance(role, str):
         return None
     return attempt(lambda: unread(roles.get(role, role), data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from trace_store.environment import Environment
@@ -16,10 +17,15 @@ NAME = "claude-code"
 
 _MARKS = (b'"parentUuid"', b'"leafUuid"', b'"isSidechain"', b'"isSnapshotUpdate"')
 
+# Qwen Code has the same records with contents of Gemini's in them.
+_OF_GEMINI = re.compile(rb'"message"\s*:\s*{\s*"role"\s*:\s*"(?:user|model)"\s*,\s*"parts"')
+
 
 def sniff(head: bytes) -> bool:
     """Tell from the first bytes of a file whether it is a transcript of Claude Code."""
-    return head.lstrip()[:1] == b"{" and any(mark in head for mark in _MARKS)
+    if head.lstrip()[:1] != b"{" or not any(mark in head for mark in _MARKS):
+        return False
+    return _OF_GEMINI.search(head) is None
 
 
 def is_document(head: bytes) -> bool:
