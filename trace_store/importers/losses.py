@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trace_store.context.parsing.fields import UNREAD
+from trace_store.context.form_fields import UNREAD
 from trace_store.context.render.media import SENDERS
 from trace_store.importers.contract import PlannedCommit, PlannedMessage, Skip
 from trace_store.objects.parts import Opaque, Part, ToolResult

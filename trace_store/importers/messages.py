@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from trace_store.context.form_fields import UNREAD, damage_kept, dump
 from trace_store.context.parsing import message_from_chat
-from trace_store.context.parsing.fields import UNREAD, damage_kept, dump
 from trace_store.context.render.lossless import render_part
 from trace_store.errors import InvalidInputError
 from trace_store.importers.contract import PlannedMessage

@@ -10,6 +10,7 @@ from trace_cli.render.records import address_text, write_record
 from trace_cli.render.tables import counted
 from trace_store import context, errors, history, maintenance
 from trace_store import secrets as secrets_
+from trace_store.context import tokens
 from trace_store.objects.commit import read_commit
 from trace_store.refs import TRASH
 from trace_store.refs.names import FILES
@@ -287,9 +288,7 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
     """Say that a model is unknown, with the known one that has the closest name."""
     if not model:
         return
-    from trace_store.context.tokens.models import nearest_model  # only where a model is named
-
-    near = nearest_model(model)
+    near = tokens.nearest_model(model)
     if near is not None:
         meant = f"; did you mean {near!r}?" if near else ""
         invocation.note(

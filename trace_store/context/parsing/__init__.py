@@ -20,9 +20,9 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.context.form_fields import Placed
     from trace_store.context.parsing.chat import content_parts, message_from_chat
     from trace_store.context.parsing.documents import Given, parse_messages, read_messages
-    from trace_store.context.parsing.fields import Placed
     from trace_store.context.parsing.gemini import (
         GeminiCalls,
         message_from_gemini,

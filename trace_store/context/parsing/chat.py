@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trace_store.context.parsing.fields import (
+from trace_store.context.form_fields import (
     UNREAD,
     closest,
     decoded,

@@ -16,8 +16,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from trace_store.context.form_fields import mapping, wrong
 from trace_store.context.parsing.chat import content_parts, message_from_chat
-from trace_store.context.parsing.fields import mapping, wrong
 from trace_store.context.parsing.foreign import familiar_message
 from trace_store.context.parsing.gemini import GeminiCalls, message_from_gemini
 from trace_store.context.parsing.langchain import is_langchain, message_from_langchain

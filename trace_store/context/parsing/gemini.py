@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trace_store.context.parsing.fields import (
+from trace_store.context.form_fields import (
     Placed,
     decoded,
     dump,

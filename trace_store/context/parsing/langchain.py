@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trace_store.context.parsing.chat import block_part, function_call, tool_calls
-from trace_store.context.parsing.fields import (
+from trace_store.context.form_fields import (
     decoded,
     details,
     dump,
@@ -30,6 +29,7 @@ from trace_store.context.parsing.fields import (
     required,
     wrong,
 )
+from trace_store.context.parsing.chat import block_part, function_call, tool_calls
 from trace_store.context.parsing.responses import call_part, reasoning_parts
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult

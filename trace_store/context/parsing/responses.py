@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trace_store.context.parsing.chat import content_parts
-from trace_store.context.parsing.fields import (
+from trace_store.context.form_fields import (
     Placed,
     closest,
     details,
@@ -35,6 +34,7 @@ from trace_store.context.parsing.fields import (
     unread,
     wrong,
 )
+from trace_store.context.parsing.chat import content_parts
 from trace_store.context.render.openai_items import FRAMES, PROVIDER, is_by_program
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import ROLES, Message

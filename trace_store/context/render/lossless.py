@@ -25,7 +25,7 @@ import base64
 import binascii
 import re
 
-from trace_store.context.parsing.fields import parts_of_each
+from trace_store.context.form_fields import parts_of_each
 from trace_store.context.render.values import Options, Renderable, Repairs
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import Message

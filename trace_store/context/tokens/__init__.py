@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context.tokens.counting import REPLY_TOKENS, TokenCounting
     from trace_store.context.tokens.memo import TokenMemo
-    from trace_store.context.tokens.models import PROVIDER_SOURCE, describe
+    from trace_store.context.tokens.models import PROVIDER_SOURCE, describe, nearest_model
     from trace_store.context.tokens.overhead import (
         MESSAGE_TOKENS,
         MessageTokens,
@@ -41,6 +41,7 @@ __all__ = [
     "count_stored_message",
     "describe",
     "get_tokenizer",
+    "nearest_model",
 ]
 
 __getattr__ = door(
@@ -60,5 +61,6 @@ __getattr__ = door(
         "count_stored_message": "overhead",
         "describe": "models",
         "get_tokenizer": "tokenizer",
+        "nearest_model": "models",
     },
 )

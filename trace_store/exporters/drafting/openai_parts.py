@@ -9,8 +9,8 @@ import base64
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from trace_store.context.form_fields import opaque
 from trace_store.context.parsing.chat import block_part
-from trace_store.context.parsing.fields import opaque
 from trace_store.context.render.openai_items import FRAMES, frame_of, item_of
 from trace_store.context.render.signatures import maker
 from trace_store.context.render.wire import parse_object

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trace_store.context.parsing.fields import dump, opaque
+from trace_store.context.form_fields import dump, opaque
 from trace_store.context.render.anthropic_blocks import SERVER_CALLS, THINKING, is_server_result
 from trace_store.context.render.signatures import model_family
 from trace_store.context.render.tools import anthropic_tools

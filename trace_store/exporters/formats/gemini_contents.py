@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trace_store.context.parsing.fields import dump
+from trace_store.context.form_fields import dump
 from trace_store.context.render.signatures import (
     SKIPS_THE_CHECK,
     before_gemini_3,
