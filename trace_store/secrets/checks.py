@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Check = Callable[[bytes], bool]
 
 _BASE62 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CAPITALS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_SMALL = frozenset(b"abcdefghijklmnopqrstuvwxyz")
 _DIGITS = frozenset(b"0123456789")
 _HEX = frozenset(b"0123456789abcdefABCDEF-")
 _WORDS = (
@@ -86,14 +88,30 @@ def is_mixed(data: bytes) -> bool:
     return bool(kinds & _DIGITS) and any(chr(each).isalpha() for each in kinds)
 
 
+def looks_random(data: bytes) -> bool:
+    """Tell whether capital and small letters are about as many: chance makes such texts, names and paths are others."""
+    capital = sum(map(data.count, _CAPITALS.intersection(data)))
+    small = sum(map(data.count, _SMALL.intersection(data)))
+    return len(data) >= 16 and 4 * min(capital, small) >= capital + small > len(data) // 2
+
+
 def is_key(data: bytes) -> bool:
     """Tell whether a value whose name speaks of a secret looks as if a machine had made it."""
-    if len(data) < 16 or not is_mixed(data) or is_example(data):
+    if len(data) < 16 or is_example(data) or not (is_mixed(data) or looks_random(data)):
         return False
-    if b"://" in data or data.startswith((b"/", b"./", b"~/", b"sha256:", b"sha512-", b"sha1-")):
+    if b"://" in data or data.startswith((b"sha256:", b"sha512-", b"sha1-")):
+        return False
+    if data.startswith((b"/", b"./", b"~/")) and not looks_random(data):
         return False
     # To the base 16 no byte tells more than four bits; a word with a number has few of them.
     return entropy(data) >= (2.8 if _HEX.issuperset(data) else 3.4)
+
+
+def is_sk_key(data: bytes) -> bool:
+    """Tell whether what begins with `sk-` has small words, and then letters and digits alone."""
+    *words, body = data.split(b"-")
+    plain = all(len(word) <= 12 and word.isalnum() and word.islower() for word in words)
+    return plain and len(body) >= 22 and body.isalnum() and is_key(body)
 
 
 def is_password(data: bytes) -> bool:
@@ -104,7 +122,7 @@ def is_password(data: bytes) -> bool:
         any(test(chr(each)) for each in set(data))
         for test in (str.islower, str.isupper, str.isdigit, _is_sign)
     )
-    if not is_mixed(data) and kinds < 3:
+    if not is_mixed(data) and kinds < 3 and not looks_random(data):
         return False
     return entropy(data) >= 2.5
 

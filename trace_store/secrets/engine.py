@@ -7,9 +7,12 @@ when it is first tried. What is found is told by rule, place and id; its value i
 
 from __future__ import annotations
 
+import re
+
 import re2
 
 from trace_store.objects.content import bytes_of, text_of
+from trace_store.secrets.checks import looks_random
 from trace_store.secrets.known import KNOWN_RULE, spellings
 from trace_store.secrets.placeholders import KEY_BYTES, finding_id, is_within, placeholder
 from trace_store.secrets.rules import RULES
@@ -30,10 +33,13 @@ BASE64_CHARACTERS = 128
 """A run of base64 that is as long holds data, no token."""
 TOKEN_SURROUNDINGS = 16
 """A token with less beside it stands by itself: `/` and `-` may also end a path or a word."""
-WRAPPED = (60, 64, 72, 76)
-"""Columns at which base64 is wrapped: 64 in PEM (RFC 7468), 76 in MIME (RFC 2045)."""
+LINE_CHARACTERS = 320
+"""So far the line beside a line of base64 is looked for."""
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
-_LINE_ENDS = (b"\r\n", b"\n", b"\\r\\n", b"\\n")
+_LINE = rb"([A-Za-z0-9+/_-]{32,})"
+_LINE_END = rb"""["' +,]{0,4}(?:[\r\n]|\\+[rn]){1,4}[ \t"']{0,32}"""
+_ABOVE = re.compile(rb"(?<![A-Za-z0-9+/_-])" + _LINE + _LINE_END + rb"\Z")
+_BELOW = re.compile(_LINE_END + _LINE)
 
 _NEAR = 80
 """How far before a secret its name begins."""
@@ -224,27 +230,25 @@ def _options() -> Any:
 def _is_in_base64(data: bytes, start: int, end: int) -> bool:
     """Tell whether a span is a piece of base64, in which whatever a token may look like occurs by chance.
 
-    Signatures of reasoning, encrypted content, images and files are such runs; a token that stands by itself is none.
-    A line of wrapped base64 is told by the line beside it, which is as long.
+    Signatures of reasoning, encrypted content, images and files are such runs. A token that fills its run is none of
+    them, wherever it stands.
     """
     if data[start:end].strip(_BASE64):
         return False
     left, right = _run_before(data, start), _run_after(data, end)
-    if right - left >= BASE64_CHARACTERS:
-        return start - left + right - end >= TOKEN_SURROUNDINGS
-    end_before = b""
-    for each in _LINE_ENDS:
-        # The letter of an escaped line end is in the alphabet, and so in the run.
-        at = left + (each[-1:] == b"n")
-        if data.endswith(each, 0, at):
-            end_before, left = each, at
-            break
-    above = left - len(end_before)
-    behind = next((e for e in _LINE_ENDS if data.startswith(e, right)), b"")
-    below = right + len(behind)
-    beside = {above - _run_before(data, above)} if end_before else set()
-    beside |= {_run_after(data, below) - below} if behind else set()
-    return right - left in WRAPPED and right - left in beside
+    if data[left - 1 : left] == b"\\":
+        left = min(left + 1, start)  # the letter of an escape
+    beside = start - left + right - end
+    if not beside:
+        return False
+    if right - left >= BASE64_CHARACTERS and beside >= TOKEN_SURROUNDINGS:
+        return True
+    if looks_random(data[left:start]) or looks_random(data[end:right]):
+        return True
+    # Base64 in lines: the line beside is as long.
+    above = _ABOVE.search(data[max(0, left - LINE_CHARACTERS) : left])
+    below = _BELOW.match(data[right : right + LINE_CHARACTERS])
+    return any(line and len(line[1]) == right - left for line in (above, below))
 
 
 def _run_before(data: bytes, at: int) -> int:

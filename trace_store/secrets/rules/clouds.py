@@ -84,12 +84,18 @@ CLOUDS = (
         trigger="AZDO",
     ),
     near("azure-devops-pat", "azure_devops ado_pat azdo system_accesstoken", "[a-z2-7]{52}", _KEY),
-    # learn.microsoft.com/purview/sit-defn-azure-*: keys with a signature that tells the service
+    # github.com/microsoft/security-utilities: the signature of the service stands at a fixed place. A digest of
+    # SHA-512 is as long as the first of these.
     Rule(
         "azure-signed-key",
-        rf"{BEFORE}([A-Za-z0-9_/+-]{{40,76}}(?:AzFu|AzSe|ACDb|\+ASt|\+ACR|AIoT|\+AMC|AzCa|JQQJ99)[A-Za-z0-9+/_-]{{4,42}}={{0,2}})",
-        ("AzFu", "AzSe", "ACDb", "+ASt", "+ACR", "AIoT", "+AMC", "AzCa", "JQQJ99"),
+        rf"{BEFORE}([A-Za-z0-9+/]{{76}}(?:ACDb|\+ASt|\+ABa|\+AMC|APIM)[A-Za-z0-9+/]{{5}}[AQgw]=="
+        r"|[A-Za-z0-9+/]{33}(?:AIoT|AzCa|\+ASb|\+AEh|\+ARm)[A-Za-z0-9+/]{5}[AEIMQUYcgkosw048]="
+        r"|[A-Za-z0-9_-]{44}AzFu[A-Za-z0-9_-]{5}[AQgw]=="
+        r"|[A-Za-z0-9+/]{42}(?:AzSe|\+ACR)[A-D][A-Za-z0-9+/]{5}"
+        r"|[A-Za-z0-9]{52}JQQJ9[9DH][A-Za-z0-9][A-L][A-Za-z0-9]{16}[A-Za-z][A-Za-z0-9]{7}(?:[A-Za-z0-9]{2}==)?)",
+        ("AzFu", "AzSe", "ACDb", "+ASt", "+ABa", "+ACR", "AIoT", "+AMC", "APIM", "AzCa", "+ASb", "+AEh", "+ARm", "JQQJ9"),
         _LONG,
+        unless=r"(?i:sha[0-9]{1,3}[-:])\z",
     ),
     # docs.digitalocean.com/reference/api/create-personal-access-token
     token("digitalocean-token", "dop_v1_", "[a-f0-9]{64}"),
@@ -107,7 +113,7 @@ CLOUDS = (
     token("vercel-blob-token", "vercel_blob_rw_", "[A-Za-z0-9]{16}_[A-Za-z0-9]{20,}", _KEY),
     Rule(
         "flyio-token",
-        r"(fm[12][ar]?_[A-Za-z0-9+/=_,-]{100,})",
+        rf"{BEFORE}(fm[12][ar]?_[A-Za-z0-9+/=_,-]{{100,}})",
         ("fm1", "fm2"),
         _LONG,
         r"fm[12][ar]?_",

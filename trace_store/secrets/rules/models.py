@@ -83,9 +83,9 @@ MODELS = (
     # Others who begin their keys as OpenAI does: DeepSeek, Moonshot, DashScope, LiteLLM, Stability
     Rule(
         "sk-key",
-        rf"{BEFORE}(sk-[A-Za-z0-9_-]{{32,}})",
+        rf"{BEFORE}(sk-[A-Za-z0-9_-]{{22,}})",
         ("sk-",),
-        checks.is_key,
-        trigger=r"(?:\A|[^A-Za-z0-9\\]|\\[nrtbf])sk-[A-Za-z0-9]",
+        checks.is_sk_key,
+        trigger=rf"{BEFORE}sk-[A-Za-z0-9]",
     ),
 )
