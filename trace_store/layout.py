@@ -187,6 +187,11 @@ class Layout:
         """Return the path of the remembered token counts of an encoding."""
         return os.path.join(self.cache_dir, "tokens", encoding)
 
+    def search_files(self) -> list[str]:
+        """Return the paths of the full-text index and of what SQLite puts beside it."""
+        base = os.path.join(self.cache_dir, "search.sqlite3")
+        return [base + ending for ending in ("", "-journal", "-wal", "-shm")]
+
     def lock_file(self, operation: str) -> str:
         """Return the lock file of a long operation."""
         return os.path.join(self.locks_dir, operation)

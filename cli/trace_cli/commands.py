@@ -90,6 +90,7 @@ COMMANDS = (
     _porcelain(
         "sessions", "sessions:GROUP", "sessions.list_sessions", "List the sessions of agents"
     ),
+    _porcelain("search", "searching:run", "search.search", "Find messages by what they say"),
     _porcelain("view", "viewing:view", "exporters.read_session", "Read a session"),
     _porcelain("show", "showing:show", "history.walk", "Show a commit, a message or a blob"),
     _porcelain(

@@ -43,6 +43,7 @@ NAVIGATION: dict[str, list[str]] = {
         "revisions",
         "branches",
         "looking",
+        "searching",
         "merging",
         "rebasing",
         "semantic-merge",

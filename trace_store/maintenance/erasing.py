@@ -56,6 +56,10 @@ class Erasing:
     def clean(self) -> None:
         """Go through all files once."""
         store = self._store
+        for (
+            path
+        ) in store.layout.search_files():  # it knows the words, and is made anew when it is asked
+            self.files += store.disk.remove(path)
         self._remove_journals()
         purged = frozenset(map(ObjectId, self._database.purged))
         done = rewrite_packs(store, packs_holding(store, purged), purged)

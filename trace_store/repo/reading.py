@@ -7,6 +7,7 @@ from typing import overload
 
 from trace_store import comparing, errors, history, joining
 from trace_store import revision as revisions
+from trace_store import search as searching
 from trace_store.context import compiling
 from trace_store.history import walk
 from trace_store.history.status import Status, status
@@ -18,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
+    from typing import Any
 
     from trace_store.comparing import Blame, ContextDiff, Found
     from trace_store.context.compiled import CompiledContext
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from trace_store.context.plain import PlainContext
     from trace_store.history.entries import LogEntry
     from trace_store.repo.handle import Address, Revision
+    from trace_store.search import Hit
 
 
 class Reading(Handle):
@@ -187,6 +190,30 @@ class Reading(Handle):
             RevisionNotFoundError: there is no such commit.
         """
         return comparing.blame(self.contexts, name_of(revision))
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        regex: bool = False,
+        ranked: bool = False,
+        **filters: Any,
+    ) -> list[Hit]:
+        """Return the messages of all branches that say something, newest first.
+
+        Args:
+            query: words, which are ANDed; `docs/searching.md` has the rest.
+            limit: at most so many.
+            regex: whether the query is a pattern of RE2, against which every message is held.
+            ranked: whether the best of the newest hits come first.
+            filters: what `search.SearchFilter` has: session, agent, role, kind, tool, path, since, until.
+
+        Raises:
+            As `search.search`.
+        """
+        wanted = searching.SearchFilter(**filters)
+        return searching.search(self.store, query, wanted, limit=limit, regex=regex, ranked=ranked)
 
     def whohas(self, what: str | Address | ObjectId) -> list[Found]:
         """Return the wordings that say a text, of one message, or made of one blob, with the refs that have them.

@@ -93,7 +93,22 @@ CLOUDS = (
         r"|[A-Za-z0-9_-]{44}AzFu[A-Za-z0-9_-]{5}[AQgw]=="
         r"|[A-Za-z0-9+/]{42}(?:AzSe|\+ACR)[A-D][A-Za-z0-9+/]{5}"
         r"|[A-Za-z0-9]{52}JQQJ9[9DH][A-Za-z0-9][A-L][A-Za-z0-9]{16}[A-Za-z][A-Za-z0-9]{7}(?:[A-Za-z0-9]{2}==)?)",
-        ("AzFu", "AzSe", "ACDb", "+ASt", "+ABa", "+ACR", "AIoT", "+AMC", "APIM", "AzCa", "+ASb", "+AEh", "+ARm", "JQQJ9"),
+        (
+            "AzFu",
+            "AzSe",
+            "ACDb",
+            "+ASt",
+            "+ABa",
+            "+ACR",
+            "AIoT",
+            "+AMC",
+            "APIM",
+            "AzCa",
+            "+ASb",
+            "+AEh",
+            "+ARm",
+            "JQQJ9",
+        ),
         _LONG,
         unless=r"(?i:sha[0-9]{1,3}[-:])\z",
     ),

@@ -1,0 +1,143 @@
+"""`trace search`: messages by what they say."""
+
+from __future__ import annotations
+
+from trace_cli.arguments import SOME, Argument, Option, takes
+from trace_cli.failures import EXIT_OK, usage_error
+from trace_cli.porcelain.opening import JSON, opened_store
+from trace_cli.porcelain.progress import Progress
+from trace_cli.render.escape import safe
+from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.tables import ROLE_STYLES, moment, paint
+from trace_store.exporters.session import session_name
+from trace_store.ident import format_time, known_time, parse_moment
+from trace_store.refs import BRANCHES
+from trace_store.search import SearchFilter, search
+from trace_store.sessions import read_title
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Invocation
+    from trace_store.search import Hit
+    from trace_store.store import Store
+
+NAME_COLUMNS = 30
+
+
+@takes(
+    Argument("WORDS", "words", "What to search for", SOME),
+    Option("--session", "session", "Only in this session or branch", "SESSION", default=""),
+    Option("--agent", "agent", "Only in sessions of this program", "AGENT", default=""),
+    Option("--role", "role", "Only messages of this role", "ROLE", default=""),
+    Option("--kind", "kind", "Only messages of this kind", "KIND", default=""),
+    Option("--tool", "tool", "Only messages that call this tool", "NAME", default=""),
+    Option("--path", "path", "Only messages with calls that name this file", "PATH", default=""),
+    Option("--since", "since", "Only from this time on", "WHEN", default=""),
+    Option("--until", "until", "Only until this time", "WHEN", default=""),
+    Option("--rank", "rank", "The best of the newest hits first"),
+    Option("--regex", "regex", "Take the words for a pattern, and read every message"),
+    Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1, default=20),
+    JSON,
+)
+def run(
+    invocation: Invocation,
+    *,
+    words: list[str],
+    session: str,
+    agent: str,
+    role: str,
+    kind: str,
+    tool: str,
+    path: str,
+    since: str,
+    until: str,
+    rank: bool,
+    regex: bool,
+    limit: int,
+    as_json: bool,
+) -> int:
+    r"""Search the messages of all branches, newest first.
+
+    Words are ANDed, "a phrase" stands together, word* is a beginning, OR stands between alternatives, and -word, behind
+    `--`, must not be there. Hidden messages and earlier wordings are found too. Each hit has the address that other
+    commands take. The index under `.trace/cache` is made by the first search and caught up by each.
+
+        trace search freeze date
+        trace search --role user --since "2 days ago" freeze
+        trace search --regex "def test_\w+_purge"
+    """
+    with opened_store(invocation) as store:
+        now = store.clock.now()
+        moments = {name: _moment(text, now) for name, text in (("since", since), ("until", until))}
+        wanted = SearchFilter(session, agent, role, kind, tool, path, **moments)
+        progress = Progress(invocation, shown=invocation.interactive and not as_json)
+        try:
+            found = search(
+                store,
+                " ".join(words),
+                wanted,
+                limit=limit,
+                ranked=rank,
+                regex=regex,
+                progress=lambda done, whole: progress.tell("indexing", done, whole),
+            )
+        finally:
+            progress.clear()
+        if not as_json:
+            invocation.page()
+        for hit in found:
+            if as_json:
+                write_record(invocation, _record(store, hit))
+            else:
+                invocation.line(_line(invocation, store, hit))
+        if not found and not as_json:
+            invocation.note("nothing was found")
+    return EXIT_OK
+
+
+def _moment(text: str, now: int) -> int | None:
+    if not text:
+        return None
+    found = parse_moment(text, now)
+    if found is None:
+        raise usage_error(f"not a time: {text[:80]!r}", "`2026-03-02`, `2 days ago`")
+    return found
+
+
+def _title(store: Store, ref: str) -> str:
+    named = session_name(ref)
+    return (read_title(store, named[0], named[1]) if named else "") or ref.removeprefix(BRANCHES)
+
+
+def _line(invocation: Invocation, store: Store, hit: Hit) -> str:
+    before, inside = hit.snippet[: hit.start], hit.snippet[hit.start : hit.end]
+    behind = hit.snippet[hit.end :]
+    when = moment(format_time(hit.time))[:16] if hit.time else "no time"
+    title = safe(_title(store, hit.ref))
+    if len(title) > NAME_COLUMNS:
+        title = title[: NAME_COLUMNS - 1] + "…"
+    role = hit.role or "edited"
+    return "  ".join(
+        [
+            paint(invocation, short_address(hit.address), "yellow"),
+            paint(invocation, when, "dim"),
+            paint(invocation, role, ROLE_STYLES.get(role, "")),
+            title,
+            f"{safe(before)}{paint(invocation, safe(inside), 'bold')}{safe(behind)}",
+        ]
+    )
+
+
+def _record(store: Store, hit: Hit) -> dict[str, object]:
+    return {
+        "address": address_text(hit.address),
+        "ref": hit.ref,
+        "title": _title(store, hit.ref),
+        "branches": hit.branches,
+        "time": known_time(hit.time),
+        "role": hit.role or None,
+        "edited": hit.is_edit,
+        "snippet": hit.snippet,
+        "start": hit.start,
+        "end": hit.end,
+    }

@@ -1,0 +1,138 @@
+"""`trace search`: what is found, and what an index costs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ok, repository, trace
+from tests.support.command_line import Outcome, Trace
+from trace_cli.porcelain.demonstration import SAMPLE
+from trace_store import Repo
+from trace_store.search import SearchFilter, SearchIndex, search
+from trace_store.search.finding import fts_query
+
+__all__ = ["ok", "repository", "trace"]
+
+
+def said(repo: Repo, query: str, **given: object) -> list[str]:
+    return [hit.snippet for hit in search(repo.store, query, **given)]  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def repo() -> Repo:
+    repo = Repo.memory()
+    for text in ("The freeze is on Monday", "call foo.bar() in C++", "Freeze the café, naïve 日本"):
+        repo.append("user", text)
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("freeze", 2),
+        ("FREEZE monday", 1),
+        ('"freeze is"', 1),
+        ('"is freeze"', 0),
+        ("fre*", 2),
+        ("freeze -monday", 1),
+        ("monday OR c++", 2),
+        ("foo.bar()", 1),
+        ("cafe", 1),
+        ("日本", 1),
+        ('"unbalanced freeze', 0),
+        ("nothing", 0),
+    ],
+)
+def test_words(repo: Repo, query: str, count: int) -> None:
+    assert len(said(repo, query)) == count
+
+
+@pytest.mark.parametrize("text", ['"', "*", "(", "a AND (", "NEAR(", "-", "foo:bar", "^x", "{a}"])
+def test_nothing_typed_is_a_syntax_error(repo: Repo, text: str) -> None:
+    if fts_query(text):
+        said(repo, text)
+
+
+def test_the_newest_come_first_with_their_place(repo: Repo) -> None:
+    first, second = search(repo.store, "freeze")
+    assert first.snippet.startswith("Freeze the")
+    assert second.snippet[second.start : second.end] == "freeze"
+
+
+def test_filters(ok: Callable[..., Outcome]) -> None:
+    ok("import", "-q", str(SAMPLE))
+
+    def hits(*words: str) -> int:
+        return len(ok("search", "--json", *words).lines)
+
+    assert hits("tabs") >= 1
+    assert hits("--role", "user", "tabs") == 1
+    assert hits("--agent", "claude-code", "tabs") == hits("tabs")
+    assert not hits("--agent", "codex", "tabs")
+    assert hits("--session", "89c6", "tabs") == hits("tabs")
+    assert hits("--tool", "Bash", "pytest") >= 1
+    assert not hits("--until", "2026-03-01", "tabs")
+    assert hits("--regex", r"t[a]bs\b") >= 1
+    assert hits("-n", "1", "count") == 1
+    assert hits("--rank", "count") >= 1
+
+
+def test_old_wordings_are_found_and_deleted_branches_are_not(ok: Callable[..., Outcome]) -> None:
+    ok("commit", "--user", "the first wording")
+    ok("edit", "HEAD.0", "another text")
+    assert "the first wording" in ok("search", "wording").text
+    (found,) = (json.loads(line) for line in ok("search", "--json", "another").lines)
+    assert found["edited"] is True
+    ok("switch", "-c", "side")
+    ok("commit", "--user", "only here: zebra")
+    assert ok("search", "zebra").lines
+    ok("switch", "-")
+    ok("branch", "-D", "side")
+    assert not ok("search", "zebra").lines
+
+
+def test_a_purge_takes_the_words_along(ok: Callable[..., Outcome], tmp_path: Path) -> None:
+    ok("commit", "--user", "Hedwig Wanderlust was here, and so was somebody else")
+    assert ok("search", "hedwig").lines
+    path = tmp_path / ".trace/cache/search.sqlite3"
+    assert b"hedwig" in path.read_bytes()
+    outcome = ok("purge", "--match-file", "-", "--yes", "--reason", "x", stdin=b"Hedwig Wanderlust")
+    assert outcome.code == 0
+    assert not path.exists()
+    assert not ok("search", "hedwig").lines
+
+
+def test_only_new_commits_are_read(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SearchIndex(repo.store) as index:
+        assert index.catch_up() == 3
+        assert index.catch_up() == 0
+        repo.append("user", "one more")
+        assert index.catch_up() == 1
+
+
+def test_a_damaged_index_is_made_anew(ok: Callable[..., Outcome], tmp_path: Path) -> None:
+    ok("commit", "--user", "find me")
+    path = tmp_path / ".trace/cache/search.sqlite3"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"no database at all" * 100)
+    assert ok("search", "find").lines
+    with sqlite3.connect(path) as base:
+        base.execute("UPDATE meta SET value = '0 other'")
+    base.close()
+    assert ok("search", "find").lines
+
+
+def test_what_cannot_be_searched_is_said(repository: Trace) -> None:
+    assert repository("search", "...").code == 2
+    assert repository("search", "--regex", "(").code == 2
+    assert repository("search", "nothing").err == "nothing was found\n"
+
+
+def test_filters_of_the_library(repo: Repo) -> None:
+    assert len(search(repo.store, "freeze", SearchFilter(role="user"))) == 2
+    assert not search(repo.store, "freeze", SearchFilter(role="assistant"))
