@@ -421,12 +421,16 @@ class CompiledContext(RenderableContext):
 
     def _estimated_at(self, report: Report) -> int:
         """Return the estimate of the context that a report is about."""
-        if self.view.tip == report.commit:
+        if report.messages_since == 0:
             return self.estimated_token_count
-        if self._estimated_then is None:
-            then = self._source.context_at(report.commit, self.model)
-            self._estimated_then = then.estimated_token_count
-        return self._estimated_then
+        if report.messages_since is None:
+            if self._estimated_then is None:
+                then = self._source.context_at(report.commit, self.model)
+                self._estimated_then = then.estimated_token_count
+            return self._estimated_then
+        end = len(self) - report.messages_since
+        before = self._source.token_records(self.view, end - 1, end)[0].total if end else 0
+        return self._counting.scale(before + self._source.tool_tokens(self.view) + REPLY_TOKENS)
 
     def shown_messages(self) -> list[MessageLike]:
         """Return the messages as they are rendered: without reasoning when that is hidden."""

@@ -6,8 +6,8 @@ what they add or take out counts at its estimate. A compaction or a merge makes 
 
 from __future__ import annotations
 
-from trace_store.objects.operations import REPLACE, USAGE
-from trace_store.values import value
+from trace_store.objects.operations import APPEND, REPLACE, USAGE, message_count
+from trace_store.values import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from trace_store.objects.commit import Commit
 
-MAXIMUM_AGE = 64
-"""For so many commits a report holds, so that looking for one takes the same time in every history."""
+MAXIMUM_AGE = 32
+MAXIMUM_MESSAGES = 100
+"""For so many commits and messages a report holds: looking for one takes the same time in every history."""
 
 
 @value
@@ -28,12 +29,16 @@ class Report:
         token_count: tokens of the context there: all input, cached or not, and the output.
         name: the model that answered, else the form of the report.
         age: how many commits came after it.
+        created: how many messages these create.
+        messages_since: how many messages these append; None when they do anything else.
     """
 
     commit: bytes
     token_count: int
     name: str
     age: int = 0
+    created: int = 0
+    messages_since: int | None = 0
 
 
 def report_at(
@@ -51,6 +56,8 @@ def report_at(
     """
     found: Report | None = None
     oid, age = tip, 0
+    since: int | None = 0
+    created = 0
     while age < MAXIMUM_AGE:
         if known is not None and oid in known:
             found = known[oid]
@@ -59,14 +66,30 @@ def report_at(
         found = _own_report(oid, commit)
         if found is not None or not commit.parents or _makes_another_context(commit):
             break
+        since = _sum(since, _appended(commit))
+        created += sum(map(message_count, commit.operations))
+        if created > MAXIMUM_MESSAGES:
+            break
         oid, age = commit.parents[0], age + 1
     if found is not None:
         age += found.age
-        is_held = age < MAXIMUM_AGE
-        found = Report(found.commit, found.token_count, found.name, age) if is_held else None
+        since = _sum(since, found.messages_since)
+        created += found.created
+        is_held = age < MAXIMUM_AGE and created <= MAXIMUM_MESSAGES
+        found = replace(found, age=age, created=created, messages_since=since) if is_held else None
     if known is not None:
         known[tip] = found
     return found
+
+
+def _appended(commit: Commit) -> int | None:
+    if any(each.name not in (APPEND, USAGE) for each in commit.operations):
+        return None
+    return sum(map(message_count, commit.operations))
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 def _makes_another_context(commit: Commit) -> bool:
