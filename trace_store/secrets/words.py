@@ -73,8 +73,16 @@ SPACED: tuple[bytes, ...] = (
     b"sshpass",
     b"secret set",
     b"cookie",
-    b"docker login",
+    b"login",
     b"env ",
+    b"set -",
+    b"setx",
+    b"setenv",
+    b"putenv",
+    b"#define",
+    b"identified",
+    b"requirepass",
+    b"masterauth",
     b"mysql",
     b"mariadb",
 )
@@ -82,7 +90,11 @@ SPACED: tuple[bytes, ...] = (
 
 _IN_TOKENS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.=%$:")
 _IN_WORDS = _IN_TOKENS - frozenset(b"_-+.=%$:")
-_NO_VALUE = b" \t\r\n=:>\\\"'`"
+_SIGNS = b"=:>,|"
+"""What stands between a name and its value."""
+_LISTS = (b">", b"|", b"\",", b"',", b"`,")
+"""Signs for a value that are rare in prose."""
+_NO_VALUE = b" \t\r\n=:>,|\\\"'`"
 _SCHEMES = (b"token", b"apikey", b"key", b"bearer", b"basic")
 """Words that stand between the name of a header and its value."""
 _TOKEN_BYTES = 8
@@ -113,13 +125,14 @@ def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
     if content.count(b":") > 3:
         return True  # .pgpass
     low = content.lower()
-    if b"=" in low or b":" in low:
+    if b"=" in low or b":" in low or any(sign in low for sign in _LISTS):
         for word in NAMES:
             if word in low and _is_followed(low, word, True):
                 return True
-    if (b"curl" in low or b"wget" in low) and b"-u" in low:
+    if (b"-u" in low or b"-a" in low) and any(word in low for word in (b"curl", b"wget", b"http")):
         return True
-    return any(word in low and _is_followed(low, word, False) for word in SPACED)
+    flat = b" ".join(low.split())
+    return any(word in flat and _is_followed(flat, word, False) for word in SPACED)
 
 
 def _may_hold_token(content: bytes) -> bool:
@@ -150,7 +163,7 @@ def _is_followed(low: bytes, word: bytes, given: bool) -> bool:
     at = low.find(word)
     while at >= 0:
         behind = low[at + len(word) : at + len(word) + _REACH]
-        signs = [n for n, each in enumerate(behind) if each in b"=:"] if given else [-1]
+        signs = [n for n, each in enumerate(behind) if each in _SIGNS] if given else [-1]
         for sign in signs:
             said = behind[sign + 1 :].lstrip(_NO_VALUE).split(None, 1)
             if not said:

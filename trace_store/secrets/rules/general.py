@@ -6,25 +6,57 @@ from trace_store.secrets import checks
 from trace_store.secrets.rules.rule import Rule
 
 _VALUE = r"""[^\s"'\\`,;<>(){}\[\]$|]"""
-_IS = r"""(?:\\*["'`])?\]?\s{0,4}(?::=|=>|={1,3}|:)\s{0,4}(?:[A-Za-z]{0,2}\\*["'`])?"""
-_PASSWORD = r"(?:passw(?:or)?d|passphrase|passwort|pwd|_pass|(?-i:[a-z]Pass|\bpass))(?:_?[0-9])?"
+_OPENING = r"""\\*["'`]?"""
+_BLANKS = r"(?:\s{0,4}|[ \t]{0,24})"
+_IS = rf"""(?:\\*["'`])?\]?{_BLANKS}(?::=|=>|={{1,3}}|:|>){_BLANKS}(?:[A-Za-z]{{0,2}}\\*["'`])?"""
+# Triggers accept more than their rules: repetition without a bound costs an automaton nothing, counting does.
+_WIDE_IS = r"""\\*["'`]?\]?\s*[:=>][=>\s]*[A-Za-z]{0,2}\\*["'`]?"""
+_WIDE_NAMED = r"""(?:(?i:name|key|variable)[\\"'`]*\s*[:=]|\bENV\s|\bsetx\s|\bset\s+-|setenv|putenv|SetEnvironmentVariable|#define\s)[\w\s.\\"'`(-]*"""
+_WIDE_GAP = r"""[\w.-]*\\*["'`]?[\s,\\][\s,"'`\\nrt-]*(?:(?i:value)[\\"'`]*\s*[:=][\s\\"'`]*)?"""
+_BEGIN = r"(?:\b|_|\\[nrt]|-D)"
+_PASSWORD = rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))(?:_?[0-9])?"
+# What tests print of a success is `PASS: name`.
+_PASS = rf"""{_BEGIN}PASS(?:\s{{0,4}}={{1,3}}|\\*["'`]\]?\s{{0,4}}[:=]>?|:\s{{0,4}}\\*["'`])\s{{0,4}}{_OPENING}"""
+_WIDE_PASS = r"(?i:passw(?:or)?d|passphrase|passwort|pwd|(?:\b|[_-]|\\[nrt]|-D)pass|(?-i:[a-z]Pass))(?:_?[0-9])?"
 _KEY = (
     r"(?:api|access|secret|private|encryption|signing|master|auth|account|service|app|admin|deploy|consumer|shared"
     r"|hmac|jwt|cookie|session|webhook|client|storage|crypto?|aes|rsa|license)"
-    r"[_.-]?key|secret(?:[_.-]?(?:key|value|token))?(?:[_.-]?base)?|[_.-]token|authtoken|accesstoken|bearertoken|apitoken"
-    r"|refreshtoken|credentials?|[_.-]auth"
+    r"[_.-]?key|secret(?:[_.-]?(?:key|value|token))?(?:[_.-]?base)?|[_.-]token|(?-i:[a-z0-9]Token)|authtoken|accesstoken"
+    r"|bearertoken|apitoken|refreshtoken|credentials?|[_.-]auth"
 )
-_BARE = r"""\btoken"""
+_BARE = rf"{_BEGIN}token"
 # Such names end in `token` or `key`, and what they name opens nothing.
 _NO_SECRET = (
-    r"(?i:(?:\b|_)count|page|next|continuation|cursor|sync|pagination|resume|public|csrf|xsrf|cache|primary|foreign|sort"
-    r"|partition|group|object|idempotency|dedup|hash|digest|checksum|fingerprint)[\w.-]{0,24}[^\w]{0,12}\z"
+    r"(?i:(?:count|page|next|continuation|cursor|sync|pagination|resume|public|publishable|anon|csrf|xsrf|cache|primary"
+    r"|foreign|sort|partition|group|object|idempotency|dedup|hash|digest|checksum|fingerprint)"
+    r"(?:[_.-]?(?:page|api))?[_.-]?(?:key|token)s?|\bnext_public_\w{0,60})[^\w]{0,40}\z"
 )
 _NAMES = ("pass", "pwd")
-_OPENING = r"""\\*["']?"""
 _LINE_END = r"(?:,|\s|\\+[nrt]){1,12}"
-_NAMED = rf"(?i:name{_OPENING}\s{{0,4}}:\s{{0,4}}{_OPENING}[\w.-]{{0,60}}"
-_VALUED = rf"[\w.-]{{0,20}}){_OPENING}{_LINE_END}(?:{_OPENING}|-\s)(?i:value){_OPENING}\s{{0,4}}:\s{{0,4}}{_OPENING}"
+# A name that is not followed by its value at once: `- name: N` above `value: V`, `key="N" value="V"`, `set -x N V`.
+_NAMED = (
+    rf"(?:(?i:name|key|variable){_OPENING}\s{{0,4}}[:=]\s{{0,4}}|\bENV\s{{1,4}}|\bsetx\s{{1,4}}|\bset\s{{1,4}}-[a-zA-Z-]{{1,9}}\s{{1,4}}"
+    rf"|\b(?:setenv|putenv|SetEnvironmentVariable)[\s(]{{1,4}}|#define\s{{1,4}}){_OPENING}(?i:[\w.-]{{0,60}}"
+)
+_VALUED = (
+    rf"[\w.-]{{0,20}}){_OPENING}(?:{_LINE_END}{_OPENING}(?:-\s)?(?i:value){_OPENING}\s{{0,4}}[:=]|,?){_BLANKS}{_OPENING}"
+)
+# A list of names and values, and a table of them.
+_LISTED = (
+    r"""(?:[\[({,|]\s{0,4}|\\[nrt]|\n)\\*["'`]?(?i:[\w.-]{0,60}(?:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credentials?))"""
+    r"""(?:\\*["'`]\s{0,4},\s{0,4}\\*["'`]|\\*`?[ \t]{0,40}\|[ \t]{0,4}\\*`?)"""
+)
+_GIVEN = (
+    r"""(?i:password\s{1,4}(?:=\s{1,4})?\\*["']|(?:identified\s{1,4}(?:with\s{1,4}\w{1,40}\s{1,4})?by|requirepass|masterauth)"""
+    r"""\s{1,4}\\*["']?)"""
+)
+_COMMAND = (
+    r"""(?:sshpass\s{1,4}-p\s{0,4}|(?:\A|[^\w-]|\\[nrt])--?(?i:[\w.-]{0,40}(?:password|passwd|passphrase|pwd|[_-]pass|(?-i:[a-z]Pass))|token|api-key|secret)[\s=]{1,4}"""
+    r"""|(?:mysql|mariadb)[\w-]{0,10}\s(?:[^\n|;]{0,200}?\s)??-p|(?:docker|podman|helm|oras|az|npm|cf|buildah|skopeo)\s(?:[^\n|;]{0,80}?\s)??login\s(?:[^\n|;]{0,200}?\s)??-p[\s=]{1,4}"""
+    r"""|(?:curl|wget|http)\s[^\n|;]{0,200}?(?:-u|--user|-a|--auth)[\s=]{0,4}["']?[A-Za-z0-9_.@%+-]{1,64}:)["']?"""
+)
+# An option of a command whose name ends in such a word.
+_OPTION = r"""(?:\A|[^\w-]|\\[nrt])--?(?i:[\w.-]{0,40}(?:token|key|secret|credentials?|key_base))[\s=]{1,4}["']?"""
 _KEY_NAMES = ("key", "secret", "token", "credential", "auth")
 
 GENERAL = (
@@ -79,22 +111,21 @@ GENERAL = (
     ),
     Rule(
         "command-line-password",
-        r"""(?:sshpass\s{1,4}-p\s{0,4}|(?:\A|[^\w-])--(?:password|passwd|token|api-key|secret)[\s=]{1,4}|(?:mysql|mariadb)[\w-]{0,10}\s(?:[^\n|;]{0,200}?\s)??-p|docker\s{1,4}login\s(?:[^\n|;]{0,200}?\s)??-p[\s=]{1,4}|(?:curl|wget)\s[^\n|;]{0,200}?(?:-u|--user)\s{1,4}["']?[A-Za-z0-9_.@-]{1,64}:)["']?([^\s"'\\`$<>|;&(){}]{6,128})""",
+        rf"{_COMMAND}([^\s\"'\\`$<>|;&(){{}}]{{6,128}})",
         (
-            *(
-                "sshpass",
-                "--password",
-                "--passwd",
-                "--token",
-                "--api-key",
-                "--secret",
-                "curl",
-                "wget",
-            ),
-            *("mysql", "mariadb", "docker login"),
+            *("sshpass", "--", "curl", "wget", "mysql", "mariadb", "docker", "login"),
+            *("-password", "-passwd"),
         ),
         checks.is_password,
-        trigger=r"(?:sshpass\s|--(?:password|passwd|token|api-key|secret)[\s=]|(?:curl|wget)\s|(?:mysql|mariadb)[\w-]*\s|docker\s+login\s)",
+        trigger=r"(?:sshpass\s|--?(?i:[\w.-]*(?:pass|token|api-key|secret)[\w]*)[\s=]|(?:curl|wget|http)\s[^\n|;]*(?:-u|--user|-a|--auth)|(?:mysql|mariadb)[\w-]*\s[^\n|;]*-p|login\s[^\n|;]*-p)",
+    ),
+    Rule(
+        "command-line-secret",
+        rf"{_OPTION}([^\s\"'\\`$<>|;&(){{}}]{{16,512}})",
+        ("-",),
+        checks.is_key,
+        unless=_NO_SECRET,
+        trigger=r"""(?i:token|key|secret|credentials?|key_base)[\s=]+["']?[^\s\"'\\`$<>|;&(){}]{16}""",
     ),
     # cli.github.com/manual/gh_secret_set
     Rule(
@@ -112,13 +143,6 @@ GENERAL = (
         checks.is_cookie,
         loose=True,
     ),
-    # docs.docker.com/reference/dockerfile, ENV in its older form
-    Rule(
-        "dockerfile-env",
-        rf"(?:\A|[\n]|\\n)ENV\s{{1,4}}\w{{0,40}}(?:PASSWORD|PASSWD|PASS|PWD|SECRET|TOKEN|KEY)\w{{0,20}}\s{{1,4}}({_VALUE}{{8,256}})",
-        ("ENV ",),
-        checks.is_password,
-    ),
     # postgresql.org/docs/current/libpq-pgpass.html
     Rule(
         "pgpass",
@@ -127,13 +151,13 @@ GENERAL = (
         checks.is_password,
         trigger=r":(?:[0-9]{4,5}|\*):[\w.*-]+:[\w.*-]+:[^\s:]",
     ),
-    # kubernetes.io, env of a container: a name, and its value on the next line
+    # kubernetes.io, env of a container; docs.docker.com/reference/dockerfile, ENV; fishshell.com, set; setx of Windows
     Rule(
         "named-password",
-        rf"{_NAMED}(?:passw(?:or)?d|pwd|_pass|-pass){_VALUED}({_VALUE}{{8,128}})",
+        rf"{_NAMED}(?:passw(?:or)?d|passphrase|pwd|pass){_VALUED}({_VALUE}{{8,128}})",
         _NAMES,
         checks.is_password,
-        trigger=rf"{_NAMED}(?:passw(?:or)?d|pwd|_pass|-pass){_VALUED}",
+        trigger=rf"{_WIDE_NAMED}(?i:pass|pwd){_WIDE_GAP}{_VALUE}{{8}}",
         loose=True,
     ),
     Rule(
@@ -141,16 +165,35 @@ GENERAL = (
         rf"{_NAMED}(?:secret|token|key|credential){_VALUED}({_VALUE}{{16,512}})",
         _KEY_NAMES,
         checks.is_key,
-        trigger=rf"{_NAMED}(?:secret|token|key|credential){_VALUED}",
+        unless=_NO_SECRET,
+        trigger=rf"{_WIDE_NAMED}(?i:secret|token|key|credential){_WIDE_GAP}{_VALUE}{{16}}",
+        loose=True,
+    ),
+    Rule(
+        "listed-secret",
+        rf"{_LISTED}({_VALUE}{{16,512}})",
+        (*_NAMES, *_KEY_NAMES),
+        checks.is_key,
+        unless=_NO_SECRET,
+        trigger=rf"(?i:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credential)s?[\\\"'`\s]*[,|][\s\\\"'`]*{_VALUE}{{16}}",
+        loose=True,
+    ),
+    # postgresql.org/docs/current/sql-createrole, dev.mysql.com/doc/refman/en/create-user, redis.io/docs: requirepass
+    Rule(
+        "sql-password",
+        rf"{_GIVEN}([^\s\"'\\`;,(){{}}<>$|]{{8,128}})",
+        ("password", "identified", "requirepass", "masterauth"),
+        checks.is_password,
+        trigger=_GIVEN,
         loose=True,
     ),
     # Assignments in programs, settings and connection strings
     Rule(
         "password",
-        rf"(?i:{_PASSWORD}){_IS}({_VALUE}{{8,128}})",
+        rf"(?:{_PASSWORD}{_IS}|{_PASS})({_VALUE}{{8,128}})",
         _NAMES,
         checks.is_password,
-        trigger=rf"(?i:{_PASSWORD}){_IS}{_VALUE}{{8}}",
+        trigger=rf"{_WIDE_PASS}{_WIDE_IS}{_VALUE}{{8}}",
         loose=True,
     ),
     Rule(
@@ -159,7 +202,7 @@ GENERAL = (
         _KEY_NAMES,
         checks.is_key,
         unless=_NO_SECRET,
-        trigger=rf"(?i:{_KEY}|{_BARE}){_IS}[A-Za-z0-9_.~+/@!%^&*#=-]{{16}}",
+        trigger=rf"(?i:{_KEY}|{_BARE}){_WIDE_IS}[A-Za-z0-9_.~+/@!%^&*#=-]{{16}}",
         loose=True,
     ),
 )
