@@ -71,8 +71,12 @@ class PlainContext(RenderableContext):
             return 0
         import json
 
-        schemas = (json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in self.tools)
-        tools = sum(estimate_from_bytes(len(each.encode("utf-8", "surrogatepass"))) for each in schemas)
+        schemas = (
+            json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in self.tools
+        )
+        tools = sum(
+            estimate_from_bytes(len(each.encode("utf-8", "surrogatepass"))) for each in schemas
+        )
         return self._counting.scale(self._tokens().total + tools + REPLY_TOKENS)
 
     @property

@@ -43,7 +43,9 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
         """Return the estimate of a context, without what opens a reply."""
         if oid not in bare:
             context = contexts.compile(ObjectId(oid))
-            bare[oid] = context.estimated_token_count - (weighing.REPLY_TOKENS if len(context) else 0)
+            bare[oid] = context.estimated_token_count - (
+                weighing.REPLY_TOKENS if len(context) else 0
+            )
         return bare[oid]
 
     def total(oid: bytes) -> tuple[int, str]:

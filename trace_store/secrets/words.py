@@ -92,7 +92,7 @@ _IN_TOKENS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 _IN_WORDS = _IN_TOKENS - frozenset(b"_-+.=%$:")
 _SIGNS = b"=:>,|"
 """What stands between a name and its value."""
-_LISTS = (b">", b"|", b"\",", b"',", b"`,")
+_LISTS = (b">", b"|", b'",', b"',", b"`,")
 """Signs for a value that are rare in prose."""
 _NO_VALUE = b" \t\r\n=:>,|\\\"'`"
 _SCHEMES = (b"token", b"apikey", b"key", b"bearer", b"basic")

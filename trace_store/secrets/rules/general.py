@@ -38,9 +38,7 @@ _NAMED = (
     rf"(?:(?i:name|key|variable){_OPENING}\s{{0,4}}[:=]\s{{0,4}}|\bENV\s{{1,4}}|\bsetx\s{{1,4}}|\bset\s{{1,4}}-[a-zA-Z-]{{1,9}}\s{{1,4}}"
     rf"|\b(?:setenv|putenv|SetEnvironmentVariable)[\s(]{{1,4}}|#define\s{{1,4}}){_OPENING}(?i:[\w.-]{{0,60}}"
 )
-_VALUED = (
-    rf"[\w.-]{{0,20}}){_OPENING}(?:{_LINE_END}{_OPENING}(?:-\s)?(?i:value){_OPENING}\s{{0,4}}[:=]|,?){_BLANKS}{_OPENING}"
-)
+_VALUED = rf"[\w.-]{{0,20}}){_OPENING}(?:{_LINE_END}{_OPENING}(?:-\s)?(?i:value){_OPENING}\s{{0,4}}[:=]|,?){_BLANKS}{_OPENING}"
 # A list of names and values, and a table of them.
 _LISTED = (
     r"""(?:[\[({,|]\s{0,4}|\\[nrt]|\n)\\*["'`]?(?i:[\w.-]{0,60}(?:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credentials?))"""
