@@ -302,7 +302,7 @@ class CompiledContext(RenderableContext):
         self._counting = counting
         self._tools = tools
         self._reasoning = reasoning
-        self._report: Report | None | bool = False  # not looked for yet
+        self._report: Report | bool | None = False  # not looked for yet
         self._estimated_then: int | None = None
         self.commit = None if view.tip is None else ObjectId(view.tip)
         self.messages: CompiledMessages = CompiledMessages(source, view)

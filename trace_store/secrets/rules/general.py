@@ -14,7 +14,10 @@ _WIDE_IS = r"""\\*["'`]?\]?\s*[:=>][=>\s]*[A-Za-z]{0,2}\\*["'`]?"""
 _WIDE_NAMED = r"""(?:(?i:name|key|variable)[\\"'`]*\s*[:=]|\bENV\s|\bsetx\s|\bset\s+-|setenv|putenv|SetEnvironmentVariable|#define\s)[\w\s.\\"'`(-]*"""
 _WIDE_GAP = r"""[\w.-]*\\*["'`]?[\s,\\][\s,"'`\\nrt-]*(?:(?i:value)[\\"'`]*\s*[:=][\s\\"'`]*)?"""
 _BEGIN = r"(?:\b|_|\\[nrt]|-D)"
-_PASSWORD = rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))(?:_?[0-9])?"
+_PASSWORD = (
+    rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))"
+    r"(?:_?[0-9])?"
+)
 # What tests print of a success is `PASS: name`.
 _PASS = rf"""{_BEGIN}PASS(?:\s{{0,4}}={{1,3}}|\\*["'`]\]?\s{{0,4}}[:=]>?|:\s{{0,4}}\\*["'`])\s{{0,4}}{_OPENING}"""
 _WIDE_PASS = r"(?i:passw(?:or)?d|passphrase|passwort|pwd|(?:\b|[_-]|\\[nrt]|-D)pass|(?-i:[a-z]Pass))(?:_?[0-9])?"
@@ -38,7 +41,10 @@ _NAMED = (
     rf"(?:(?i:name|key|variable){_OPENING}\s{{0,4}}[:=]\s{{0,4}}|\bENV\s{{1,4}}|\bsetx\s{{1,4}}|\bset\s{{1,4}}-[a-zA-Z-]{{1,9}}\s{{1,4}}"
     rf"|\b(?:setenv|putenv|SetEnvironmentVariable)[\s(]{{1,4}}|#define\s{{1,4}}){_OPENING}(?i:[\w.-]{{0,60}}"
 )
-_VALUED = rf"[\w.-]{{0,20}}){_OPENING}(?:{_LINE_END}{_OPENING}(?:-\s)?(?i:value){_OPENING}\s{{0,4}}[:=]|,?){_BLANKS}{_OPENING}"
+_VALUED = (
+    rf"[\w.-]{{0,20}}){_OPENING}(?:{_LINE_END}{_OPENING}(?:-\s)?(?i:value){_OPENING}\s{{0,4}}[:=]|,?)"
+    rf"{_BLANKS}{_OPENING}"
+)
 # A list of names and values, and a table of them.
 _LISTED = (
     r"""(?:[\[({,|]\s{0,4}|\\[nrt]|\n)\\*["'`]?(?i:[\w.-]{0,60}(?:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credentials?))"""
