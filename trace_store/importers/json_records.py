@@ -158,7 +158,7 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
 
 
 def values_in(line: bytes) -> Iterator[Any]:
-    """Yield the JSON values at the beginning of a line, as `records_of` reads them, up to one that is damaged."""
+    """Yield the JSON values at the beginning of a line, as `records_of` reads them, until one cannot be read."""
     text = text_in(line.lstrip(_ZEROS))[0]
     position = _blanks(text, 0)
     while position < len(text):
