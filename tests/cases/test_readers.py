@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,7 +138,7 @@ def test_case_24_25_33_34_every_sound_message_is_there(
         assert "cut off before the record behind it" in outcome.err
 
 
-RECORDS = [
+RECORDS: list[dict[str, Any]] = [
     {"type": "user", "uuid": "u0", "parentUuid": None, "sessionId": "s", "message": {}},
     {"type": "assistant", "uuid": "u1", "parentUuid": "u0", "sessionId": "s", "message": {}},
 ]

@@ -30,6 +30,8 @@ _SHALLOW_BYTES = 2 * MAXIMUM_NESTING
 _HALF = "\udced[\udca0-\udcbf][\udc80-\udcbf]"
 _WRONG_BYTES = re.compile(f"(?P<half>{_HALF})|(?:(?!{_HALF})[\udc80-\udcff])+")
 """Bytes that are not UTF-8 as Python spells them: three that are half of a surrogate pair, or any others."""
+_UNENDED = "Unterminated string"
+"""What the decoder says of a text that ends within a string."""
 _OPENING = re.compile(r'\{[ \t\r\n]*"')
 """How an object begins that is not empty."""
 _BLANK = " \t\r\n"
@@ -143,7 +145,11 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
         known = (position, known[1] + len(bytes_of(text[known[0] : position])))
         found = _read_one(line, text, *known)
         if isinstance(found, Skip):
-            whole = None if found.reason == TOO_DEEP else _whole_behind(text, position)
+            whole = (
+                None
+                if found.reason == TOO_DEEP
+                else _whole_behind(text, position, ended=line.ended)
+            )
             if whole is None:
                 yield found
                 return
@@ -188,18 +194,23 @@ def _half_or_mark(found: re.Match[str]) -> str:
     return found[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
 
 
-def _whole_behind(text: str, position: int) -> int | None:
+def _whole_behind(text: str, position: int, *, ended: bool) -> int | None:
     """Return where, behind a record that was cut off, objects begin that reach the end of the line.
 
     A writer that is killed leaves part of a record, and the next one appends to it. A text that was cut ends at the
     first quotation mark of what follows, so no value reaches over the cut, and what parses is passed over whole. Time
     is in proportion to the text.
+
+    Args:
+        text: of the line.
+        position: where what was cut off begins.
+        ended: whether the line has its end. Without it what stands in an unfinished record is none of its own.
     """
     budget = 8 * (len(text) - position) + 4096
     run = behind = (
         position  # where objects without anything between them begin, and where the last one ends
     )
-    reached = position + 1
+    reached = position
     while budget > 0 and (opening := _OPENING.search(text, reached)):
         at = opening.start()
         try:
@@ -211,9 +222,10 @@ def _whole_behind(text: str, position: int) -> int | None:
             # Such an error counts the lines of all of the text before it.
             budget -= stopped - at + stopped // 16 + 64
             reached = at + 1
-            if _blanks(text, stopped) < len(
-                text
-            ):  # so this is a cut, and what is whole begins there
+            unfinished = _blanks(text, stopped) == len(text) or _UNENDED in str(error)
+            if unfinished and not ended:
+                return None
+            if not unfinished:  # so this is a cut, and what is whole begins there
                 reached = max(reached, text.rfind("{", at, stopped))
             continue
         budget -= reached - at
