@@ -135,8 +135,6 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
         yield Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return
     text, wrong = text_in(line.data)
-    if wrong is not None:
-        yield Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")
     # Some editors and shells put a mark at the beginning of a file.
     start = len(MARK) if line.offset == 0 and text.startswith(MARK) else 0
     position, size = _blanks(text, start), len(text)
@@ -151,6 +149,8 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
                 else _whole_behind(text, position, ended=line.ended)
             )
             if whole is None:
+                if wrong is not None and found.reason == NOT_JSON:
+                    found = Skip(line.number, NOT_UTF8, f"byte {wrong}")
                 yield found
                 return
             yield Skip(
@@ -159,6 +159,9 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
             position = whole
             continue
         end, record = found
+        if wrong is not None and isinstance(record, Record):
+            yield Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")
+            wrong = None
         yield record
         position = _blanks(text, end)
 
