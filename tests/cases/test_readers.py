@@ -8,14 +8,18 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cases.support.inputs import case
 from tests.support.command_line import Outcome, Trace
+from trace_cli.porcelain.progress import Progress
 from trace_store.environment import Environment
-from trace_store.importers import lines
+from trace_store.importers import lines, running
+from trace_store.importers.formats.chats import reading as chats
 
 CHUNK = lines.CHUNK_BYTES
 
@@ -76,6 +80,36 @@ def test_case_49_a_file_that_has_grown(
     assert ok("export", "--native").out == data
 
 
+PIECEWISE = ("08", "24", "25", "33", "34")
+"""Cases with files of Codex, ATIF, plain chats, Claude Code, and Copilot."""
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("number", PIECEWISE)
+def test_case_49_the_size_of_the_pieces_changes_nothing(
+    ok: Callable[..., Outcome],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: str,
+    size: int,
+) -> None:
+    files = [str(each) for each in sorted(case(number).iterdir())]
+    ok("import", *files)
+    at_once = [line for line in ok("for-each-ref").lines if "refs/trash/" not in line]
+    os.rename(".trace", "at-once")
+    ok("init", "-q")
+    for module in (running, chats):
+        monkeypatch.setattr(module, "read_lines", partial(lines.read_lines, chunk_bytes=size))
+    for path in files:  # as they grow, too
+        data = Path(path).read_bytes()
+        grown = tmp_path / Path(path).name
+        for end in (len(data) // 2, len(data)) if path.endswith(".jsonl") else (len(data),):
+            grown.write_bytes(data[:end])
+            ok("import", str(grown))
+        ok("import", path)
+    assert [line for line in ok("for-each-ref").lines if "refs/trash/" not in line] == at_once
+
+
 SOUND = {
     "24-nan-atif/nb-atif.json": ["Q1", "A1", "Q2", "A2"],
     "25-nan-chat/nan-chat.jsonl": ["Q", "A", "Q2"],
@@ -104,7 +138,7 @@ def test_case_24_25_33_34_every_sound_message_is_there(
         assert "cut off before the record behind it" in outcome.err
 
 
-RECORDS = [
+RECORDS: list[dict[str, Any]] = [
     {"type": "user", "uuid": "u0", "parentUuid": None, "sessionId": "s", "message": {}},
     {"type": "assistant", "uuid": "u1", "parentUuid": "u0", "sessionId": "s", "message": {}},
 ]
@@ -146,6 +180,8 @@ ENCODED = {
     "gzip": gzip.compress(PLAIN),
     "pretty-printed": printed(list(RECORDS), 2),
     "concatenated": b"".join(LINES),
+    "zeros first": b"\0" * 512 + PLAIN,
+    "a large number first": PLAIN.replace(b'{"type"', b'{"n": ' + b"9" * 5000 + b', "type"', 1),
 }
 
 
@@ -158,6 +194,24 @@ def test_case_46_other_encodings_are_read(
     text = ok("compile", "--format", "text").text
     assert "What is 2 + 2? naïve 日本" in text
     assert "\n4" in text
+
+
+@pytest.mark.parametrize("data", ENCODED.values(), ids=ENCODED)
+def test_case_46_standard_input_is_read_as_a_file_is(
+    ok: Callable[..., Outcome], data: bytes
+) -> None:
+    ok("import", "-", stdin=data)
+    assert "What is 2 + 2? naïve 日本" in ok("compile", "--format", "text").text
+
+
+@pytest.mark.parametrize("format", ["claude-code", "codex", "copilot", "droid", "gemini"])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_records_in_a_list_are_never_passed_over_without_a_word(
+    repository: Trace, tmp_path: Path, format: str, indent: int | None
+) -> None:
+    (tmp_path / "s.jsonl").write_text(json.dumps(RECORDS, indent=indent), encoding="utf-8")
+    outcome = repository("import", "--format", format, "s.jsonl")
+    assert outcome.code == 2 or repository("log").lines
 
 
 def test_case_46_what_powershell_writes(ok: Callable[..., Outcome]) -> None:
@@ -258,3 +312,54 @@ def test_where_nothing_is_found_other_folders_are_named(repository: Trace, tmp_p
     assert outcome.code == 4
     assert f"looked in {tmp_path}/claude" in outcome.err
     assert "there are sessions of /elsewhere/app" in outcome.err
+
+
+@pytest.mark.parametrize("growth", [[], [1], [2, 3, 5]])
+@pytest.mark.parametrize(
+    "name", ["plain.jsonl", "rollout-2026-08-04-0198f000-0000-7000-8000-00000000000a.jsonl"]
+)
+def test_a_header_that_comes_late_makes_no_second_session(
+    ok: Callable[..., Outcome], tmp_path: Path, name: str, growth: list[int]
+) -> None:
+    (path,) = (p for p in case("08").iterdir() if p.suffix == ".jsonl")
+    header, *others = path.read_bytes().splitlines(keepends=True)
+    late = [*others[:3], header, *others[3:]]
+    for count in (*growth, len(late)):
+        (tmp_path / name).write_bytes(b"".join(late[:count]))
+        ok("import", name)
+    assert len(ok("branch").lines) == 1
+    assert ok("export", "--native").out == b"".join(late)
+
+
+def test_a_session_that_has_only_its_header_is_no_error(
+    ok: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    (path,) = (p for p in case("08").iterdir() if p.suffix == ".jsonl")
+    (tmp_path / "s.jsonl").write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    ok("import", "s.jsonl")
+    (tmp_path / "s.jsonl").write_bytes(path.read_bytes())
+    ok("import", "s.jsonl")
+    assert ok("export", "--native").out == path.read_bytes()
+
+
+def test_an_interrupted_import_says_how_far_it_is(
+    repository: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(PLAIN)
+    (tmp_path / "b.jsonl").write_bytes(PLAIN.replace(b'"sessionId": "s"', b'"sessionId": "t"'))
+    tell = Progress.tell
+
+    def stop(self: Progress, path: str, done: int, whole: int) -> None:
+        tell(self, path, done, whole)
+        if path == "b.jsonl":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "tell", stop)
+        outcome = repository("import", "a.jsonl", "b.jsonl")
+    assert outcome.code == 130
+    assert "the last file read was b.jsonl" in outcome.err
+    assert "the same command goes on" in outcome.err
+    assert repository("rev-parse", "sessions/claude-code/s").code == 0
+    assert repository("import", "a.jsonl", "b.jsonl").code == 0
+    assert len(repository("branch").lines) == 2

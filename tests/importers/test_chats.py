@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from tests.importers.support.checks import JSON, assert_grows, damaged, lines_of
+from tests.importers.support.checks import JSON, assert_grows, damaged, lines_of, report_of
 from tests.importers.support.sound import (
     HEADS,
     branches_of,
@@ -559,7 +559,7 @@ def test_whatever_lines_hold(
     path = folder / "x.jsonl"
     path.write_bytes(lines_of(records))
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)], format=format).files
+    report = report_of(store, path, format)
     lost = sum(
         count
         for (kind, what), count in report.records.items()

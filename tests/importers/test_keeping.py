@@ -13,6 +13,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from tests.importers.support.checks import report_of
 from tests.importers.support.transcripts import (
     SESSION,
     Transcript,
@@ -355,5 +356,5 @@ def test_real_transcripts_come_back(path: Path, tmp_path: Path) -> None:
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
         for size in (len(data) // 3, len(data)):
             copy.write_bytes(data[:size])
-            import_paths(store, [str(copy)], format=real_format(path))
+            report_of(store, copy, real_format(path))
         assert_kept(store, data)

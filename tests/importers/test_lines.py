@@ -15,6 +15,7 @@ from trace_store.importers import json_records
 from trace_store.importers.contract import Record, Skip
 from trace_store.importers.json_records import MAXIMUM_NESTING, records_of
 from trace_store.importers.lines import Line, read_lines
+from trace_store.objects.content import bytes_of
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -240,6 +241,14 @@ def test_a_whole_record_is_found_behind_every_cut(torn: int) -> None:
     assert any(isinstance(each, Skip) for each in found)
 
 
+@pytest.mark.parametrize("cut", range(1, len(WHOLE)))
+@pytest.mark.parametrize("before", [b"", WHOLE[:40]], ids=["alone", "behind a cut"])
+def test_what_stands_in_an_unfinished_record_is_no_record(before: bytes, cut: int) -> None:
+    found = one(before + WHOLE[:cut], ended=False)
+    assert [each for each in found if isinstance(each, Record)] == []
+    assert [each.reason for each in found if isinstance(each, Skip)] == ["unfinished-line"]
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -265,7 +274,7 @@ def test_hostile_lines_take_work_in_proportion(
     line: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scanned = 0
-    scan, size_of = json_records.scan, json_records.bytes_of
+    scan = json_records.scan
 
     def count(text: str, at: int) -> tuple[Any, int]:
         nonlocal scanned
@@ -281,7 +290,7 @@ def test_hostile_lines_take_work_in_proportion(
     def measure(text: str) -> bytes:
         nonlocal scanned
         scanned += len(text)
-        return size_of(text)
+        return bytes_of(text)
 
     monkeypatch.setattr(json_records, "scan", count)
     monkeypatch.setattr(json_records, "bytes_of", measure)

@@ -18,7 +18,7 @@ from trace_store.errors import (
 from trace_store.files import Disk
 from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.choosing import UNREADABLE, Chosen, choose
-from trace_store.importers.contract import Format
+from trace_store.importers.contract import NO_MESSAGES, Format
 from trace_store.importers.identity import branch_of
 from trace_store.importers.json_records import UNFINISHED
 from trace_store.importers.known import read_commit
@@ -125,8 +125,8 @@ def _refused_when_fruitless(report: FileReport) -> FileReport:
         return report
     if not report.skipped_count or report.skipped_count < report.record_count:
         return report
-    if {what for _, what in report.records} == {UNFINISHED}:
-        return report  # it has just been begun
+    if {what for _, what in report.records} <= {UNFINISHED, NO_MESSAGES}:
+        return report  # it has just been begun: a header, and nobody has spoken yet
     first = next(iter(report.skips), None)
     why = f"line {first.line}: {first.reason}" if first is not None else "no record"
     error = UnreadableInputError(

@@ -30,6 +30,8 @@ _SHALLOW_BYTES = 2 * MAXIMUM_NESTING
 _HALF = "\udced[\udca0-\udcbf][\udc80-\udcbf]"
 _WRONG_BYTES = re.compile(f"(?P<half>{_HALF})|(?:(?!{_HALF})[\udc80-\udcff])+")
 """Bytes that are not UTF-8 as Python spells them: three that are half of a surrogate pair, or any others."""
+_UNENDED = "Unterminated string"
+"""What the decoder says of a text that ends within a string."""
 _OPENING = re.compile(r'\{[ \t\r\n]*"')
 """How an object begins that is not empty."""
 _BLANK = " \t\r\n"
@@ -133,8 +135,6 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
         yield Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return
     text, wrong = text_in(line.data)
-    if wrong is not None:
-        yield Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")
     # Some editors and shells put a mark at the beginning of a file.
     start = len(MARK) if line.offset == 0 and text.startswith(MARK) else 0
     position, size = _blanks(text, start), len(text)
@@ -143,8 +143,14 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
         known = (position, known[1] + len(bytes_of(text[known[0] : position])))
         found = _read_one(line, text, *known)
         if isinstance(found, Skip):
-            whole = None if found.reason == TOO_DEEP else _whole_behind(text, position)
+            whole = (
+                None
+                if found.reason == TOO_DEEP
+                else _whole_behind(text, position, ended=line.ended)
+            )
             if whole is None:
+                if wrong is not None and found.reason == NOT_JSON:
+                    found = Skip(line.number, NOT_UTF8, f"byte {wrong}")
                 yield found
                 return
             yield Skip(
@@ -153,12 +159,15 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
             position = whole
             continue
         end, record = found
+        if wrong is not None and isinstance(record, Record):
+            yield Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")
+            wrong = None
         yield record
         position = _blanks(text, end)
 
 
 def values_in(line: bytes) -> Iterator[Any]:
-    """Yield the JSON values at the beginning of a line, as `records_of` reads them, up to one that is damaged."""
+    """Yield the JSON values at the beginning of a line, as `records_of` reads them, until one cannot be read."""
     text = text_in(line.lstrip(_ZEROS))[0]
     position = _blanks(text, 0)
     while position < len(text):
@@ -188,18 +197,23 @@ def _half_or_mark(found: re.Match[str]) -> str:
     return found[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
 
 
-def _whole_behind(text: str, position: int) -> int | None:
+def _whole_behind(text: str, position: int, *, ended: bool) -> int | None:
     """Return where, behind a record that was cut off, objects begin that reach the end of the line.
 
     A writer that is killed leaves part of a record, and the next one appends to it. A text that was cut ends at the
     first quotation mark of what follows, so no value reaches over the cut, and what parses is passed over whole. Time
     is in proportion to the text.
+
+    Args:
+        text: of the line.
+        position: where what was cut off begins.
+        ended: whether the line has its end. Without it what stands in an unfinished record is none of its own.
     """
     budget = 8 * (len(text) - position) + 4096
     run = behind = (
         position  # where objects without anything between them begin, and where the last one ends
     )
-    reached = position + 1
+    reached = position
     while budget > 0 and (opening := _OPENING.search(text, reached)):
         at = opening.start()
         try:
@@ -211,9 +225,10 @@ def _whole_behind(text: str, position: int) -> int | None:
             # Such an error counts the lines of all of the text before it.
             budget -= stopped - at + stopped // 16 + 64
             reached = at + 1
-            if _blanks(text, stopped) < len(
-                text
-            ):  # so this is a cut, and what is whole begins there
+            unfinished = _blanks(text, stopped) == len(text) or _UNENDED in str(error)
+            if unfinished and not ended:
+                return None
+            if not unfinished:  # so this is a cut, and what is whole begins there
                 reached = max(reached, text.rfind("{", at, stopped))
             continue
         budget -= reached - at

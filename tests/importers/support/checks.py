@@ -91,11 +91,16 @@ def damaged(draw: st.DrawFn, records: Sequence[Json]) -> list[Json]:
     return found
 
 
+def report_of(store: Store, path: Path, format: str | None = None) -> FileReport:
+    """Import one file and return its report, also of one in which nothing can be read: alone that raises an error."""
+    return import_paths(store, [str(path), f"{path}.missing"], format=format).files[0]
+
+
 def import_hostile(tmp_path: Path, records: Sequence[Json], format: str) -> Store:
     """Import records of a format, whatever they hold, and return the store; every line is counted once."""
     path = tmp_path / "hostile.jsonl"
     path.write_bytes(lines_of(records))
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)], format=format).files
+    report = report_of(store, path, format)
     assert_counted_once(store, report, len(records))
     return store

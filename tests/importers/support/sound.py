@@ -11,7 +11,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 
-from tests.importers.support.checks import JSON, damaged
+from tests.importers.support.checks import JSON, damaged, report_of
 from tests.importers.support.states import visible
 from tests.importers.support.transcripts import REASON
 from tests.support.valid_requests import assert_valid_requests
@@ -92,7 +92,7 @@ def import_damaged(folder: Path, document: Any, format: str) -> None:
     path = folder / "damaged.json"
     path.write_bytes(json.dumps(document).encode())
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)], format=format).files
+    report = report_of(store, path, format)
     lost = sum(
         count
         for (kind, what), count in report.records.items()

@@ -56,10 +56,7 @@ def records_in(data: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yield (raw, object) of every readable record, by means of the standard library alone."""
     decoder = json.JSONDecoder()
     for line in data.split(b"\n"):
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            continue
+        text = line.decode("utf-8", "surrogateescape")
         position = 0
         while (position := _skip(text, position)) < len(text):
             try:
@@ -67,7 +64,7 @@ def records_in(data: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
             except (ValueError, RecursionError):
                 break
             if isinstance(value, dict):
-                yield text[position:end].encode(), value
+                yield text[position:end].encode("utf-8", "surrogateescape"), value
             position = end
 
 

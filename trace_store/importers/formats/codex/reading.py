@@ -47,10 +47,10 @@ class CodexReader(DocumentReader):
     """Reads one rollout.
 
     The state: `session`, `agent`, `model`, `time` of the header; `begun`, whether something was said before it;
-    `total`, the last usage totals; `marks`, whether the file marks the ends of responses; the response that is open;
-    `top` and `prompts`, keys of what the session began with and of what the user said; `spawned`, subagents that calls
-    of this response began; `forked` and `copied`, whether the file goes on from another session, and whether what is
-    read is a copy of it.
+    `total`, the last usage totals; `marks`, whether the file marks the ends of responses; the response that is
+    open; `top` and `prompts`, keys of what the session began with and of what the user said; `spawned`, subagents
+    that calls of this response began; `forked` and `copied`, whether the file goes on from another session, and
+    whether what is read is a copy of it.
     """
 
     AGENT = NAME
