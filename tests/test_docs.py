@@ -170,7 +170,7 @@ def terminal(script: str, place: str, columns: int) -> str:
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        env={**os.environ, "TERM": "xterm"},
+        env={**os.environ, "TERM": "xterm", "PAGER": "cat"},
     ) as run:
         os.close(theirs)
         written = bytearray()
