@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from math import ceil
 
 from trace_store.values import value
@@ -37,13 +36,12 @@ SECOND_TOKENS = 32
 _BYTES_A_SECOND = 16_000
 """Of speech that is compressed, where no header tells."""
 _UNKNOWN_TOKENS = 1_500
-_PAGES = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
-_COUNT = re.compile(
-    rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d{1,6})|/Count\s+(\d{1,6})[^>]*?/Type\s*/Pages\b"
-)
+_PAGES = rb"/Type\s*/Page(?![A-Za-z])"
+_COUNT = rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d{1,6})|/Count\s+(\d{1,6})[^>]*?/Type\s*/Pages\b"
 _BYTES_A_PAGE = 50_000
 """Where the pages stand in compressed streams and their number in none."""
-_LONG_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{1000,}={0,2}")
+_LONGEST_WORD = 1_000
+_LONG_BASE64 = r"[A-Za-z0-9+/_-]{1000,}={0,2}"
 
 
 @value
@@ -131,16 +129,19 @@ def media_tokens(data: bytes) -> int:
 
 def page_count(data: bytes) -> int:
     """Return about how many pages a PDF has, at least one."""
-    counts = [int(first or second) for first, second in _COUNT.findall(data)]
-    return (
-        max([1, *counts, len(_PAGES.findall(data))])
-        if counts or _PAGES.search(data)
-        else max(1, len(data) // _BYTES_A_PAGE)
-    )
+    import re  # slow to load, and seldom needed
+
+    counts = [int(first or second) for first, second in re.findall(_COUNT, data)]
+    counts.append(len(re.findall(_PAGES, data)))
+    return max(counts) or max(1, len(data) // _BYTES_A_PAGE)
 
 
 def without_base64(text: str) -> tuple[str, int]:
     """Return a text without the long runs of base64 in it, and about how many tokens their content takes."""
+    if len(text) < _LONGEST_WORD:
+        return text, 0
+    import re  # slow to load, and seldom needed
+
     tokens = 0
 
     def weigh(match: re.Match[str]) -> str:
@@ -149,7 +150,7 @@ def without_base64(text: str) -> tuple[str, int]:
         tokens += media_tokens(data) if data is not None else 0
         return ""
 
-    kept = _LONG_BASE64.sub(weigh, text)
+    kept = re.sub(_LONG_BASE64, weigh, text)
     return kept, tokens
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import zlib
+from itertools import pairwise
 from math import log2
 
 TYPE_CHECKING = False
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     Check = Callable[[bytes], bool]
 
 _BASE62 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_CAPITALS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_SMALL = frozenset(b"abcdefghijklmnopqrstuvwxyz")
+_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_NO_WORD = re.compile(rb"[^A-Za-z0-9]+")
+_WORD = re.compile(rb"[0-9]{0,5}|[A-Za-z]{1,40}[0-9]{0,4}(?:[A-Z][A-Za-z]{2,40})?")
+_WORD_IN_NAME = re.compile(rb"[0-9]{0,5}|[A-Za-z]{1,40}[0-9]{0,4}(?:[A-Za-z]{3,40}[0-9]{0,4}){0,2}")
 _DIGITS = frozenset(b"0123456789")
 _HEX = frozenset(b"0123456789abcdefABCDEF-")
 _WORDS = (
@@ -88,16 +92,31 @@ def is_mixed(data: bytes) -> bool:
     return bool(kinds & _DIGITS) and any(chr(each).isalpha() for each in kinds)
 
 
-def looks_random(data: bytes) -> bool:
-    """Tell whether capital and small letters are about as many: chance makes such texts, names and paths are others."""
-    capital = sum(map(data.count, _CAPITALS.intersection(data)))
-    small = sum(map(data.count, _SMALL.intersection(data)))
-    return len(data) >= 16 and 4 * min(capital, small) >= capital + small > len(data) // 2
+def looks_random(data: bytes, share: float = 1 / 3) -> bool:
+    """Return True if so large a share of letters are capital, are small, and change case: unlike in names and paths."""
+    letters = bytes(each for each in data if each in _LETTERS)
+    least = share * len(letters)
+    capital = sum(each < 0x60 for each in letters)
+    changes = sum(one < 0x60 < other or other < 0x60 < one for one, other in pairwise(letters))
+    return (
+        len(data) >= 16
+        and len(letters) > len(data) // 2
+        and min(capital, len(letters) - capital, changes) >= least
+    )
+
+
+def is_words(data: bytes) -> bool:
+    """Return True for words with a number behind some of them, as names and paths have them."""
+    pieces = _NO_WORD.split(data)
+    word = _WORD if len(pieces) < 3 else _WORD_IN_NAME
+    return all(map(word.fullmatch, pieces)) and not looks_random(data, 1 / 4)
 
 
 def is_key(data: bytes) -> bool:
     """Tell whether a value whose name speaks of a secret looks as if a machine had made it."""
-    if len(data) < 16 or is_example(data) or not (is_mixed(data) or looks_random(data)):
+    if len(data) < 16 or is_example(data) or is_words(data):
+        return False
+    if not (is_mixed(data) or looks_random(data)):
         return False
     if b"://" in data or data.startswith((b"sha256:", b"sha512-", b"sha1-")):
         return False

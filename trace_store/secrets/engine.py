@@ -243,7 +243,7 @@ def _is_in_base64(data: bytes, start: int, end: int) -> bool:
         return False
     if right - left >= BASE64_CHARACTERS and beside >= TOKEN_SURROUNDINGS:
         return True
-    if looks_random(data[left:start]) or looks_random(data[end:right]):
+    if looks_random(data[left:start], 1 / 4) or looks_random(data[end:right], 1 / 4):
         return True
     # Base64 in lines: the line beside is as long.
     above = _ABOVE.search(data[max(0, left - LINE_CHARACTERS) : left])

@@ -11,13 +11,9 @@ _BLANKS = r"(?:\s{0,4}|[ \t]{0,24})"
 _IS = rf"""(?:\\*["'`])?\]?{_BLANKS}(?::=|=>|={{1,3}}|:|>){_BLANKS}(?:[A-Za-z]{{0,2}}\\*["'`])?"""
 # Triggers accept more than their rules: repetition without a bound costs an automaton nothing, counting does.
 _WIDE_IS = r"""\\*["'`]?\]?\s*[:=>][=>\s]*[A-Za-z]{0,2}\\*["'`]?"""
-_WIDE_NAMED = r"""(?:(?i:name|key|variable)[\\"'`]*\s*[:=]|\bENV\s|\bsetx\s|\bset\s+-|setenv|putenv|SetEnvironmentVariable|#define\s)[\w\s.\\"'`(-]*"""
-_WIDE_GAP = r"""[\w.-]*\\*["'`]?[\s,\\][\s,"'`\\nrt-]*(?:(?i:value)[\\"'`]*\s*[:=][\s\\"'`]*)?"""
 _BEGIN = r"(?:\b|_|\\[nrt]|-D)"
-_PASSWORD = (
-    rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))"
-    r"(?:_?[0-9])?"
-)
+_PASSWORD = rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))"
+_PASSWORD += r"(?:_?[0-9])?"
 # What tests print of a success is `PASS: name`.
 _PASS = rf"""{_BEGIN}PASS(?:\s{{0,4}}={{1,3}}|\\*["'`]\]?\s{{0,4}}[:=]>?|:\s{{0,4}}\\*["'`])\s{{0,4}}{_OPENING}"""
 _WIDE_PASS = r"(?i:passw(?:or)?d|passphrase|passwort|pwd|(?:\b|[_-]|\\[nrt]|-D)pass|(?-i:[a-z]Pass))(?:_?[0-9])?"
@@ -36,18 +32,23 @@ _NO_SECRET = (
 )
 _NAMES = ("pass", "pwd")
 _LINE_END = r"(?:,|\s|\\+[nrt]){1,12}"
-# A name that is not followed by its value at once: `- name: N` above `value: V`, `key="N" value="V"`, `set -x N V`.
-_NAMED = (
-    rf"(?:(?i:name|key|variable){_OPENING}\s{{0,4}}[:=]\s{{0,4}}|\bENV\s{{1,4}}|\bsetx\s{{1,4}}|\bset\s{{1,4}}-[a-zA-Z-]{{1,9}}\s{{1,4}}"
-    rf"|\b(?:setenv|putenv|SetEnvironmentVariable)[\s(]{{1,4}}|#define\s{{1,4}}){_OPENING}(?i:[\w.-]{{0,60}}"
+# A name that is not followed by its value at once: `- name: N` above `value: V`, `key="N" value="V"`.
+_NAMED = rf"(?:(?i:name|key|variable){_OPENING}\s{{0,4}}[:=]\s{{0,4}}){_OPENING}(?i:[\w.-]{{0,60}}"
+_VALUED = rf"[\w.-]{{0,20}}){_OPENING}{_LINE_END}{_OPENING}(?:-\s)?(?i:value){_OPENING}\s{{0,4}}[:=]{_BLANKS}{_OPENING}"
+# Words of programs that set a variable: ENV N V, set -x N V, setenv("N", "V").
+_SET = (
+    rf"(?:\bENV|\bsetx|\bset\s{{1,4}}-[a-zA-Z-]{{1,9}}|\bsetenv|\bputenv|\bSetEnvironmentVariable|#define)"
+    rf"[ \t(]{{1,4}}{_OPENING}(?i:[\w.-]{{0,60}}"
 )
-_VALUED = (
-    rf"[\w.-]{{0,20}}){_OPENING}(?:{_LINE_END}{_OPENING}(?:-\s)?(?i:value){_OPENING}\s{{0,4}}[:=]|,?)"
-    rf"{_BLANKS}{_OPENING}"
-)
+_TO = rf"[\w.-]{{0,20}}){_OPENING},?[ \t]{{1,24}}{_OPENING}"
+_WIDE_NAMED = r"""(?i:name|key|variable)[\\"'`]*\s*[:=][\s\\"'`]*[\w.-]*"""
+_WIDE_VALUED = r"""[\w.-]*[\\"'`]*[\s,\\][\s,"'`\\nrt-]*(?i:value)[\\"'`]*\s*[:=][\s\\"'`]*"""
+_WIDE_SET = r"""(?:\bENV|\bsetx|\bset\s+-\S+|\bsetenv|\bputenv|\bSetEnvironmentVariable|#define)"""
+_WIDE_SET += r"""[ \t(]+[\\"'`]*[\w.-]*"""
+_WIDE_TO = r"""[\w.-]*[\\"'`]*,?[ \t]+[\\"'`]*"""
 # A list of names and values, and a table of them.
 _LISTED = (
-    r"""(?:[\[({,|]\s{0,4}|\\[nrt]|\n)\\*["'`]?(?i:[\w.-]{0,60}(?:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credentials?))"""
+    r"""(?:[\[({,|]\s{0,4}|\\[nrt]|\n)\\*["'`]?(?i:[\w.-]{0,60}(?:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credentials?)s?)"""
     r"""(?:\\*["'`]\s{0,4},\s{0,4}\\*["'`]|\\*`?[ \t]{0,40}\|[ \t]{0,4}\\*`?)"""
 )
 _GIVEN = (
@@ -153,24 +154,25 @@ GENERAL = (
         r"[\w.-]{1,80}:(?:[0-9]{4,5}|\*):[\w.*-]{1,63}:[\w.*-]{1,63}:([^\s:\"'\\]{8,128})(?:\s|\\|\"|\z)",
         (":",),
         checks.is_password,
+        unless=r"(?:[0-9a-fA-F]{1,4}:){3}\z",  # an address of IPv6
         trigger=r":(?:[0-9]{4,5}|\*):[\w.*-]+:[\w.*-]+:[^\s:]",
     ),
     # kubernetes.io, env of a container; docs.docker.com/reference/dockerfile, ENV; fishshell.com, set; setx of Windows
     Rule(
         "named-password",
-        rf"{_NAMED}(?:passw(?:or)?d|passphrase|pwd|pass){_VALUED}({_VALUE}{{8,128}})",
+        rf"(?:{_NAMED}(?:passw(?:or)?d|passphrase|pwd|pass){_VALUED}|{_SET}(?:passw(?:or)?d|passphrase|pwd|pass){_TO})({_VALUE}{{8,128}})",
         _NAMES,
         checks.is_password,
-        trigger=rf"{_WIDE_NAMED}(?i:pass|pwd){_WIDE_GAP}{_VALUE}{{8}}",
+        trigger=rf"(?:{_WIDE_NAMED}(?i:pass|pwd){_WIDE_VALUED}|{_WIDE_SET}(?i:pass|pwd){_WIDE_TO}){_VALUE}{{8}}",
         loose=True,
     ),
     Rule(
         "named-secret",
-        rf"{_NAMED}(?:secret|token|key|credential){_VALUED}({_VALUE}{{16,512}})",
+        rf"(?:{_NAMED}(?:secret|token|key|credential){_VALUED}|{_SET}(?:secret|token|key|credential){_TO})({_VALUE}{{16,512}})",
         _KEY_NAMES,
         checks.is_key,
         unless=_NO_SECRET,
-        trigger=rf"{_WIDE_NAMED}(?i:secret|token|key|credential){_WIDE_GAP}{_VALUE}{{16}}",
+        trigger=rf"(?:{_WIDE_NAMED}(?i:secret|token|key|credential){_WIDE_VALUED}|{_WIDE_SET}(?i:secret|token|key|credential){_WIDE_TO}){_VALUE}{{16}}",
         loose=True,
     ),
     Rule(
