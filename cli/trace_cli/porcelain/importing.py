@@ -76,7 +76,7 @@ NAMED_SKIPS = 5
         "Import this project's sessions from the usual place of each program, or of --format's",
     ),
     Option(
-        "-v/--verbose", "verbose", f"Print a line for each file, also of more than {MOST_FILES}"
+        "-v --verbose", "verbose", f"Print a line for each file, also of more than {MOST_FILES}"
     ),
     SECRETS,
     JSON,

@@ -30,9 +30,9 @@ _WHICH = Argument("SESSION", "name", "A title, an id or the beginning of one, or
 
 
 @takes(
-    Option("--agent", "agent", "Only sessions of this program, such as codex", "AGENT", default=""),
+    Option("--agent", "agent", "Only sessions of this program, such as codex", "AGENT"),
     Option("--folder", "folder", "Only sessions that worked in this folder or below", "DIR"),
-    Option("--since", "since", "Only sessions that went on after this time", "WHEN", default=""),
+    Option("--since", "since", "Only sessions that went on after this time", "WHEN"),
     Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1),
     Option("--plain", "plain", "Numbers as they are, and tabs between columns"),
     JSON,
@@ -40,9 +40,9 @@ _WHICH = Argument("SESSION", "name", "A title, an id or the beginning of one, or
 def listed(
     invocation: Invocation,
     *,
-    agent: str,
+    agent: str | None,
     folder: str | None,
-    since: str,
+    since: str | None,
     limit: int | None,
     plain: bool,
     as_json: bool,

@@ -26,7 +26,7 @@ _KEY = (
 _BARE = rf"{_BEGIN}token"
 # Such names end in `token` or `key`, and what they name opens nothing.
 _NO_SECRET = (
-    r"(?i:(?:count|page|next|continuation|cursor|sync|pagination|resume|public|publishable|anon|csrf|xsrf|cache|primary"
+    r"(?i:(?:(?:\b|_)count|page|next|continuation|cursor|sync|pagination|resume|public|publishable|anon|csrf|xsrf|cache|primary"
     r"|foreign|sort|partition|group|object|idempotency|dedup|hash|digest|checksum|fingerprint)"
     r"(?:[_.-]?(?:page|api))?[_.-]?(?:key|token)s?|\bnext_public_\w{0,60})[^\w]{0,40}\z"
 )
