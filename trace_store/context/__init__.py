@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from trace_store.context.loading import Loader
     from trace_store.context.plain import PlainContext
     from trace_store.context.recent import Recent, new_commits
-    from trace_store.context.reports import report_at
     from trace_store.context.shown import Shown
     from trace_store.context.streaming import object_stream
     from trace_store.context.tokens import REPLY_TOKENS, get_tokenizer
@@ -37,7 +36,6 @@ __all__ = [
     "new_commits",
     "normalise_usage",
     "object_stream",
-    "report_at",
     "surely_applies",
 ]
 
@@ -60,7 +58,6 @@ __getattr__ = door(
         "model_of": "usage",
         "new_commits": "recent",
         "normalise_usage": "usage",
-        "report_at": "reports",
         "object_stream": "streaming",
         "surely_applies": "applying",
     },

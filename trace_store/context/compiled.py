@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from trace_store.context.folding_history import ReadCommit
     from trace_store.context.loading import Said
     from trace_store.context.plain import PlainContext
-    from trace_store.context.reports import Report
     from trace_store.context.tokens import TokenCounting, Tokenizer
 
     class MessageSource(Protocol):
@@ -59,9 +58,6 @@ if TYPE_CHECKING:
             self, view: IndexView, start: int, stop: int | None
         ) -> list[TokenRecord]: ...
         def token_total(self, view: IndexView) -> TokenRecord: ...
-        def tool_tokens(self, view: IndexView) -> int: ...
-        def report(self, view: IndexView, model: str) -> Report | None: ...
-        def context_at(self, oid: bytes, model: str) -> CompiledContext: ...
 
     MessageLike: TypeAlias = "CompiledMessage | Message"
 
@@ -273,9 +269,7 @@ class CompiledContext(RenderableContext):
 
     __slots__ = (
         "_counting",
-        "_estimated_then",
         "_reasoning",
-        "_report",
         "_source",
         "_tokenizer",
         "_tools",
@@ -302,8 +296,6 @@ class CompiledContext(RenderableContext):
         self._counting = counting
         self._tools = tools
         self._reasoning = reasoning
-        self._report: Report | bool | None = False  # not looked for yet
-        self._estimated_then: int | None = None
         self.commit = None if view.tip is None else ObjectId(view.tip)
         self.messages: CompiledMessages = CompiledMessages(source, view)
         self.model = model
@@ -341,59 +333,20 @@ class CompiledContext(RenderableContext):
 
     @property
     def token_count(self) -> int:
-        """Tokens of the whole request, as far as `token_source` says.
+        """Tokens of all messages and the framing of a request, as far as `token_source` says.
 
-        It is what a provider reported, where a report holds (see `context/reports.py`), with the estimate of what
-        changed since; else `estimated_token_count`.
-        """
-        report, estimated = self.report, self.estimated_token_count
-        if report is None:
-            return estimated
-        return max(report.token_count + estimated - self._estimated_at(report), 0)
-
-    @property
-    def estimated_token_count(self) -> int:
-        """Tokens of all messages, the tool schemas and the framing of a request, as they are counted here.
-
-        No provider says how it writes schemas out; they count by the size of their JSON.
+        Tool schemas are not in it: no provider says how they are written out.
         """
         if not len(self):
             return 0
-        total = self._source.token_total(self.view).total + self._source.tool_tokens(self.view)
-        return self._counting.scale(total + REPLY_TOKENS)
-
-    @property
-    def report(self) -> Report | None:
-        """The provider's report that holds for this context, or None.
-
-        For a named model, that of one whose tokens are counted alike.
-        """
-        if self._report is False:
-            self._report = self._source.report(self.view, self.model) if len(self) else None
-        return self._report  # type: ignore[return-value]
-
-    @property
-    def reported_token_count(self) -> int | None:
-        """What the provider's report says that holds here, in tokens; None without one."""
-        return None if self.report is None else self.report.token_count
+        return self._counting.scale(self._source.token_total(self.view).total + REPLY_TOKENS)
 
     @property
     def token_source(self) -> str:
-        """How far to trust `token_count`.
+        """How far to trust `token_count`: `estimate:…` as soon as there is a message, or `custom:…`.
 
-        `provider:NAME` where a provider reported it, with `+estimate` where something changed since. Else
-        `estimate:…` as soon as there is a message, or `custom:…`: text is counted exactly; framing, tool schemas,
-        images and opaque parts make the sum an estimate.
+        Text is counted exactly; framing, images and opaque parts make the sum an estimate.
         """
-        report = self.report
-        if report is not None:
-            is_changed = self.estimated_token_count != self._estimated_at(report)
-            return f"provider:{report.name}" + ("+estimate" if is_changed else "")
-        return self.estimate_source
-
-    @property
-    def estimate_source(self) -> str:
-        """How far to trust `estimated_token_count`: `estimate:…`, or `custom:…`."""
         return source_of_sum(self._counting.source, len(self))
 
     @property
@@ -418,19 +371,6 @@ class CompiledContext(RenderableContext):
             return 0
         last = self._source.token_records(self.view, position - 1, position)[0]
         return self._counting.scale(last.total)
-
-    def _estimated_at(self, report: Report) -> int:
-        """Return the estimate of the context that a report is about."""
-        if report.messages_since == 0:
-            return self.estimated_token_count
-        if report.messages_since is None:
-            if self._estimated_then is None:
-                then = self._source.context_at(report.commit, self.model)
-                self._estimated_then = then.estimated_token_count
-            return self._estimated_then
-        end = len(self) - report.messages_since
-        before = self._source.token_records(self.view, end - 1, end)[0].total if end else 0
-        return self._counting.scale(before + self._source.tool_tokens(self.view) + REPLY_TOKENS)
 
     def shown_messages(self) -> list[MessageLike]:
         """Return the messages as they are rendered: without reasoning when that is hidden."""

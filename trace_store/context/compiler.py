@@ -15,10 +15,8 @@ from trace_store.context import tokens
 from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
 from trace_store.context.compiled import CompiledContext, stored_message
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
-from trace_store.context.reports import report_at
 from trace_store.context.token_column import TokenColumn
 from trace_store.context.tokens.counting import TokenCounting
-from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.context.wording import created_messages, ghost_text
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.folding import Fold
-    from trace_store.context.reports import Report
     from trace_store.context.tokens import MessageTokens, Tokenizer, TokenMemo
     from trace_store.objects.moulds import Moulds
 
@@ -141,7 +138,7 @@ class ContextCompiler:
             difference is None
             and cached.prefix_hash == cold.prefix_hash
             and cached.tools == cold.tools
-            and (not count_tokens or cached.estimated_token_count == cold.estimated_token_count)
+            and (not count_tokens or cached.token_count == cold.token_count)
         )
         return Verification(same, len(cold), difference)
 
@@ -308,16 +305,14 @@ class ContextCompiler:
         return tokenizer, TokenCounting(tokenizer.encoding, 1.0, f"{source}:{tokenizer.encoding}")
 
     def _tools(self, view: IndexView) -> tuple[Any, ...]:
-        return _load_tools(self.tool_schemas(view), _Source(self, "", None, False))
-
-    def tool_schemas(self, view: IndexView) -> Sequence[bytes]:
-        """Return the ids of the tool schemas in force; errors as in `read_commit`."""
         setter = view.tools_commit()
+        if setter is None:
+            return ()
         schemas: Sequence[bytes] = ()
-        for operation in () if setter is None else self.read_commit(setter).operations:
+        for operation in self.read_commit(setter).operations:
             if operation.name == "tools":
                 schemas = operation.fields["schemas"]
-        return schemas
+        return _load_tools(schemas, _Source(self, "", None, False))
 
 
 class _Source:
@@ -357,26 +352,6 @@ class _Source:
 
     def token_total(self, view: IndexView) -> TokenRecord:
         return self._column().total(view, self._count)
-
-    def tool_tokens(self, view: IndexView) -> int:
-        total = 0
-        for oid in self._compiler.tool_schemas(view):
-            try:
-                total += estimate_from_bytes(len(read_content(oid, self.read)))
-            except errors.PurgedError:
-                continue  # a tool without its schema is not offered
-        return total
-
-    def report(self, view: IndexView, model: str) -> Report | None:
-        if view.tip is None:
-            return None
-        report = report_at(view.tip, self.read_commit)
-        if report is None or not model or tokens.describe(model) == tokens.describe(report.name):
-            return report
-        return None
-
-    def context_at(self, oid: bytes, model: str) -> CompiledContext:
-        return self._compiler.compile(ObjectId(oid), model=model, cold=self._cold)
 
     def _column(self) -> TokenColumn:
         if self._tokenizer is None or self._cold:

@@ -10,7 +10,6 @@ from trace_store.context.tokens import (
     Tokenizer,
     count_message,
 )
-from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
 
@@ -66,27 +65,10 @@ class PlainContext(RenderableContext):
 
     @property
     def token_count(self) -> int:
-        """Tokens of all messages, the tool schemas and the framing of a request."""
+        """Tokens of all messages and the framing of a request."""
         if not self.messages:
             return 0
-        import json
-
-        schemas = (
-            json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in self.tools
-        )
-        tools = sum(
-            estimate_from_bytes(len(each.encode("utf-8", "surrogatepass"))) for each in schemas
-        )
-        return self._counting.scale(self._tokens().total + tools + REPLY_TOKENS)
-
-    @property
-    def estimated_token_count(self) -> int:
-        """The same: no provider reported on this context."""
-        return self.token_count
-
-    @property
-    def reported_token_count(self) -> None:
-        """None: no provider reported on this context."""
+        return self._counting.scale(self._tokens().total + REPLY_TOKENS)
 
     @property
     def token_source(self) -> str:

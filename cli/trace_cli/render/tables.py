@@ -189,16 +189,9 @@ def date(milliseconds: int) -> str:
 
 
 def weight(weighed: CompiledContext | PlainContext | Status) -> str:
-    """Return the tokens of a context: what the provider reported, what was counted, and how much of that is text."""
+    """Return what a context weighs: all tokens, and how many of them are text, with the source of that count."""
     total, text = weighed.token_count or 0, weighed.text_token_count or 0
+    tokens = counted(total, "token")
     if not total:
-        return counted(total, "token")
-    of_text = f"{number(text)} of them text ({safe(weighed.text_token_source)})"
-    report, estimated = weighed.reported_token_count, number(weighed.estimated_token_count or 0)
-    if report is None:
-        return f"{counted(total, 'token')}, {of_text}"
-    said = f"{counted(report, 'token')} reported by the provider"
-    if report != total:
-        since = f"{total - report:+,} estimated since"
-        said = f"{counted(total, 'token')} ({number(report)} reported by the provider, {since})"
-    return f"{said}; {estimated} counted in the transcript, {of_text}"
+        return tokens
+    return f"{tokens}, {number(text)} of them text ({safe(weighed.text_token_source)})"
