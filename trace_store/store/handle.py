@@ -263,7 +263,7 @@ class Store:
         if not self.local:
             return []
         kept = self.disk.names(self.layout.kept_packs_dir)
-        missing = set(kept).difference(self.disk.names(self.layout.pack_dir)) if kept else ()
+        missing = set(kept).difference(self.disk.names(self.layout.pack_dir))
         return sorted(n.removesuffix(PACK_SUFFIX) for n in missing if n.endswith(PACK_SUFFIX))
 
     def rotate(self) -> list[tuple[bytes, int]]:
