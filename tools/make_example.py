@@ -204,6 +204,9 @@ def build(target: Path) -> None:
         contexts.compile(MAIN).message_tokens()
         contexts.compile(BRANCHES + SESSION).message_tokens()
     (target / "tmp").rmdir()  # git carries no empty directories
+    # Git has these packs, so they need no second place.
+    shutil.rmtree(target / "local/packs")
+    (target / "local/config").unlink()
 
 
 def converse(story: Story) -> dict[str, Address]:

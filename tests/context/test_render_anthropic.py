@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.pictures import PNG as PNG_BYTES
+from tests.support.pictures import PNG_TEXT
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.render import Rendered, prefix_digests, render
 from trace_store.errors import RenderError
@@ -17,7 +18,7 @@ from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, Tool
 PNG = Image("image/png", PNG_BYTES)
 PNG_BLOCK = {
     "type": "image",
-    "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="},
+    "source": {"type": "base64", "media_type": "image/png", "data": PNG_TEXT},
 }
 OPUS = "claude-opus-4-6"
 
@@ -294,7 +295,7 @@ def test_the_content_of_results(content: list[Part], expected: object) -> None:
 
 def test_images() -> None:
     url = Image(url="https://example.org/a.png")
-    data = Image(url="data:image/png;base64,iVBORw==")
+    data = Image(url=f"data:image/png;base64,{PNG_TEXT}")
     found = sent(Message("user", [PNG, url, data, Image("image/bmp", b"BM")]))
     assert found[0]["content"] == [
         PNG_BLOCK,

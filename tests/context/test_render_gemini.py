@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.pictures import GIF as GIF_BYTES
 from tests.support.pictures import PNG as PNG_BYTES
+from tests.support.pictures import PNG_TEXT
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.parsing import messages_from_gemini
 from trace_store.context.render import Rendered, render
@@ -18,7 +19,7 @@ from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 PNG = Image("image/png", PNG_BYTES)
-PNG_PART = {"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}}
+PNG_PART = {"inlineData": {"mimeType": "image/png", "data": PNG_TEXT}}
 GEMINI = "gemini-3-pro"
 USER = Message("user", "Go on.")
 Wire = dict[str, Any]
@@ -72,7 +73,7 @@ def test_the_front_is_the_instruction_and_later_system_text_is_the_users() -> No
             "parts": [
                 {"text": "Be brief."},
                 {"text": "Be kind."},
-                {"text": "[image not shown: image/png, 4 bytes]"},
+                {"text": "[image not shown: image/png, 67 bytes]"},
             ]
         },
         "contents": [user("Hello."), model("Hi."), user("<system>\nBe long.\n</system>")],
@@ -104,7 +105,7 @@ def test_images_stand_where_they_were_also_the_models() -> None:
             PNG_PART,
             {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://example.org/a.JPG?x=1"}},
             {"fileData": {"fileUri": "https://example.org/a"}},
-            "[image not shown: image/gif, 4 bytes]",
+            "[image not shown: image/gif, 14 bytes]",
         ),
         model(PNG_PART),
     ]
@@ -154,7 +155,7 @@ def test_media_of_results_are_parts_that_the_response_refers_to() -> None:
         {"inlineData": {**piece["inlineData"], "displayName": f"part-{n}"}}
         for n, piece in enumerate((PNG_PART, audio), 1)
     ]
-    notes = ["[image not shown: image/gif, 4 bytes]", "[file not shown: in the form of openai]"]
+    notes = ["[image not shown: image/gif, 14 bytes]", "[file not shown: in the form of openai]"]
     value = ["here", {"$ref": "part-1"}, {"$ref": "part-2"}, *notes]
     assert part == response("a", value, parts=labelled)
     codes = sorted(repair.code for repair in found.repairs)

@@ -205,7 +205,7 @@ Let me see.
 ← error of a
   no such
     file
-  (image image/png, 4 bytes)
+  (image image/png, 67 bytes)
 (opaque gemini, 2 bytes)
 (image https://example.org/a.png)
 """

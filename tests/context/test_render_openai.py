@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from tests.support.pictures import PNG as PNG_BYTES
+from tests.support.pictures import PNG_TEXT
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.render import Rendered, render
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 PNG = Image("image/png", PNG_BYTES)
-PNG_URL = "data:image/png;base64,iVBORw=="
+PNG_URL = f"data:image/png;base64,{PNG_TEXT}"
 
 
 def rendered(*messages: Message, tools: list[dict[str, Any]] | None = None) -> Rendered:
@@ -146,9 +147,11 @@ def test_images_that_cannot_stand_become_notes_and_none_in_the_models_mouth() ->
         "[image not shown: empty]",
         "[image not shown: file:///a.png]",
     ]
-    assert found.request["messages"][1]["content"] == "[image not shown: image/png, 4 bytes]"
+    assert found.request["messages"][1]["content"] == "[image not shown: image/png, 67 bytes]"
     assert found.request["messages"][2]["content"] == "See."
-    assert [repair.code for repair in found.repairs] == ["image-left-out"] * 5
+    codes = [repair.code for repair in found.repairs]
+    assert codes.count("image-left-out") == 5
+    assert codes.count("invalid-image") == 1  # the one without data
 
 
 def test_opaque_parts_go_to_their_own_provider_only() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.pictures import PNG as PNG_BYTES
+from tests.support.pictures import PNG_TEXT
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.parsing import messages_from_responses
 from trace_store.context.render import Rendered, render
@@ -18,7 +19,7 @@ from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, Tool
 PNG = Image("image/png", PNG_BYTES)
 PNG_BLOCK = {
     "type": "input_image",
-    "image_url": "data:image/png;base64,iVBORw==",
+    "image_url": f"data:image/png;base64,{PNG_TEXT}",
     "detail": "auto",
 }
 GPT = "gpt-5"
@@ -274,7 +275,7 @@ def test_what_is_not_openais_is_a_note_where_people_speak_and_nothing_where_the_
             "[input_audio not shown: in the form of openai]",
         ),
         said("See."),
-        told("developer", "[image not shown: image/png, 4 bytes]"),
+        told("developer", "[image not shown: image/png, 67 bytes]"),
     ]
 
 

@@ -53,7 +53,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def is_pack(name: str) -> bool:
-    return name.startswith("objects/pack/")
+    return name.startswith(("objects/pack/", "local/packs/"))
 
 
 def is_loose(name: str) -> bool:

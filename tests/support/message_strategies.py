@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.support.pictures import PNG
 from trace_store.objects.message import KINDS, ROLES, Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
@@ -176,7 +177,7 @@ plain_texts = st.one_of(
 )
 sound_images = st.sampled_from(
     [
-        Image("image/png", b"\x89PNG"),
+        Image("image/png", PNG),
         Image(url="https://example.org/a.png"),
         Image(url="data:image/png;base64,AAAA"),
     ]

@@ -9,6 +9,8 @@ import string
 
 from trace_store.objects.content import bytes_of
 from trace_store.oid import digest
+from trace_store.ref_names import is_ref_name
+from trace_store.refs import BRANCHES
 
 MAXIMUM_CHARACTERS = 80
 SHORT_CHARACTERS = 8
@@ -31,6 +33,7 @@ def ref_component(text: str) -> str:
         and not text.lower().endswith((".lock", ".log"))
         and text.split(".")[0].lower() not in _DEVICES
         and not (len(text) == 64 and set(text) <= set(string.hexdigits))
+        and is_ref_name(f"{BRANCHES}{text}")
     ):
         return text
     return distinct_component(text)

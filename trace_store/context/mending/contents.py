@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from trace_store.context.media_facts import image_fault
 from trace_store.context.mending.bench import Bench, Item
 from trace_store.context.mending.faults import (
     ANTHROPIC,
@@ -131,7 +132,7 @@ def _call(bench: Bench, item: Item, part: ToolCall) -> ToolCall:
 
 def _image(bench: Bench, item: Item, part: Image, *, inside_result: bool = False) -> Iterator[Part]:
     found = split_image(part)
-    detail = invalid_image(part)
+    detail = invalid_image(part) if found is None else image_fault(*found)
     typed = None if found is None else typed_image(part)
     in_model_words = item.role == "assistant" and not inside_result
     done = LEFT_OUT if in_model_words else "a note in its place"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from trace_store.context.media_facts import image_facts, image_fault
+from trace_store.context.media_facts import ALIASES, image_facts, image_fault
 from trace_store.context.render.values import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
 from trace_store.context.render.wire import parse_object
 from trace_store.objects.parts import Image, Opaque
@@ -72,7 +72,9 @@ def invalid_image(image: Image) -> str:
     """Return why providers refuse an image as it stands, in words; "" for a sound one, and one behind an address."""
     found = split_image(image)
     if found is not None:
-        return image_fault(*found)
+        # One of a type that no provider takes is left out; the context is none the worse for it.
+        known = found[0].lower() in {*IMAGE_TYPES, *GEMINI_IMAGE_TYPES, *ALIASES}
+        return image_fault(*found) if known or image_facts(found[1]) is not None else ""
     return (
         ""
         if image.url is not None and not image.url.startswith("data:")

@@ -9,17 +9,16 @@ for the model (see `models`) applies to the sum.
                    over the text was 3 to 33 per item
     tool result    4, as a message of its own; a message of results alone costs nothing itself
     whole request  3, which open the reply                                    (OpenAI cookbook)
-    image          by its pixels, a document by its pages, a recording by its length: see `media_facts`; 1,500
-                   where an image is known by its address alone
+    image          1,500 guessed, about a screenshot
     reasoning      its text; where only a signature is left, a guess from its length, since a signature holds
                    the encrypted text as base64
-    opaque         its bytes as text, base64 in it by what it holds; a guess
+    opaque         its bytes as text, base64 in it by pages, seconds or pixels: see `media_facts`
 """
 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.media_facts import image_tokens, without_base64
+from trace_store.context.media_facts import without_base64
 from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
 from trace_store.objects.codec import encode_blob
@@ -42,7 +41,6 @@ CALL_TOKENS = 12
 RESULT_TOKENS = 4
 IMAGE_TOKENS = 1500
 _COUNTED_AS_TEXT = (Text.type, ToolCall.type, Reasoning.type)
-_NO_TEXT = b"no text"
 
 
 @value
@@ -148,7 +146,7 @@ def _count_part(tokenizer: Tokenizer, part: Part) -> MessageTokens:
         signature = (part.signature or "").encode("utf-8", "surrogatepass")
         return MessageTokens(text=text, guessed=0 if text else _guess_signature(len(signature)))
     if isinstance(part, Image):
-        return MessageTokens(guessed=image_tokens(part.data) if part.data else IMAGE_TOKENS)
+        return MessageTokens(guessed=IMAGE_TOKENS)
     if isinstance(part, Opaque):
         return MessageTokens(guessed=_count_opaque(tokenizer, part.data))
     return MessageTokens()
@@ -182,7 +180,7 @@ class _StoredCounter:
         if self._purged and not self._purged.isdisjoint((part.get("blob"), part.get("url"))):
             return self._count_purged(part)
         if type_ == Image.type:
-            return MessageTokens(guessed=self._count_image(part))
+            return MessageTokens(guessed=IMAGE_TOKENS)
         if type_ == ToolResult.type:
             tokens = MessageTokens(framing=RESULT_TOKENS)
             for inner in part["parts"]:
@@ -201,15 +199,12 @@ class _StoredCounter:
         signature = read_content(part["signature"], self._read)
         return MessageTokens(guessed=_guess_signature(len(signature)))
 
-    def _count_image(self, part: Mapping[str, Any]) -> int:
-        return self._remembered(part["blob"], image_tokens) if "blob" in part else IMAGE_TOKENS
-
     def _count_bytes(self, oid: bytes) -> int:
-        return self._remembered(oid, lambda data: _count_opaque(self._tokenizer, data))
+        return self._remembered(b"opaque", oid, lambda data: _count_opaque(self._tokenizer, data))
 
-    def _remembered(self, oid: bytes, weigh: Callable[[bytes], int]) -> int:
+    def _remembered(self, kind: bytes, oid: bytes, weigh: Callable[[bytes], int]) -> int:
         """Return what a content that is no text weighs, under an id of its own: it may be a text elsewhere."""
-        key = digest(_NO_TEXT + oid)
+        key = digest(kind + oid)
         count = self._memo.get(key)
         if count is None:
             count = weigh(read_content(oid, self._read))
