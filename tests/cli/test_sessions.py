@@ -80,7 +80,7 @@ def test_only_sessions_that_changed_are_read(
     session: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):
-        session("branch", f"b{number}")
+        session("branch", f"sessions/claude-code/b{number}")
     session("sessions")
     read: list[str] = []
     whole = listing.read_session

@@ -50,6 +50,18 @@ def test_whohas(growth: Growth) -> None:
     growth.check(lambda place: place.trace("whohas", "--text", "e"), before=looked)
 
 
+def test_view(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("view"))
+
+
+def test_sessions(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("sessions"))
+
+
+def test_search(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("search", "e"), before=looked)
+
+
 def test_bisect(growth: Growth) -> None:
     growth.check(lambda place: place.trace("bisect", "start", "HEAD", "HEAD~4"), before=looked)
 

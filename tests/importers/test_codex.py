@@ -135,7 +135,8 @@ def test_a_session(tmp_path: Path) -> None:
     assert [c.author for c in line[:3]] == ["codex", "codex", "codex/user"]
     assert line[0].time < line[-1].time
     shown = [one_line(commit, store.objects.read) for commit in line]
-    assert shown[3] == "assistant: I look at the parser first. [exec_command] [exec_command]"
+    said = "assistant: I look at the parser first. [exec_command] cat parser.py [exec_command]"
+    assert shown[3].startswith(said)
     assert shown[-1] == "assistant: The test is there."
 
 

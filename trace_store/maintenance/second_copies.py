@@ -211,7 +211,9 @@ def _committed(store: Store, paths: list[str]) -> set[str] | None:
         top = ask("rev-parse", "--show-toplevel")
     except OSError:
         return None  # git is not installed
-    if top is None or ask("rev-parse", "--verify", "-q", "HEAD") is None:
+    if top is None:
+        return None  # this is no work tree of its
+    if ask("rev-parse", "--verify", "-q", "HEAD") is None:
         return set()  # nothing was committed yet
     top = top.rstrip("\n")
     here = os.path.realpath(root)

@@ -5,7 +5,7 @@ Rule: plain values with content. How they are stored is `message.py`'s business.
 
 from __future__ import annotations
 
-from trace_store.errors import InvalidMessageError
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ToolCall(Part):
             try:
                 arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
             except TypeError as error:
-                raise InvalidMessageError(f"arguments of ToolCall: {error}") from None
+                raise errors.InvalidMessageError(f"arguments of ToolCall: {error}") from None
         self.id = id
         self.name = name
         self.arguments: str = arguments
@@ -132,7 +132,7 @@ class ToolResult(Part):
             content = (content,)
         elif not isinstance(content, list | tuple):
             found = type(content).__name__
-            raise InvalidMessageError(
+            raise errors.InvalidMessageError(
                 f"content of ToolResult is {found}, not text or a list of parts"
             )
         self.content: tuple[Part, ...] = tuple(content)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from trace_store.context.compiler import ContextCompiler
@@ -23,9 +23,11 @@ from trace_store.exporters.contract import AGENTS, REWINDS
 from trace_store.exporters.reading import beginning, is_prompt
 from trace_store.exporters.session import read_session, session_name
 from trace_store.files import read_file, replace_file
-from trace_store.importers.identity import session_of
+from trace_store.importers.identity import branch_of, session_of
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
+from trace_store.refs.names import FILES
+from trace_store.revision import SESSIONS
 from trace_store.sessions.titles import read_title
 from trace_store.store import Store
 from trace_store.values import value
@@ -95,7 +97,7 @@ class SessionInfo:
 
 
 def list_sessions(store: Store, *, progress: Progress | None = None) -> list[SessionInfo]:
-    """Return the sessions, those that ended last first; a branch that is damaged is left out.
+    """Return the sessions of agents, and HEAD's branch, those that ended last first; what is damaged is left out.
 
     Args:
         store: where.
@@ -105,6 +107,7 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
         StorageError: the disk refuses to be read.
     """
     tips = dict(store.refs.iterate(BRANCHES))
+    head = store.refs.head().ref
     below: Counter[tuple[str, str]] = Counter()
     own: list[str] = []
     for ref in tips:
@@ -112,8 +115,9 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
         if named is not None and named[2]:
             kind = named[2].partition("/")[0]
             below[ref.removesuffix(f"/{named[2]}"), kind] += 1
-        else:
+        elif named is not None or ref == head:
             own.append(ref)
+    own += [ref for ref in _renamed(store, tips) if ref not in own]
     known = _remembered(store)
     contexts = ContextCompiler(store)
     found: list[SessionInfo] = []
@@ -168,11 +172,21 @@ def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:
     )
 
 
+def _renamed(store: Store, tips: Mapping[str, ObjectId]) -> list[str]:
+    """Return the branches of sessions that have another name by now."""
+    folders = dict.fromkeys(
+        "/".join(name.removeprefix(FILES).split("/")[:2]) for name, _ in store.refs.iterate(FILES)
+    )
+    gone = [folder for folder in folders if f"{SESSIONS}{folder}" not in tips]
+    return [ref for ref in (branch_of(store, folder) for folder in gone) if ref in tips]
+
+
 def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
     """Return agent, id, title, prompt, folder, times, messages and tokens of a session."""
     session = read_session(store, ref, contexts=contexts)
-    known = session_of(store, ref) or (session.format, session.id, "")
     facts = session.facts()
+    found = session_of(store, ref) if facts.session else None
+    known = found or (session.format, session.id, "")
     prompt = next((turn.message.text for turn in session.turns if is_prompt(turn)), "")
     times = [turn.time for turn in session.turns if turn.time > 0]
     return [
