@@ -136,7 +136,7 @@ class Invocation:
             )
         except (OSError, ValueError):
             return  # it is not installed
-        self._output = self._pager.stdin
+        self._output = self._pager.stdin  # type: ignore[assignment]
 
     def close(self) -> bool:
         """Hand over what was written, wait until a pager is closed, and return whether there was one.

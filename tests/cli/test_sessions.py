@@ -83,7 +83,7 @@ def test_only_sessions_that_changed_are_read(
         session("branch", f"sessions/claude-code/b{number}")
     session("sessions")
     read: list[str] = []
-    whole = listing.read_session
+    whole = listing.read_session  # type: ignore[attr-defined]
 
     def counting(store: Store, ref: str, **given: Any) -> ExportSession:
         read.append(ref)

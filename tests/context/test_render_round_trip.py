@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.message_strategies import MODELS, likely_contexts, sound_contexts
 from tests.support.pictures import PNG as PNG_BYTES
+from tests.support.pictures import PNG_TEXT
 from tests.support.request_losses import LOSSES, OF_THE_ASSISTANT, changed, without
 from trace_store.context.parsing import parse_messages
 from trace_store.context.render import render, to_bytes
@@ -92,7 +93,7 @@ CASES: dict[str, list[Message]] = {
     "message-id": [USER, Message("assistant", "Yes.", id="msg_1")],
     "name": [Message("user", "Go on.", name="ada")],
     "empty-text": [Message("user", [Text(""), Text("Go on.")])],
-    "data-url": [Message("user", [Image(url="data:image/png;base64,AAAA")])],
+    "data-url": [Message("user", [Image(url=f"data:image/png;base64,{PNG_TEXT}")])],
     "results-apart": [
         USER,
         Message("assistant", [call(1), call(2)]),

@@ -55,7 +55,9 @@ def test_view(growth: Growth) -> None:
 
 
 def test_sessions(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("sessions"))
+    growth.check(
+        lambda place: place.trace("sessions"), before=lambda place: place.trace("sessions")
+    )
 
 
 def test_search(growth: Growth) -> None:

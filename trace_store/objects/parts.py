@@ -74,9 +74,9 @@ class Image(Part):
     def problem(self) -> str:
         """Return what is wrong with the type of a field, in words, or nothing."""
         if self.data is not None and not isinstance(self.data, bytes | bytearray | memoryview):
-            return f"data of Image is {type(self.data).__name__}, not bytes"
+            return f"data of Image is {type(self.data).__name__}, not bytes"  # type: ignore[unreachable]
         if self.url is not None and not isinstance(self.url, str):
-            return f"url of Image is {type(self.url).__name__}, not text"
+            return f"url of Image is {type(self.url).__name__}, not text"  # type: ignore[unreachable]
         return super().problem()
 
 
@@ -142,7 +142,7 @@ class ToolResult(Part):
         """Return what is wrong with the type of a field, in words, or nothing."""
         for part in self.content:
             if not isinstance(part, Part):
-                return f"content of ToolResult holds {type(part).__name__}, not parts"
+                return f"content of ToolResult holds {type(part).__name__}, not parts"  # type: ignore[unreachable]
             if found := part.problem():
                 return found
         return super().problem()
@@ -162,7 +162,7 @@ class Reasoning(Part):
     def problem(self) -> str:
         """Return what is wrong with the type of a field, in words, or nothing."""
         if self.signature is not None and not isinstance(self.signature, str):
-            return f"signature of Reasoning is {type(self.signature).__name__}, not text"
+            return f"signature of Reasoning is {type(self.signature).__name__}, not text"  # type: ignore[unreachable]
         return super().problem()
 
 
@@ -180,5 +180,5 @@ class Opaque(Part):
     def problem(self) -> str:
         """Return what is wrong with the type of a field, in words, or nothing."""
         if not isinstance(self.data, bytes | bytearray | memoryview):
-            return f"data of Opaque is {type(self.data).__name__}, not bytes or text"
+            return f"data of Opaque is {type(self.data).__name__}, not bytes or text"  # type: ignore[unreachable]
         return super().problem()

@@ -11,7 +11,8 @@ damaged, of another version or of another repository. Rows are numbered by time,
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from trace_store.context.wording import created_messages
 from trace_store.errors import StateError, TraceError
@@ -116,8 +117,8 @@ class SearchIndex:
         source: bytes,
         ref: str,
         time: int,
-        stored: dict[str, object],
-        parts: list[dict[str, object]],
+        stored: Mapping[str, Any],
+        parts: list[dict[str, Any]],
     ) -> None:
         loaded = load_parts(parts, self._store.objects.read)
         text = text_of_parts(loaded)

@@ -88,6 +88,7 @@ SPACED: tuple[bytes, ...] = (
 )
 """Words behind which a value may stand without a sign that it is given to them."""
 
+_ANY_NAME = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential")
 _IN_TOKENS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.=%$:")
 _IN_WORDS = _IN_TOKENS - frozenset(b"_-+.=%$:")
 _SIGNS = b"=:>,|"
@@ -131,8 +132,16 @@ def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
                 return True
     if (b"-u" in low or b"-a" in low) and any(word in low for word in (b"curl", b"wget", b"http")):
         return True
+    # Lists, tables and calls give a value to a name without a sign.
+    if any(name in low for name in _ANY_NAME) and any(map(_is_mixed, content.split())):
+        return True
     flat = b" ".join(low.split())
     return any(word in flat and _is_followed(flat, word, False) for word in SPACED)
+
+
+def _is_mixed(word: bytes) -> bool:
+    """Tell whether a word is long enough for a value, and has a digit."""
+    return len(word) >= _TOKEN_BYTES and any(48 <= each < 58 for each in word)
 
 
 def _may_hold_token(content: bytes) -> bool:

@@ -135,7 +135,8 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
         _, agent, session, title, *rest = kept
         title = (read_title(store, agent, session) if agent else "") or title
         counts = below[ref, AGENTS], below[ref, REWINDS]
-        found.append(SessionInfo(ref, tips[ref], agent, session, title, *rest, *counts))
+        info = (agent, session, title, *rest, *counts)
+        found.append(SessionInfo(ref, tips[ref], *info))
         if progress is not None:
             progress(count + 1, len(own))
     if fresh != known:

@@ -149,9 +149,9 @@ def import_(
             )
         raise report.errors[0]
     if report.hidden:
-        found = f"{counted(report.hidden, 'message')} of {number(report.messages)}"
+        unread = f"{counted(report.hidden, 'message')} of {number(report.messages)}"
         raise UnreadableInputError(
-            f"{found} could not be read: no model will be shown them; they are kept as they are",
+            f"{unread} could not be read: no model will be shown them; they are kept as they are",
             reason=NOT_READ,
             hint="--format NAME reads the file as another format; docs/importing.md lists the shapes",
         )

@@ -58,7 +58,7 @@ def listed(
         found = _all(invocation, store, quiet=as_json)
         start = parse_moment(since, store.clock.now()) if since else 0
     if start is None:
-        raise usage_error(f"not a time: {since[:80]!r}", "`2026-03-02`, `2 days ago`")
+        raise usage_error(f"not a time: {(since or '')[:80]!r}", "`2026-03-02`, `2 days ago`")
     below = None if folder is None else os.path.abspath(os.path.join(invocation.folder, folder))
     chosen = [
         each

@@ -10,7 +10,7 @@ from typing import Any
 
 MOST_REPEATS = 40
 _PLAIN = [chr(code) for code in range(0x21, 0x7F)]
-_CLASSES = {
+_CLASSES: dict[Any, Any] = {
     codes.CATEGORY_SPACE: str.isspace,
     codes.CATEGORY_DIGIT: str.isdigit,
     codes.CATEGORY_WORD: lambda c: c.isalnum() or c == "_",
@@ -66,8 +66,8 @@ def _has(item: Any, character: str) -> bool:
         return bool(value[0] <= ord(character) <= value[1])
     if code is codes.CATEGORY:
         if value in _OPPOSITES:
-            return not _CLASSES[_OPPOSITES[value]](character)
-        return _CLASSES[value](character)
+            return not _is(_OPPOSITES[value], character)
+        return _is(value, character)
     return False
 
 
@@ -75,3 +75,7 @@ def spans(pattern: str, text: str) -> list[tuple[int, int]]:
     """Return where the secret of a pattern stands in a text, each time that it does."""
     compiled = re.compile(pattern.replace(r"\z", r"\Z"))
     return [match.span(min(compiled.groups, 1)) for match in compiled.finditer(text)]
+
+
+def _is(category: Any, character: str) -> bool:
+    return bool(_CLASSES[category](character))

@@ -15,7 +15,6 @@ from trace_store.context.mending.faults import (
     BROKEN_BLOCK,
     BROKEN_CHARACTER,
     INVALID_ARGUMENTS,
-    INVALID_IMAGE,
     OBJECT_ARGUMENTS,
     UNSIGNED_REASONING,
 )
@@ -31,7 +30,7 @@ from trace_store.context.render.media import (
     typed_image,
 )
 from trace_store.context.render.signatures import maker
-from trace_store.context.render.values import BLANK_TEXT, UNKNOWN_BLOCK
+from trace_store.context.render.values import BLANK_TEXT, INVALID_IMAGE, UNKNOWN_BLOCK
 from trace_store.context.render.wire import parse_object, scrub
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 

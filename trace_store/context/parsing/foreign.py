@@ -124,7 +124,7 @@ def _thinking(*names: str) -> Callable[[Form], Block | None]:
 
 def _call(id_: str, name: str, *inputs: str) -> Callable[[Form], Block | None]:
     def rewrite(block: Form) -> Block:
-        given = next((block[key] for key in inputs if key in block), {})
+        given: Any = next((block[key] for key in inputs if key in block), {})
         return {
             "type": "tool_use",
             "id": block.get(id_),

@@ -10,7 +10,7 @@ _OPENING = r"""\\*["'`]?"""
 _BLANKS = r"(?:\s{0,4}|[ \t]{0,24})"
 _IS = rf"""(?:\\*["'`])?\]?{_BLANKS}(?::=|=>|={{1,3}}|:|>){_BLANKS}(?:[A-Za-z]{{0,2}}\\*["'`])?"""
 # Triggers accept more than their rules: repetition without a bound costs an automaton nothing, counting does.
-_WIDE_IS = r"""\\*["'`]?\]?\s*[:=>][=>\s]*[A-Za-z]{0,2}\\*["'`]?"""
+_WIDE_IS = r"""\\*["'`]?\]?\s*[:=>][=>\s]*[A-Za-z]{0,2}[\s\\"'`]*"""
 _BEGIN = r"(?:\b|_|\\[nrt]|-D)"
 _PASSWORD = rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))"
 _PASSWORD += r"(?:_?[0-9])?"
