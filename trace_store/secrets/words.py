@@ -35,8 +35,9 @@ BEGINNINGS: tuple[bytes, ...] = (
 
 MARKS: tuple[bytes, ...] = (
     *(
-        b"+ACR +AMC +ASt .atlasv1. 1//0 :AA ABIA ABSK ACCA ACDb AIoT AKIA ASIA ATATT3xFfG ATCTT3xFfG AZDO AzCa "
-        b"AzFu AzSe JQQJ99 LS0tLS1CRUdJTi NRAL Private-Lines: Q~ T3BlbkFJ X-Amz-Signature= X-Goog-Signature= "
+        b"+ABa +ACR +AEh +AMC +ARm +ASb +ASt APIM "
+        b".atlasv1. 1//0 :AA ABIA ABSK ACCA ACDb AIoT AKIA ASIA ATATT3xFfG ATCTT3xFfG AZDO AzCa "
+        b"AzFu AzSe JQQJ9 LS0tLS1CRUdJTi NRAL Private-Lines: Q~ T3BlbkFJ X-Amz-Signature= X-Goog-Signature= "
         b"_mmk access_token$ bedrock-api-key- discord.com/api/ discordapp.com/api/ eyJ fm1_ fm1a_ "
         b"fm1r_ fm2_ fm2a_ fm2r_ glc_ "
         b"hooks.slack.com hooks.zapier.com sig= sntrys_ ver: webhook.office.com whsec_ xoxc- xoxd- "

@@ -181,7 +181,7 @@ GENERAL = (
         (*_NAMES, *_KEY_NAMES),
         checks.is_key,
         unless=_NO_SECRET,
-        trigger=rf"(?i:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credential)s?[\\\"'`\s]*[,|][\s\\\"'`]*{_VALUE}{{16}}",
+        trigger=rf"(?i:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credential)s*[\\\"'`\s]*[,|][\s\\\"'`]*{_VALUE}{{16}}",
         loose=True,
     ),
     # postgresql.org/docs/current/sql-createrole, dev.mysql.com/doc/refman/en/create-user, redis.io/docs: requirepass
