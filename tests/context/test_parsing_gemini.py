@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from google.genai import types
 
+from trace_store.context.form_fields import Placed
 from trace_store.context.parsing import (
     GeminiCalls,
-    Placed,
     message_from_gemini,
     messages_from_gemini,
     parse_messages,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from trace_store.context.form_fields import Placed
 from trace_store.context.parsing import (
-    Placed,
     messages_from_responses,
     parse_messages,
     place_responses,

@@ -20,7 +20,6 @@ from trace_store.doors import door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.context.form_fields import Placed
     from trace_store.context.parsing.chat import content_parts, message_from_chat
     from trace_store.context.parsing.documents import Given, parse_messages, read_messages
     from trace_store.context.parsing.gemini import (
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = [
     "GeminiCalls",
     "Given",
-    "Placed",
     "content_parts",
     "is_langchain",
     "message_from_chat",
@@ -59,7 +57,6 @@ __getattr__ = door(
     {
         "GeminiCalls": "gemini",
         "Given": "documents",
-        "Placed": "fields",
         "content_parts": "chat",
         "is_langchain": "langchain",
         "message_from_chat": "chat",
