@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 PAGER_VARIABLES = {"LESS": "FRX", "LV": "-c"}
-"""What a pager is told as long as the user says nothing else; git does the same."""
+"""Default pager settings, as in git; the user's own variables win."""
 MAXIMUM_INPUT_BYTES = 1024 * 1024 * 1024
 """More than this is not taken from standard input or a file that is read whole."""
 

@@ -109,10 +109,10 @@ MOST_MODULES = {
     "config": 74,
     "commit -q": 84,
     "log": 92,
-    "status": 99,
+    "status": 97,
     "compile": 106,
-    "show": 110,
-    "fsck": 115,
+    "show": 108,
+    "fsck": 112,
 }
 """How many modules of Trace a command may load: each costs about 60 µs, half a per cent of a bare interpreter."""
 SLACK = 2

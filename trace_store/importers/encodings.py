@@ -16,7 +16,7 @@ from typing import Any
 from trace_store.errors import UnreadableInputError
 
 COMPRESSED = (".zst", ".gz")
-"""Endings of names that are no part of what the file is called."""
+"""Suffixes that are removed from a file's name."""
 MAXIMUM_PLAIN_BYTES = 1 << 30
 _ZSTD = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1
 _GZIP = b"\x1f\x8b"  # RFC 1952, 2.3.1

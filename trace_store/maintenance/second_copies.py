@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store import Store
 
-MANY = 64
-"""With so many second copies git is asked which of them it has by now."""
-DAY_SECONDS = 24 * 60 * 60
 MAXIMUM_REFLOG = 2_000
 
 
@@ -58,8 +55,9 @@ def keep_copies(store: Store, names: list[str]) -> None:
     if not names:
         return
     disk, layout = store.disk, store.layout
-    make_durable_directory(disk, layout.kept_packs_dir)
-    _keep_settings(disk, layout)
+    if not disk.exists(layout.kept_config_file):
+        make_durable_directory(disk, layout.kept_packs_dir)
+        _keep_settings(disk, layout)
     for name in names:
         source, target = layout.pack_file(name), layout.kept_pack_file(name)
         if disk.link(source, target) or disk.exists(target):
@@ -69,8 +67,6 @@ def keep_copies(store: Store, names: list[str]) -> None:
             raise errors.StorageError("a pack was removed while it was being sealed", path=source)
         create_file(disk, target, data)
     disk.sync_directory(layout.kept_packs_dir)
-    if len(disk.names(layout.kept_packs_dir)) > MANY:
-        forget_committed(store)
 
 
 def forget_copies(store: Store, names: list[str]) -> None:

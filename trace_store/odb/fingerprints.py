@@ -7,7 +7,7 @@ A form is one spelling of the text: `size` is its length in bytes, `check` the f
 form, and `sieve` the low two bits of each of the eight bytes in its middle. Content is reduced to these bits at the
 speed of a copy and searched for the sieve; only where that matches is a hash computed.
 
-Rule: pure. The text cannot be read from its fingerprint. Whoever guesses the text can confirm the guess, as with an id.
+Rule: pure functions. A fingerprint does not reveal the text, but it can confirm a guess, as an object id can.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tombstones: what stands for objects whose bytes were purged; and the fingerprints of purged texts beside them.
+"""Tombstones of purged objects, and fingerprints of purged texts.
 
     tombstones/<oid>-<check>    ["tombstone", {"by": text, "object": id, "time": milliseconds, "why": text}]
 

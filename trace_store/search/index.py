@@ -4,8 +4,8 @@
     messages   one row for each wording of a message: its commit, number, branch, time, role, kind, tools, files
     words      FTS5 (sqlite.org/fts5.html) over these, without the text itself: that stays in the objects
 
-Rule: derived. It is caught up from commits that it does not know, each of which is read once, and begun anew when it is
-damaged, of another version or of another repository. Rows are numbered by time, so the newest come first at no cost.
+Rule: the index is derived data. A search adds the commits that are new, and reads each commit once. A damaged index, or
+one of another version or repository, is rebuilt. Row numbers follow time, so newest-first order is free.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The sessions of a repository, each with what people know it by.
 
-Rule: what is told of a session is derived from its branch, and remembered in `cache/sessions` by the branch's tip; the
-file may be deleted at any time. So a listing reads only the sessions that changed.
+Rule: every field is derived from the branch and cached in `cache/sessions` under the branch's tip. A listing reads only
+the sessions that changed. The file can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SessionInfo:
         agent: the program that it is of, such as `claude-code`; "" for a branch that was not imported.
         session: its id; the branch's name where there is none.
         title: what the user called it, else the agent; "" when nobody did.
-        prompt: the beginning of what was asked first.
+        prompt: the beginning of the first prompt.
         folder: where the agent worked; "" when that is not known.
         began, ended: milliseconds since the epoch, UTC; 0 when that is not known.
         message_count: messages of its context.

@@ -148,7 +148,7 @@ def _indented(text: str, indent: str = "  ") -> Iterator[str]:
 def _follow(
     invocation: Invocation, store: Store, session: ExportSession, *, hidden: bool, full: bool
 ) -> None:
-    """Show what comes to a branch, until somebody ends it."""
+    """Print new messages of a branch until Ctrl-C."""
     shown = {turn.message.address for turn in session.turns}
     tip = session.commit
     try:

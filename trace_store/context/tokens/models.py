@@ -93,7 +93,7 @@ def _claude_factor(name: str) -> float:
 
 def nearest_model(model: str) -> str | None:
     """Return the known model with the closest name, "" if none is close; None if the model itself is known."""
-    from difflib import get_close_matches  # only for a name that somebody typed
+    from difflib import get_close_matches  # slow to load; only needed for an unknown name
 
     name = model.strip().lower().rpartition("/")[2]
     if not name or "claude" in name or name.startswith("gemini-"):

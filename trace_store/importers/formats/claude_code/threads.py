@@ -101,7 +101,7 @@ class CommitTable:
         """Return the compaction behind which talk goes on that hangs on a message before it.
 
         Claude Code hangs the next prompt on what a compaction preserved, or on the last row before it. Both are the
-        end of what the agent is shown, and no rewind.
+        end of the context. It is not a rewind.
 
         Args:
             number: the commit that something hangs on.
