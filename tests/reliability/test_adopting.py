@@ -170,7 +170,9 @@ def test_what_comes_back_before_the_next_commit_is_not_missed(project: Project) 
     project.say("three")
     project.say("four")
     git(project.folder, "stash", "-q", "-u")
-    # Git never had these messages, so they are put back and the process goes on.
+    assert project.texts() == ["one", "two"]
+    project.refuses()
+    git(project.folder, "stash", "pop", "-q")
     project.say("five")
     assert project.texts() == ["one", "two", "three", "four", "five"]
 

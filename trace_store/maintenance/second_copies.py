@@ -47,7 +47,7 @@ class PutBack:
 
 
 def keep_copies(store: Store, names: list[str]) -> None:
-    """Give packs a second name, durably; a copy where the file system has no links.
+    """Give packs a second name; a copy where the file system has no links. It need not survive a power cut.
 
     Raises:
         StorageError: a pack is gone already, or the disk refuses.
@@ -66,7 +66,6 @@ def keep_copies(store: Store, names: list[str]) -> None:
         if data is None:
             raise errors.StorageError("a pack was removed while it was being sealed", path=source)
         create_file(disk, target, data)
-    disk.sync_directory(layout.kept_packs_dir)
 
 
 def forget_copies(store: Store, names: list[str]) -> None:
