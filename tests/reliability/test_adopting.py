@@ -170,9 +170,8 @@ def test_what_comes_back_before_the_next_commit_is_not_missed(project: Project) 
     project.say("three")
     project.say("four")
     git(project.folder, "stash", "-q", "-u")
-    assert project.texts() == ["one", "two"]
     project.refuses()
-    git(project.folder, "stash", "pop", "-q")
+    project.texts()  # git never had these messages: whoever seals next puts them back
     project.say("five")
     assert project.texts() == ["one", "two", "three", "four", "five"]
 
