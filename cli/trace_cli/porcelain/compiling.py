@@ -11,10 +11,10 @@ from trace_cli.render.tables import LEFT, RIGHT, ROLE_STYLES, counted, number, s
 from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.context import render as forms
-from trace_store.context.call_line import call_line, result_line
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.compiling import compile as compile_context
+from trace_store.context.line import call_line, result_line
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
