@@ -5,9 +5,10 @@ Rule: the verb. What a format means is in its own package, what a plan becomes i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
+from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.environment import Environment
 from trace_store.errors import (
     RefChangedError,
@@ -41,6 +42,10 @@ MAXIMUM_ATTEMPTS = 5
 """How often a file is taken up anew when others move its branch meanwhile."""
 
 __all__ = ["Progress", "import_paths"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.contracts import RefReader
 
 
 def import_paths(
@@ -151,12 +156,15 @@ def _attach_head(store: Store, reports: Sequence[FileReport]) -> None:
 
 
 def _join(common: Common) -> list[FileReport]:
-    """Let rows that stand in files of other sessions join their sessions, those that are here."""
+    """Let rows that stand in files of other sessions join their sessions, or wait beside one that is not here yet."""
     reports = []
     for session, file in common.strays.waiting():
         ref = branch_of(common.store, session)
-        if common.store.refs.read(ref) is None:
-            continue  # they wait for it
+        beside, store = f"{ref}/strays", common.store
+        if store.refs.read(ref) is None:
+            ref = beside
+        elif store.refs.read(beside) is not None:
+            store.transact(_without(beside))
         reader = format_named(session.partition("/")[0])
         joining = replace(common, onto=ref, source=False, progress=None)
         report = _attempt(joining, file, reader, stray=True)
@@ -164,6 +172,11 @@ def _join(common: Common) -> list[FileReport]:
             # Its records were counted in the file that they stand in.
             reports.append(replace(report, size=0, records={}, secrets={}, is_stray=True))
     return reports
+
+
+def _without(ref: str) -> Callable[[RefReader], Transaction]:
+    edit = RefEdit(ref, None, ANY)
+    return lambda _: Transaction((), [edit], "import: its session is here")
 
 
 def _left(item: Chosen, reader: Format, error: Exception) -> FileReport:

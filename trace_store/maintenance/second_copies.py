@@ -55,8 +55,8 @@ def keep_copies(store: Store, names: list[str]) -> None:
     if not names:
         return
     disk, layout = store.disk, store.layout
+    make_durable_directory(disk, layout.kept_packs_dir)
     if not disk.exists(layout.kept_config_file):
-        make_durable_directory(disk, layout.kept_packs_dir)
         _keep_settings(disk, layout)
     for name in names:
         source, target = layout.pack_file(name), layout.kept_pack_file(name)
@@ -191,16 +191,12 @@ def _committed(store: Store, paths: list[str]) -> set[str] | None:
         """Return what git answers; None when it fails."""
         command = ["git", "-C", folder, *(word for option in options for word in ("-c", option))]
         try:
-            run = subprocess.run(
-                [*command, *words],
-                input=text.encode(),
-                capture_output=True,
-                check=False,
-                timeout=60,
+            answer = subprocess.check_output(
+                [*command, *words], input=text.encode(), stderr=subprocess.DEVNULL, timeout=60
             )
         except subprocess.SubprocessError:
             return None
-        return os.fsdecode(run.stdout) if run.returncode == 0 else None
+        return os.fsdecode(answer)
 
     try:
         top = ask("rev-parse", "--show-toplevel")
