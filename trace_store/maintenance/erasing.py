@@ -84,7 +84,12 @@ class Erasing:
             self._clean_log(path)
         self._clean_aside()
         # The seal before it, and packs that were written anew, have removed files as well.
-        self._folders |= {layout.pack_dir, layout.objects_dir, layout.journal_dir}
+        self._folders |= {
+            layout.pack_dir,
+            layout.objects_dir,
+            layout.journal_dir,
+            layout.kept_packs_dir,
+        }
         for folder in sorted(self._folders):
             if store.disk.exists(folder):  # one that went has gone from the one above it
                 store.disk.sync_directory(folder)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import create_file, make_durable_directory, read_file
+from trace_store.files import create_file, read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.maintenance.git_settings import find_git
 from trace_store.odb import ObjectDatabase
@@ -55,7 +55,8 @@ def keep_copies(store: Store, names: list[str]) -> None:
     if not names:
         return
     disk, layout = store.disk, store.layout
-    make_durable_directory(disk, layout.kept_packs_dir)
+    disk.make_directory(layout.local_dir)
+    disk.make_directory(layout.kept_packs_dir)
     if not disk.exists(layout.kept_config_file):
         _keep_settings(disk, layout)
     for name in names:
@@ -65,7 +66,7 @@ def keep_copies(store: Store, names: list[str]) -> None:
         data = read_file(disk, source)
         if data is None:
             raise errors.StorageError("a pack was removed while it was being sealed", path=source)
-        create_file(disk, target, data)
+        create_file(disk, target, data, durable=False)
 
 
 def forget_copies(store: Store, names: list[str]) -> None:
@@ -87,6 +88,7 @@ def forget_committed(store: Store) -> None:
 def put_back(store: Store) -> PutBack:
     """Put back what was taken away and git never had: packs, and tips of refs.
 
+    Nothing is synced: the second copies stay, and what a power cut takes is put back again.
     Where there is no git nothing is put back: whoever took packs and tips away there may have meant it.
 
     Raises:
@@ -140,7 +142,6 @@ def _put_back(
     for name in packs:
         _copy_back(disk, layout, name)
     if packs:
-        disk.sync_directory(layout.pack_dir)
         with store.mutex:
             store.objects.packs.refresh()
     tips = [
@@ -158,7 +159,7 @@ def _keep_settings(disk: Disk, layout: Layout) -> None:
     data = read_file(disk, layout.config_file)
     if data is not None and data != read_file(disk, layout.kept_config_file):
         disk.remove(layout.kept_config_file)
-        create_file(disk, layout.kept_config_file, data)
+        create_file(disk, layout.kept_config_file, data, durable=False)
 
 
 def _copy_back(disk: Disk, layout: Layout, name: str) -> None:
@@ -169,7 +170,7 @@ def _copy_back(disk: Disk, layout: Layout, name: str) -> None:
     if not disk.link(source, target) and not disk.exists(target):
         data = read_file(disk, source)
         if data is not None:
-            create_file(disk, target, data)
+            create_file(disk, target, data, durable=False)
 
 
 def _committed(store: Store, paths: list[str]) -> set[str] | None:

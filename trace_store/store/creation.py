@@ -57,8 +57,8 @@ def put_back_settings(disk: Disk, layout: Layout) -> bool:
         return False
     for path, text in ((layout.ignore_file, IGNORED), (layout.attributes_file, ATTRIBUTES)):
         if not disk.exists(path):
-            create_file(disk, path, text.encode())
-    replace_file(disk, layout.config_file, kept)
+            create_file(disk, path, text.encode(), durable=False)
+    replace_file(disk, layout.config_file, kept, durable=False)
     return True
 
 
