@@ -1,8 +1,8 @@
 """Second copies of objects: wherever the bytes of one may stand besides its proper place.
 
 Besides journals, packs and loose files, which reading looks through anyhow, these are journals that were sealed and are
-still there, what stands in a journal behind damage, damaged files themselves, files under a wrong name, the second places of
-packs, `lost-found/`, `quarantine/`, and another repository. Rule: what an id names is told by the hash alone.
+still there, what stands in a journal behind damage, damaged files themselves, files under a wrong name, the second
+places of packs, `lost-found/`, `quarantine/`, and another repository. Rule: what an id names is told by the hash alone.
 """
 
 from __future__ import annotations

@@ -255,7 +255,9 @@ class ObjectDatabase:
         check_prefix(prefix)
         with self._mutex:
             self.refresh()
-            found = {ObjectId(o) for o in self._journal.oids() if o.hex().startswith(prefix)}
+            begins = bytes.fromhex(prefix[: len(prefix) // 2 * 2])
+            unsealed = [oid for oid in self._journal.oids() if oid.startswith(begins)]
+            found = {ObjectId(oid) for oid in unsealed if oid.hex().startswith(prefix)}
             found.update(self.packs.resolve_prefix(prefix))
             found.update(self.loose.resolve_prefix(prefix))
             found.update(ObjectId(o) for o in self.purged if o.hex().startswith(prefix))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import closing
+from itertools import chain, islice
 from typing import Any
 
 from trace_store.context.wording import created_messages
@@ -18,10 +19,11 @@ from trace_store.errors import InvalidInputError, TraceError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_parts
+from trace_store.objects.parts import Part, ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.revision import commits_of
-from trace_store.search.index import Progress, SearchIndex, text_of_parts
+from trace_store.search.index import Progress, SearchIndex, digits_of, text_of_parts
 from trace_store.store import Store
 from trace_store.values import value
 
@@ -29,6 +31,7 @@ RANKED = 1_000
 """So many of the newest hits are put in the order of bm25."""
 AROUND = 60
 """Characters of a snippet before and behind the hit."""
+Parts = tuple[Part, ...]
 _WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 
 
@@ -41,7 +44,7 @@ class SearchFilter:
         agent: the program, such as `claude-code`.
         role, kind: of the message.
         tool: the name of a tool that it calls.
-        path: a text in the arguments of its calls, such as a file's name.
+        path: a file or folder in the arguments of its calls; the name that it ends with may be a beginning.
         since, until: milliseconds since the epoch.
     """
 
@@ -62,7 +65,6 @@ class Hit:
     Attributes:
         address: (commit, number), which other verbs take.
         ref: a branch that has it.
-        branches: how many branches have it.
         time: when it was written, in milliseconds since the epoch.
         role: of the message; "" of a later wording.
         snippet: a piece of its text with the hit, on one line.
@@ -72,7 +74,6 @@ class Hit:
 
     address: tuple[ObjectId, int]
     ref: str
-    branches: int
     time: int
     role: str
     snippet: str
@@ -112,29 +113,14 @@ def search(
     match = "" if regex else fts_query(query)
     if not regex and not match:
         raise InvalidInputError("nothing to search for", value=query)
+    if wanted.path and not regex:
+        match += f" AND {_term(wanted.path, '*')}"
     with SearchIndex(store) as index:
         index.catch_up(progress)
+        showing = _Showing(store, query, pattern, wanted.path)
         with closing(_rows(index.base, match, wanted, ranked=ranked)) as rows:
-            return _hits(store, rows, query, pattern, limit)
-
-
-def _hits(
-    store: Store, rows: Iterable[sqlite3.Row], query: str, pattern: Any, limit: int
-) -> list[Hit]:
-    shown = _Showing(store)
-    found: list[Hit] = []
-    seen: set[tuple[bytes, int, bytes]] = set()
-    for row in rows:
-        key = (row["oid"], row["number"], row["source"])
-        if key in seen:
-            continue
-        seen.add(key)
-        hit = shown.hit(row, query, pattern)
-        if hit is not None:
-            found.append(hit)
-            if len(found) == limit:
-                break
-    return found
+            hits = (hit for hit in map(showing.hit, rows) if hit is not None)
+            return list(islice(hits, limit))
 
 
 def fts_query(query: str) -> str:
@@ -148,9 +134,9 @@ def fts_query(query: str) -> str:
             alternative = bool(said)
             continue
         star = "*" if not phrase and text.endswith("*") else ""
-        if not any(character.isalnum() or character == "_" for character in text):
+        term = _term(text, star)
+        if not term:
             continue
-        term = '"' + text.rstrip("*").replace('"', '""') + '"' + star
         if minus:
             excluded.append(term)
         elif alternative:
@@ -161,6 +147,13 @@ def fts_query(query: str) -> str:
     if not said:
         return ""
     return " AND ".join(said) + "".join(f" NOT {term}" for term in excluded)
+
+
+def _term(text: str, star: str = "") -> str:
+    """Return the words of a text, one behind the other, in the words of FTS5; "" when it has no word."""
+    if not any(character.isalnum() or character == "_" for character in text):
+        return ""
+    return '"' + text.rstrip("*").replace('"', '""') + '"' + star
 
 
 def _rows(
@@ -176,37 +169,43 @@ def _rows(
 
     if match:
         test("words MATCH ?", match)
+
+    def named(column: str, *patterns: str, of: str = "name") -> None:
+        either = " OR ".join([f"{of} LIKE ? ESCAPE '\\'"] * len(patterns))
+        test(f"m.{column} IN (SELECT id FROM names WHERE {either})", *patterns)
+
     if wanted.session:
-        test("(m.ref LIKE ? OR m.ref LIKE ?)", _like(f"{BRANCHES}{wanted.session}", end=True))
-        values.append(_like(f"/{wanted.session}", begin=True, end=True))
+        session = _escaped(wanted.session)
+        named("ref", f"{BRANCHES}{session}%", f"%/{session}%")
     if wanted.agent:
-        test("m.ref LIKE ?", _like(f"{BRANCHES}sessions/{wanted.agent}/", end=True))
-    for column, text in (("role", wanted.role), ("kind", wanted.kind)):
-        if text:
-            test(f"m.{column} = ?", text)
+        named("ref", f"{BRANCHES}sessions/{_escaped(wanted.agent)}/%")
+    if wanted.role:
+        named("role", _escaped(wanted.role))
+    if wanted.kind:
+        named("kind", _escaped(wanted.kind))
     if wanted.tool:
-        test("' ' || m.tool || ' ' LIKE ?", _like(f" {wanted.tool} ", begin=True, end=True))
+        named("tool", f"% {_escaped(wanted.tool)} %", of="' ' || name || ' '")
     if wanted.path:
-        test("m.path LIKE ?", _like(wanted.path, begin=True, end=True))
+        test("m.tool IS NOT NULL")
     if wanted.since is not None:
         test("m.time >= ?", wanted.since)
     if wanted.until is not None:
         test("m.time <= ?", wanted.until)
     source = "words JOIN messages m ON m.id = words.rowid" if match else "messages m"
-    where = " AND ".join(f"({each})" for each in tests).replace("LIKE ?", "LIKE ? ESCAPE '\\'")
-    where = f" WHERE {where}" if where else ""
+    where = f" WHERE {' AND '.join(tests)}" if tests else ""
     order = "words.rowid" if match else "m.id"
+    found = f"m.*, names.name AS branch FROM {source} JOIN names ON names.id = m.ref{where}"
     if ranked and match:
-        inner = f"SELECT m.*, bm25(words) AS rank FROM {source}{where} ORDER BY {order} DESC"
-        query = f"SELECT * FROM ({inner} LIMIT {RANKED}) ORDER BY rank"
+        inner = f"SELECT bm25(words) AS rank, {found} ORDER BY {order} DESC LIMIT {RANKED}"
+        query = f"SELECT * FROM ({inner}) ORDER BY rank"
     else:
-        query = f"SELECT m.* FROM {source}{where} ORDER BY {order} DESC"
+        query = f"SELECT {found} ORDER BY {order} DESC"
     yield from base.execute(query, values)
 
 
-def _like(text: str, *, begin: bool = False, end: bool = False) -> str:
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"{'%' if begin else ''}{escaped}{'%' if end else ''}"
+def _escaped(text: str) -> str:
+    """Return a text as a pattern of LIKE that means it alone."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _compiled(pattern: str) -> Any:
@@ -221,54 +220,73 @@ def _compiled(pattern: str) -> Any:
 
 
 class _Showing:
-    """Makes hits of rows; of what no branch leads to any more, none."""
+    """Makes hits of rows; none of what no branch leads to any more, and of what only the index took for one."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, query: str, pattern: Any, path: str) -> None:
         self._store = store
+        self._query = query
+        self._pattern = pattern
+        self._path = path
         self._tips = dict(store.refs.iterate(BRANCHES))
         self._commits = commits_of(store)
-        self._reached: dict[bytes, list[str]] = {}
+        self._branches: dict[ObjectId, str | None] = {}
 
-    def hit(self, row: sqlite3.Row, query: str, pattern: Any) -> Hit | None:
-        branches = self._branches(ObjectId(row["source"]), row["ref"])
-        if not branches:
+    def hit(self, row: sqlite3.Row) -> Hit | None:
+        is_edit = row["reworded_by"] is not None
+        made_by = self._commit(row["made_by"])
+        source = self._commit(row["reworded_by"]) if is_edit else made_by
+        branch = None if source is None else self._branch(source, row["branch"])
+        if made_by is None or source is None or branch is None:
             return None
         try:
-            text = self._text(row)
+            role, parts = self._wording(source, row["number"], is_edit=is_edit)
         except TraceError:
             return None  # what is damaged is for fsck to tell
-        if pattern is not None:
-            match = pattern.search(text)
+        calls = [part for part in parts if isinstance(part, ToolCall)]
+        if self._path and not any(self._path in call.arguments for call in calls):
+            return None
+        text = text_of_parts(parts)
+        if self._pattern is not None:
+            match = self._pattern.search(text)
             if match is None:
                 return None
             start, end = match.span()
         else:
-            start, end = _place(text, query)
-        snippet, start, end = _snippet(text, start, end)
+            start, end = _place(text, self._query)
+        address = made_by, row["number"]
         return Hit(
-            (ObjectId(row["oid"]), row["number"]),
-            *(branches[0], len(branches), row["time"], row["role"]),
-            *(snippet, start, end, row["oid"] != row["source"]),
+            *(address, branch, row["time"], role),
+            *_snippet(text, start, end),
+            is_edit,
         )
 
-    def _branches(self, commit: ObjectId, first: str) -> list[str]:
-        """Return the branches that lead to a commit, the one that it was found through first."""
-        found = self._reached.get(commit)
-        if found is None:
-            order = sorted(self._tips, key=lambda ref: (ref != first, ref))
-            found = [ref for ref in order if self._commits.is_ancestor(commit, self._tips[ref])]
-            self._reached[commit] = found
-        return found
+    def _commit(self, number: int) -> ObjectId | None:
+        """Return the id of a commit that the index knows by a number; None when it is not here any more."""
+        return next(iter(self._store.objects.resolve_prefix(digits_of(number))), None)
 
-    def _text(self, row: sqlite3.Row) -> str:
+    def _branch(self, commit: ObjectId, first: str) -> str | None:
+        """Return a branch that leads to a commit, if possible the one that it was found through."""
+        if commit not in self._branches:
+            others = (ref for ref in self._tips if ref != first)
+            leading = (
+                ref
+                for ref in chain([first] if first in self._tips else [], others)
+                if self._commits.is_ancestor(commit, self._tips[ref])
+            )
+            self._branches[commit] = next(leading, None)
+        return self._branches[commit]
+
+    def _wording(self, source: ObjectId, number: int, *, is_edit: bool) -> tuple[str, Parts]:
+        """Return the role and the parts of a wording from the commit that brought it; an edit says no role."""
         read = self._store.objects.read
-        commit = read_commit(row["source"], read)
-        if row["oid"] == row["source"]:
-            return text_of_parts(load_parts(created_messages(commit)[row["number"]]["parts"], read))
+        commit = read_commit(source, read)
+        if not is_edit:
+            stored = created_messages(commit)[number]
+            return str(stored.get("role", "")), load_parts(stored["parts"], read)
         for operation in commit.operations:
-            if operation.name == ops.EDIT and operation.fields["target"][1] == row["number"]:
-                return text_of_parts(load_parts(operation.fields["parts"], read))
-        return ""
+            if operation.name == ops.EDIT and operation.fields["target"][1] == number:
+                return "", load_parts(operation.fields["parts"], read)
+        return "", ()
 
 
 def _place(text: str, query: str) -> tuple[int, int]:

@@ -1,11 +1,13 @@
 """The full-text index: an SQLite file under `cache/`, which knows the words of every message of every branch.
 
-    commits    the ids of commits that are indexed
-    messages   one row for each wording of a message: its commit, number, branch, time, role, kind, tools, files
+    names      the branches, roles, kinds and tools that the other tables speak of by number
+    commits    which commits are indexed
+    messages   one row for each wording of a message: its commit and number, branch, time, role, kind, tools
     words      FTS5 (sqlite.org/fts5.html) over these, without the text itself: that stays in the objects
 
 Rule: the index is derived data. A search adds the commits that are new, and reads each commit once. A damaged index, or
-one of another version or repository, is rebuilt. Row numbers follow time, so newest-first order is free.
+one of another version or repository, is rebuilt. Row numbers follow time, so newest-first order is free. A commit is
+known by the first eight bytes of its id, as a number: half of a short row would be ids otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.store import Store
 
-VERSION = 1
+VERSION = 2
 BATCH_COMMITS = 2_000
 """So many commits are made durable together: an interrupted build goes on from there."""
 MAXIMUM_TEXT = 1 << 20
@@ -32,10 +34,11 @@ MAXIMUM_TEXT = 1 << 20
 _WAIT_SECONDS = 30
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
-CREATE TABLE commits (oid BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+CREATE TABLE commits (id INTEGER PRIMARY KEY);
 CREATE TABLE messages (
-  id INTEGER PRIMARY KEY, oid BLOB, number INTEGER, source BLOB, ref TEXT, time INTEGER,
-  role TEXT, kind TEXT, tool TEXT, path TEXT
+  id INTEGER PRIMARY KEY, made_by INTEGER, number INTEGER, reworded_by INTEGER, ref INTEGER, time INTEGER,
+  role INTEGER, kind INTEGER, tool INTEGER
 );
 CREATE VIRTUAL TABLE words USING fts5(
   text, content='', tokenize="unicode61 remove_diacritics 2 tokenchars '_'"
@@ -69,54 +72,66 @@ class SearchIndex:
         Raises:
             ObjectNotFoundError, CorruptObjectError: a commit is damaged or not here.
         """
-        tips = list(self._store.refs.iterate(BRANCHES))
-        fresh: dict[ObjectId, tuple[str, Commit]] = {}
-        for ref, tip in tips:
+        base, count = self.base, 0
+        # A table of its own rather than a list: the first time these are all the commits there are.
+        base.execute(
+            "CREATE TEMP TABLE fresh (id INTEGER PRIMARY KEY, oid BLOB, ref TEXT, time INTEGER, at INTEGER)"
+        )
+        with base:
+            base.execute("BEGIN")
+            for oid, ref, commit in self._walk():
+                row = (number_of(oid), bytes(oid), ref, commit.time, count)
+                base.execute("INSERT INTO fresh VALUES (?, ?, ?, ?, ?)", row)
+                count += 1
+                if progress is not None and not count % BATCH_COMMITS:
+                    progress(0, count)
+        # Children were met before their parents; of commits of the same time that order is turned round.
+        ordered = base.execute("SELECT oid, ref FROM fresh ORDER BY time, at DESC")
+        done = 0
+        while batch := ordered.fetchmany(BATCH_COMMITS):
+            with base:
+                base.execute("BEGIN IMMEDIATE")
+                for oid, ref in batch:
+                    self._add(ObjectId(oid), ref)
+            done += len(batch)
+            if progress is not None:
+                progress(done, count)
+        base.execute("DROP TABLE fresh")
+        return count
+
+    def _walk(self) -> Iterator[tuple[ObjectId, str, Commit]]:
+        """Yield the commits that are not indexed, each once, with a branch that leads to it; children come first."""
+        for ref, tip in list(self._store.refs.iterate(BRANCHES)):
             waiting = [tip]
             while waiting:
                 oid = waiting.pop()
-                if oid in fresh or self._knows(oid):
+                if self._is_in("commits", oid) or self._is_in("fresh", oid):
                     continue
                 commit = read_commit(oid, self._store.objects.read)
-                fresh[oid] = ref, commit
+                yield oid, ref, commit
                 waiting += commit.parents
-        # Children come before their parents here; of commits of the same time that order is turned round.
-        oldest_first = list(fresh.items())[::-1]
-        ordered = sorted(oldest_first, key=lambda each: each[1][1].time)
-        for start in range(0, len(ordered), BATCH_COMMITS):
-            with self.base:
-                self.base.execute("BEGIN IMMEDIATE")
-                for oid, (ref, commit) in ordered[start : start + BATCH_COMMITS]:
-                    self._add(oid, ref, commit)
-            if progress is not None:
-                progress(min(start + BATCH_COMMITS, len(ordered)), len(ordered))
-        return len(ordered)
 
-    def _knows(self, oid: bytes) -> bool:
-        found = self.base.execute("SELECT 1 FROM commits WHERE oid = ?", (bytes(oid),))
+    def _is_in(self, table: str, oid: bytes) -> bool:
+        found = self.base.execute(f"SELECT 1 FROM {table} WHERE id = ?", (number_of(oid),))
         return found.fetchone() is not None
 
-    def _add(self, oid: ObjectId, ref: str, commit: Commit) -> None:
-        if self._knows(oid):
+    def _add(self, oid: ObjectId, ref: str) -> None:
+        if self._is_in("commits", oid):
             return  # another process was faster
-        self.base.execute("INSERT INTO commits VALUES (?)", (bytes(oid),))
+        self.base.execute("INSERT INTO commits VALUES (?)", (number_of(oid),))
+        commit = read_commit(oid, self._store.objects.read)
+        place = (self._name(ref), commit.time)
         for number, stored in enumerate(created_messages(commit)):
-            self._add_wording(oid, number, oid, ref, commit.time, stored, stored["parts"])
+            self._add_wording((oid, number, None, *place), stored, stored["parts"])
         for operation in commit.operations:
             if operation.name == ops.EDIT:
                 target, number = operation.fields["target"]
-                target = ObjectId(target) if target else oid
-                self._add_wording(
-                    target, number, oid, ref, commit.time, {}, operation.fields["parts"]
-                )
+                row = (target or oid, number, number_of(oid), *place)
+                self._add_wording(row, {}, operation.fields["parts"])
 
     def _add_wording(
         self,
-        oid: bytes,
-        number: int,
-        source: bytes,
-        ref: str,
-        time: int,
+        place: tuple[bytes, int, int | None, int | None, int],
         stored: Mapping[str, Any],
         parts: list[dict[str, Any]],
     ) -> None:
@@ -124,20 +139,25 @@ class SearchIndex:
         text = text_of_parts(loaded)
         if not text.strip():
             return
-        calls = [part for part in loaded if isinstance(part, ToolCall)]
-        row = (
-            *(bytes(oid), number, bytes(source), ref, time),
-            *(str(stored.get("role", "")), str(stored.get("kind", ""))),
-            " ".join(sorted({call.name for call in calls})),
-            "\n".join(call.arguments[:4_000] for call in calls),
-        )
-        columns = "oid, number, source, ref, time, role, kind, tool, path"
+        tools = " ".join(sorted({part.name for part in loaded if isinstance(part, ToolCall)}))
+        said = (str(stored.get("role", "")), str(stored.get("kind", "")), tools)
         found = self.base.execute(
-            f"INSERT INTO messages ({columns}) VALUES ({', '.join('?' * len(row))})", row
+            "INSERT INTO messages (made_by, number, reworded_by, ref, time, role, kind, tool)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (number_of(place[0]), *place[1:], *map(self._name, said)),
         )
         self.base.execute(
             "INSERT INTO words (rowid, text) VALUES (?, ?)", (found.lastrowid, text[:MAXIMUM_TEXT])
         )
+
+    def _name(self, name: str) -> int | None:
+        """Return the number that a name has; None for no name."""
+        if not name:
+            return None
+        found = self.base.execute("SELECT id FROM names WHERE name = ?", (name,)).fetchone()
+        if found is None:
+            return self.base.execute("INSERT INTO names (name) VALUES (?)", (name,)).lastrowid
+        return int(found[0])
 
     def _opened(self) -> sqlite3.Connection:
         store = self._store
@@ -184,6 +204,16 @@ class SearchIndex:
                     raise
             base.execute("INSERT OR REPLACE INTO meta VALUES ('version', ?)", (wanted,))
         return base
+
+
+def number_of(oid: bytes) -> int:
+    """Return the first eight bytes of an id as the number that the index knows a commit by."""
+    return int.from_bytes(oid[:8], "big", signed=True)
+
+
+def digits_of(number: int) -> str:
+    """Return the first 16 digits of the id that a number of the index means."""
+    return number.to_bytes(8, "big", signed=True).hex()
 
 
 def remove_index(store: Store) -> None:

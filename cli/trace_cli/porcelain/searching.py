@@ -133,7 +133,6 @@ def _record(store: Store, hit: Hit) -> dict[str, object]:
         "address": address_text(hit.address),
         "ref": hit.ref,
         "title": _title(store, hit.ref),
-        "branches": hit.branches,
         "time": known_time(hit.time),
         "role": hit.role or None,
         "edited": hit.is_edit,
