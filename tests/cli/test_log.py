@@ -44,6 +44,17 @@ def test_filters(talk: Run) -> None:
     assert "Author:" in talk("log", "--operation", "edit", "--full").text
 
 
+def test_what_was_looked_for_is_shown(ok: Run) -> None:
+    """Under a commit whose line does not say it."""
+    ok("commit", "-q", "--user", "many words " * 40 + "and the Needle in it")
+    row, hit = ok("log", "--grep", "needle").lines
+    assert "Needle" not in row
+    assert hit.startswith("    …")
+    assert hit.endswith("and the Needle in it")
+    assert len(ok("log", "--grep", "needle", "--oneline").lines) == 1
+    assert len(ok("log", "--grep", "many").lines) == 1
+
+
 def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("log", "--since", "some day"), 2, "not a time")
     refused(repository("log", "--operation", "nothing"), 2, "one of append")

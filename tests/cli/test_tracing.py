@@ -65,6 +65,13 @@ def test_whohas(repository: Trace, ok: Run) -> None:
     refused(repository("whohas", "--text", blob), 4, "nothing that a ref leads to")
 
 
+def test_whohas_shows_what_it_found(ok: Run) -> None:
+    ok("commit", "-q", "--user", "many words " * 40 + "and the Needle in it")
+    first, hit, _ = ok("whohas", "needle").lines
+    assert "Needle" not in first
+    assert hit.endswith("and the Needle in it")
+
+
 def test_refs_in_the_trash_are_counted(ok: Run) -> None:
     ok("commit", "--user", "Where is the trash?", "-q")
     ok("branch", "idea")

@@ -20,7 +20,7 @@ __all__ = ["ok", "repository", "trace"]
 
 
 def said(repo: Repo, query: str, **given: object) -> list[str]:
-    return [hit.snippet for hit in search(repo.store, query, **given)]  # type: ignore[arg-type]
+    return [hit.snippet.text for hit in search(repo.store, query, **given)]  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def test_nothing_typed_is_a_syntax_error(repo: Repo, text: str) -> None:
 
 def test_the_newest_come_first_with_their_place(repo: Repo) -> None:
     first, second = search(repo.store, "freeze")
-    assert first.snippet.startswith("Freeze the")
-    assert second.snippet[second.start : second.end] == "freeze"
+    assert first.snippet.text.startswith("Freeze the")
+    assert second.snippet.text[second.snippet.start : second.snippet.end] == "freeze"
 
 
 def test_filters(ok: Callable[..., Outcome]) -> None:
@@ -80,6 +80,19 @@ def test_filters(ok: Callable[..., Outcome]) -> None:
     assert hits("--regex", r"t[a]bs\b") >= 1
     assert hits("-n", "1", "count") == 1
     assert hits("--rank", "count") >= 1
+
+
+def test_labels_and_files(ok: Callable[..., Outcome]) -> None:
+    ok("import", "-q", str(SAMPLE))
+    ok("commit", "--user", "remember the zebra")
+    ok("label", "HEAD.0", "--add", "keep")
+    assert len(ok("search", "--label", "keep", "zebra").lines) == 1
+    assert not ok("search", "--label", "other", "zebra").lines
+    calls = [
+        json.loads(line) for line in ok("search", "--json", "--path", "wordcount.py", "wordcount").lines
+    ]
+    assert calls
+    assert {call["role"] for call in calls} == {"assistant"}
 
 
 def test_old_wordings_are_found_and_deleted_branches_are_not(ok: Callable[..., Outcome]) -> None:

@@ -2,11 +2,14 @@
 
     pytest -s tests/secrets/test_rules_at_random.py
 
-prints a table: how many values each rule was tried with, and how many were found.
+prints a table: how many values each rule was tried with, and how many were found; and how many texts that merely look
+like one, and how many of these were taken for one.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import random
 
@@ -21,7 +24,55 @@ from trace_store.secrets.words import may_hold
 VALUES = int(os.environ.get("TRACE_TEST_SECRET_VALUES", 60))
 """300 for the table of the whole."""
 LEAST = 0.98
+MOST = 0.001
+_TEXT = """
+access account agent alpha answer branch build cache client cluster config context current data
+default deploy development document engine event example feature field file filter folder format
+group handler header history index input internal label layer local manager memory message
+method model module name network object option output package parser path pattern place plugin
+policy process production profile project provider query record region release remote report
+request resource result route runtime sample schema search section server service session
+setting source staging state status storage stream summary system table target template test
+thread token type update user value version view window worker workspace
+"""
+WORDS = tuple(_TEXT.split())
 SCANNER = Scanner()
+
+
+def encoded(text: str, *, padded: bool = False) -> str:
+    """Return a text in base64, for URLs unless it is padded."""
+    if padded:
+        return base64.b64encode(text.encode()).decode()
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def letters(source: random.Random, count: int) -> str:
+    return encoded(source.randbytes(count).hex())[:count]
+
+
+def login(source: random.Random) -> str:
+    return encoded(f"{source.choice(WORDS)}:{letters(source, source.randint(8, 30))}", padded=True)
+
+
+def web_token(source: random.Random, header: dict[str, str], *sizes: int) -> str:
+    rest = (letters(source, size) for size in sizes)
+    return ".".join([encoded(json.dumps(header)), *rest])
+
+
+MADE = {
+    "jwt": lambda source: web_token(
+        source, {"alg": "HS256", "typ": "JWT"}, source.randint(40, 200), 43
+    ),
+    "jwe": lambda source: web_token(
+        source, {"alg": "RSA-OAEP", "enc": "A256GCM"}, 300, 16, 200, 22
+    ),
+    "basic-auth": lambda source: f"Authorization: Basic {login(source)}",
+    "docker-auth": lambda source: json.dumps({"auths": {"r.io": {"auth": login(source)}}}),
+    "discord-bot-token": lambda source: ".".join(
+        [encoded(str(source.randrange(10**17, 10**18))), letters(source, 6), letters(source, 38)]
+    ),
+}
+"""Values that are made of something, by rule: random letters are none of them."""
 
 
 def values(rule: Rule, source: random.Random) -> list[tuple[bytes, int, int]]:
@@ -29,7 +80,8 @@ def values(rule: Rule, source: random.Random) -> list[tuple[bytes, int, int]]:
     pattern = compiled(rule.pattern)
     found = []
     for _ in range(40 * VALUES):
-        data = f"x {text_of(rule.pattern, source)} y".encode("latin-1")
+        text = MADE[rule.name](source) if rule.name in MADE else text_of(rule.pattern, source)
+        data = f"x {text} y".encode("latin-1")
         match = pattern.search(data)
         if match is None:
             continue
@@ -55,3 +107,38 @@ def test_a_rule_finds_values_of_its_alphabet(rule: Rule) -> None:
             assert may_hold(data, ()), (rule.name, "the short look passes it over", data)
     print(f"\n{rule.name:32} {len(samples):4} tried, {whole:4} found")
     assert whole >= LEAST * len(samples)
+
+
+def look_alike(source: random.Random, secret: str) -> str:
+    """Return what people and programs write in a secret's place: words, a path, a reference, a run of one letter."""
+    sign = source.choice("-_./")
+    words = sign.join(source.choices(WORDS, k=1 + len(secret) // 5))
+    begins = secret[: source.choice((0, 0, 4))]
+    return source.choice(
+        [
+            begins + words[: max(8, len(secret) - len(begins))],
+            begins + source.choice("xX*.0") * max(8, len(secret) - len(begins)),
+            f"${{{words.upper().replace(sign, '_')[:40]}}}",
+            f"<your-{source.choice(WORDS)}-{source.choice(WORDS)}>",
+            f"process.env.{source.choice(WORDS).upper()}_{source.choice(WORDS).upper()}",
+            f"/{source.choice(WORDS)}/{words.replace(sign, '/')}",
+        ]
+    )
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_passes_over_look_alikes(rule: Rule) -> None:
+    source = random.Random(rule.name)
+    samples = values(rule, source)
+    count, wrong = 1_000 * VALUES // 300, []
+    for _ in range(count if samples else 0):
+        data, start, end = source.choice(samples)
+        other = look_alike(source, data[start:end].decode("latin-1")).encode()
+        text = data[:start] + other + data[end:]
+        found = [
+            f for f in SCANNER.find_bytes(text) if f.start < start + len(other) and f.end > start
+        ]
+        if found:
+            wrong.append((found[0].rule, text[:200]))
+    print(f"\n{rule.name:32} {count if samples else 0:5} look-alikes, {len(wrong)} taken for one")
+    assert len(wrong) <= max(1, MOST * count), wrong[:5]

@@ -8,7 +8,7 @@ from trace_store.doors import door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.history.entries import entry_of
-    from trace_store.history.filters import LogFilter, matching
+    from trace_store.history.filters import LogFilter, matching, snippet_of
     from trace_store.history.growth import token_growth
     from trace_store.history.naming import named
     from trace_store.history.rewording import current_parts, refuse_orphans, reworded
@@ -26,6 +26,7 @@ __all__ = [
     "new_draft",
     "refuse_orphans",
     "reworded",
+    "snippet_of",
     "summary",
     "token_growth",
     "told",
@@ -44,6 +45,7 @@ __getattr__ = door(
         "new_draft": "writing",
         "refuse_orphans": "rewording",
         "reworded": "rewording",
+        "snippet_of": "filters",
         "summary": "saying",
         "told": "saying",
         "token_growth": "growth",

@@ -7,23 +7,23 @@ last. What is asked of a message has to hold of one message, not of one here and
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.context.snippet import snippet_in, texts_of
 from trace_store.context.wording import created_messages, find_message
 from trace_store.history.naming import named
 from trace_store.objects import operations as ops
 from trace_store.objects.message import KINDS, ROLES, load_parts
-from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.folding import Address, Fold
+    from trace_store.context.snippet import Snippet
     from trace_store.history.entries import LogEntry
     from trace_store.objects.commit import Commit
-    from trace_store.objects.parts import Part
     from trace_store.oid import ObjectId
 
 _BEFORE_NAME = frozenset("_-.")
@@ -206,7 +206,7 @@ class _Match:
 
     def _content(self, stored: Mapping[str, Any]) -> bool:
         try:
-            texts = list(_texts(load_parts(stored["parts"], self._read)))
+            texts = list(texts_of(load_parts(stored["parts"], self._read)))
         except (errors.NotFoundError, errors.FormatError):
             return False  # what is not here says nothing
         if self._text and not any(self._text in text.casefold() for text in texts):
@@ -226,20 +226,18 @@ class _Match:
             return ""
 
 
+def snippet_of(contexts: ContextCompiler, oid: ObjectId, text: str) -> Snippet | None:
+    """Return the piece of a commit's messages or new wordings that says a text, in any case; None: none does."""
+    commit, read = contexts.read_commit(oid), contexts.store.objects.read
+    stored = [message["parts"] for message in created_messages(commit)]
+    stored += [each.fields["parts"] for each in commit.operations if each.name == ops.EDIT]
+    found = (snippet_in(parts, text, read) for parts in stored)
+    return next((each for each in found if each is not None), None)
+
+
 def _calls(commit: Commit) -> Iterator[Mapping[str, Any]]:
     """Yield the tool calls that a commit makes, as they are stored."""
     for message in created_messages(commit):
         for part in message["parts"]:
             if part["type"] == "tool_call":
                 yield part
-
-
-def _texts(parts: Sequence[Part]) -> Iterator[str]:
-    """Yield what parts say."""
-    for part in parts:
-        if isinstance(part, Text | Reasoning):
-            yield part.text
-        elif isinstance(part, ToolCall):
-            yield part.arguments
-        elif isinstance(part, ToolResult):
-            yield from _texts(part.content)

@@ -207,7 +207,7 @@ class Reading(Handle):
             limit: at most so many.
             regex: whether the query is a pattern of RE2, against which every message is held.
             ranked: whether the best of the newest hits come first.
-            filters: what `search.SearchFilter` has: session, agent, role, kind, tool, path, since, until.
+            filters: what `search.SearchFilter` has: session, agent, role, kind, tool, path, label, since, until.
 
         Raises:
             As `search.search`.

@@ -14,8 +14,10 @@ from contextlib import closing
 from itertools import chain, islice
 from typing import Any
 
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.snippet import Snippet, snippet_at, texts_of
 from trace_store.context.wording import created_messages
-from trace_store.errors import InvalidInputError, TraceError
+from trace_store.errors import InvalidInputError, MessageNotFoundError, TraceError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_parts
@@ -23,14 +25,12 @@ from trace_store.objects.parts import Part, ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.revision import commits_of
-from trace_store.search.index import Progress, SearchIndex, digits_of, text_of_parts
+from trace_store.search.index import Progress, SearchIndex, digits_of
 from trace_store.store import Store
 from trace_store.values import value
 
 RANKED = 1_000
 """So many of the newest hits are put in the order of bm25."""
-AROUND = 60
-"""Characters of a snippet before and behind the hit."""
 Parts = tuple[Part, ...]
 _WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 
@@ -45,6 +45,7 @@ class SearchFilter:
         role, kind: of the message.
         tool: the name of a tool that it calls.
         path: a file or folder in the arguments of its calls; the name that it ends with may be a beginning.
+        label: that the message has in a branch's context.
         since, until: milliseconds since the epoch.
     """
 
@@ -54,6 +55,7 @@ class SearchFilter:
     kind: str = ""
     tool: str = ""
     path: str = ""
+    label: str = ""
     since: int | None = None
     until: int | None = None
 
@@ -67,8 +69,7 @@ class Hit:
         ref: a branch that has it.
         time: when it was written, in milliseconds since the epoch.
         role: of the message; "" of a later wording.
-        snippet: a piece of its text with the hit, on one line.
-        start, end: where in the snippet the hit is, in characters; equal when it is nowhere literally.
+        snippet: a piece of its text with the hit, which is empty when the words stand nowhere literally.
         is_edit: whether it is a later wording of the message.
     """
 
@@ -76,9 +77,7 @@ class Hit:
     ref: str
     time: int
     role: str
-    snippet: str
-    start: int
-    end: int
+    snippet: Snippet
     is_edit: bool
 
 
@@ -117,7 +116,7 @@ def search(
         match += f" AND {_term(wanted.path, '*')}"
     with SearchIndex(store) as index:
         index.catch_up(progress)
-        showing = _Showing(store, query, pattern, wanted.path)
+        showing = _Showing(store, query, pattern, wanted)
         with closing(_rows(index.base, match, wanted, ranked=ranked)) as rows:
             hits = (hit for hit in map(showing.hit, rows) if hit is not None)
             return list(islice(hits, limit))
@@ -222,13 +221,14 @@ def _compiled(pattern: str) -> Any:
 class _Showing:
     """Makes hits of rows; none of what no branch leads to any more, and of what only the index took for one."""
 
-    def __init__(self, store: Store, query: str, pattern: Any, path: str) -> None:
+    def __init__(self, store: Store, query: str, pattern: Any, wanted: SearchFilter) -> None:
         self._store = store
         self._query = query
         self._pattern = pattern
-        self._path = path
+        self._wanted = wanted
         self._tips = dict(store.refs.iterate(BRANCHES))
         self._commits = commits_of(store)
+        self._contexts = ContextCompiler(store)
         self._branches: dict[ObjectId, str | None] = {}
 
     def hit(self, row: sqlite3.Row) -> Hit | None:
@@ -243,9 +243,12 @@ class _Showing:
         except TraceError:
             return None  # what is damaged is for fsck to tell
         calls = [part for part in parts if isinstance(part, ToolCall)]
-        if self._path and not any(self._path in call.arguments for call in calls):
+        path, label = self._wanted.path, self._wanted.label
+        if path and not any(path in call.arguments for call in calls):
             return None
-        text = text_of_parts(parts)
+        if label and label not in self._labels(branch, (made_by, row["number"])):
+            return None
+        text = "\n".join(texts_of(parts))
         if self._pattern is not None:
             match = self._pattern.search(text)
             if match is None:
@@ -256,7 +259,7 @@ class _Showing:
         address = made_by, row["number"]
         return Hit(
             *(address, branch, row["time"], role),
-            *_snippet(text, start, end),
+            snippet_at(text, start, end),
             is_edit,
         )
 
@@ -275,6 +278,13 @@ class _Showing:
             )
             self._branches[commit] = next(leading, None)
         return self._branches[commit]
+
+    def _labels(self, branch: str, address: tuple[ObjectId, int]) -> frozenset[str]:
+        """Return the labels that a message has in the context of a branch; none where that does not have it."""
+        try:
+            return self._contexts.fold(self._tips[branch]).entry(address).labels
+        except MessageNotFoundError:
+            return frozenset()
 
     def _wording(self, source: ObjectId, number: int, *, is_edit: bool) -> tuple[str, Parts]:
         """Return the role and the parts of a wording from the commit that brought it; an edit says no role."""
@@ -298,21 +308,3 @@ def _place(text: str, query: str) -> tuple[int, int]:
         if at >= 0:
             return at, at + len(said)
     return 0, 0
-
-
-def _snippet(text: str, start: int, end: int) -> tuple[str, int, int]:
-    """Return a piece of a text on one line, and where in it the hit is."""
-    end = min(end, start + 4 * AROUND)
-    pieces = [
-        _flat(text[max(0, start - AROUND) : start]),
-        _flat(text[start:end]),
-        _flat(text[end : end + AROUND]),
-    ]
-    lead = "…" if start > AROUND else ""
-    tail = "…" if end + AROUND < len(text) else ""
-    begin = len(lead) + len(pieces[0])
-    return f"{lead}{''.join(pieces)}{tail}", begin, begin + len(pieces[1])
-
-
-def _flat(text: str) -> str:
-    return text.replace("\r", " ").replace("\n", " ").replace("\t", " ")

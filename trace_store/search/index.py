@@ -16,12 +16,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from trace_store.context.snippet import texts_of
 from trace_store.context.wording import created_messages
 from trace_store.errors import StateError, TraceError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
-from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.store import Store
@@ -136,7 +137,7 @@ class SearchIndex:
         parts: list[dict[str, Any]],
     ) -> None:
         loaded = load_parts(parts, self._store.objects.read)
-        text = text_of_parts(loaded)
+        text = "\n".join(texts_of(loaded))
         if not text.strip():
             return
         tools = " ".join(sorted({part.name for part in loaded if isinstance(part, ToolCall)}))
@@ -220,18 +221,3 @@ def remove_index(store: Store) -> None:
     """Remove the index: the next search makes it anew."""
     for path in store.layout.search_files():
         store.disk.remove(path)
-
-
-def text_of_parts(parts: tuple[Part, ...]) -> str:
-    """Return what parts say, as one text: words, calls with their arguments, and results."""
-    return "\n".join(_said(parts))
-
-
-def _said(parts: tuple[Part, ...]) -> Iterator[str]:
-    for part in parts:
-        if isinstance(part, Text | Reasoning):
-            yield part.text
-        elif isinstance(part, ToolCall):
-            yield f"{part.name} {part.arguments}"
-        elif isinstance(part, ToolResult):
-            yield from _said(tuple(part.content))

@@ -10,7 +10,8 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.commits import Minutes, commit_lines, log_record, log_row
 from trace_cli.render.records import write_record
-from trace_cli.render.tables import LEFT, RIGHT, fit, table, terminal_width
+from trace_cli.render.snippets import marked
+from trace_cli.render.tables import LEFT, RIGHT, fit, paint, table, terminal_width
 from trace_store import comparing, context, errors, history
 from trace_store.reach import all_commits, reach_of_several
 from trace_store.refs import TRASH
@@ -182,7 +183,8 @@ def log(
         if backwards:
             entries = reversed(list(entries))
         full = (full or patch or stat) and not oneline
-        show = _Block(invocation, store, full, tokens, as_json, drawn)
+        sought = "" if oneline else text
+        show = _Block(invocation, store, full, tokens, as_json, drawn, sought)
         if patch or stat:
             show.changes = Changes(invocation, store, stat=not patch, oldest_first=backwards)
         for entry in entries:
@@ -234,7 +236,10 @@ def _filtered(
 class _Block:
     """Shows entries, some at a time."""
 
-    __slots__ = ("_as_json", "_drawn", "_full", "_invocation", "_store", "_tokens", "changes")
+    __slots__ = (
+        *("_as_json", "_drawn", "_full", "_invocation", "_sought", "_store", "_tokens"),
+        "changes",
+    )
 
     def __init__(
         self,
@@ -244,8 +249,10 @@ class _Block:
         tokens: bool,
         as_json: bool,
         drawn: Drawing | None,
+        sought: str,
     ) -> None:
         self._invocation = invocation
+        self._sought = sought
         self._store = store
         self._full = full
         self._tokens = tokens
@@ -299,8 +306,14 @@ class _Block:
         ]
         align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if self._tokens else "") + LEFT
         style = ["yellow", "dim", "", *(["", ""] if self._tokens else []), ""]
-        for line in table(self._invocation, (), rows, align, [style] * len(rows)):
+        lines = table(self._invocation, (), rows, align, [style] * len(rows))
+        contexts = context.ContextCompiler(self._store)
+        for line, entry in zip(lines, entries, strict=True):
             self._invocation.line(line)
+            if self._sought and self._sought.casefold() not in line.casefold():
+                found = history.snippet_of(contexts, entry.oid, self._sought)
+                if found is not None:
+                    self._invocation.line(f"    {marked(self._invocation, found)}")
 
     def _draw(
         self,
@@ -323,8 +336,13 @@ class _Block:
                         invocation.line(f"{row.replace('*', '|')} {line}".rstrip())
                 else:
                     cells = log_row(entry, minutes, names.get(entry.oid), grown, bool(width))
-                    line = f"{row} {'  '.join(cells)}"
-                    invocation.line(fit(line, width) if width else line)
+                    line = "  ".join(cells)
+                    line = fit(line, width - len(row) - 1) if width else line
+                    oid, when = cells[0], cells[1]
+                    if line.startswith(f"{oid}  {when}"):
+                        behind = line[len(oid) + 2 + len(when) :]
+                        line = f"{paint(invocation, oid, 'yellow')}  {paint(invocation, when, 'dim')}{behind}"
+                    invocation.line(f"{paint(invocation, row, 'dim')} {line}")
 
 
 class Changes:

@@ -8,6 +8,7 @@ from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import safe
 from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.snippets import marked
 from trace_cli.render.tables import ROLE_STYLES, moment, paint
 from trace_store.exporters.session import session_name
 from trace_store.ident import format_time, known_time, parse_moment
@@ -32,6 +33,7 @@ NAME_COLUMNS = 30
     Option("--kind", "kind", "Only messages of this kind", "KIND", default=""),
     Option("--tool", "tool", "Only messages that call this tool", "NAME", default=""),
     Option("--path", "path", "Only messages with calls that name this file", "PATH", default=""),
+    Option("--label", "label", "Only messages with this label", "LABEL", default=""),
     Option("--since", "since", "Only from this time on", "WHEN", default=""),
     Option("--until", "until", "Only until this time", "WHEN", default=""),
     Option("--rank", "rank", "The best of the newest hits first"),
@@ -49,6 +51,7 @@ def run(
     kind: str,
     tool: str,
     path: str,
+    label: str,
     since: str,
     until: str,
     rank: bool,
@@ -69,7 +72,7 @@ def run(
     with opened_store(invocation) as store:
         now = store.clock.now()
         moments = {name: _moment(text, now) for name, text in (("since", since), ("until", until))}
-        wanted = SearchFilter(session, agent, role, kind, tool, path, **moments)
+        wanted = SearchFilter(session, agent, role, kind, tool, path, label, **moments)
         progress = Progress(invocation, shown=invocation.interactive and not as_json)
         try:
             found = search(
@@ -110,8 +113,6 @@ def _title(store: Store, ref: str) -> str:
 
 
 def _line(invocation: Invocation, store: Store, hit: Hit) -> str:
-    before, inside = hit.snippet[: hit.start], hit.snippet[hit.start : hit.end]
-    behind = hit.snippet[hit.end :]
     when = moment(format_time(hit.time))[:16] if hit.time else "no time"
     title = safe(_title(store, hit.ref))
     if len(title) > NAME_COLUMNS:
@@ -123,7 +124,7 @@ def _line(invocation: Invocation, store: Store, hit: Hit) -> str:
             paint(invocation, when, "dim"),
             paint(invocation, role, ROLE_STYLES.get(role, "")),
             title,
-            f"{safe(before)}{paint(invocation, safe(inside), 'bold')}{safe(behind)}",
+            marked(invocation, hit.snippet),
         ]
     )
 
@@ -136,7 +137,7 @@ def _record(store: Store, hit: Hit) -> dict[str, object]:
         "time": known_time(hit.time),
         "role": hit.role or None,
         "edited": hit.is_edit,
-        "snippet": hit.snippet,
-        "start": hit.start,
-        "end": hit.end,
+        "snippet": hit.snippet.text,
+        "start": hit.snippet.start,
+        "end": hit.snippet.end,
     }

@@ -8,6 +8,7 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.snippets import marked
 from trace_cli.render.tables import (
     LEFT,
     RIGHT,
@@ -20,6 +21,7 @@ from trace_cli.render.tables import (
 )
 from trace_store import comparing, errors
 from trace_store.context import ContextCompiler
+from trace_store.context.snippet import snippet_in
 from trace_store.context.wording import message_line, stored_wording
 from trace_store.ident import known_time
 from trace_store.objects.codec import COMMIT, kind_of
@@ -200,7 +202,7 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
             if as_json:
                 write_record(invocation, _found_record(each))
             else:
-                _show_found(invocation, store, contexts, each, trash=trash)
+                _show_found(invocation, store, contexts, each, what, trash=trash)
         if not commit and not found:
             raise errors.NotFoundError(f"nothing that a ref leads to has {one_line(what, 80)!r}")
 
@@ -238,7 +240,13 @@ def _found_message(
 
 
 def _show_found(
-    invocation: Invocation, store: Store, contexts: ContextCompiler, found: Found, *, trash: bool
+    invocation: Invocation,
+    store: Store,
+    contexts: ContextCompiler,
+    found: Found,
+    what: str,
+    *,
+    trash: bool,
 ) -> None:
     wording = found.wording
     stored = stored_wording(wording.address, wording.place, contexts.read_commit)
@@ -246,6 +254,9 @@ def _show_found(
     edited = "" if wording.place == wording.address else f"  edited in {wording.place[0].short()}"
     line = one_line(message_line(stored, store.objects.read, 100), 120)
     invocation.line(f"{where}{edited}  {line}")
+    hit = snippet_in(stored["parts"], what, store.objects.read)
+    if hit is not None and hit.text[hit.start : hit.end] not in line:
+        invocation.line(f"    {marked(invocation, hit)}")
     holders = [h for h in found.holders if trash or not h.ref.startswith(TRASH)]
     rows = [
         (f"    {safe(h.ref)}", h.state, "" if h.position is None else f"message {h.position:,}")
