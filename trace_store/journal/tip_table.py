@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     Tips = tuple[ObjectId, ...]
 
 NAME_CHARACTERS = 32
-_LINE_END = 10
 _SPAN = 8192
 _LINES = 2 * (HEX_CHARACTERS + MAXIMUM_NAME_BYTES + 2)
 """So many bytes, from anywhere in the file, hold one whole line, unless it ends before."""
@@ -71,15 +70,12 @@ class TipTable:
             return None
         if data is None or _name_of(data) != self.name:
             return None
-        found: dict[ObjectId, list[str]] = {}
-        for tip in tips:
-            found[tip], start = [], f"{tip} ".encode("ascii")
-            at = data.find(start)
-            while at >= 0:
-                end = data.find(b"\n", at)
-                if at == 0 or data[at - 1] == _LINE_END:  # else it is within a name
-                    found[tip].append(data[at + len(start) : end].decode("ascii"))
-                at = data.find(start, end)
+        found: dict[ObjectId, list[str]] = {tip: [] for tip in tips}
+        wanted = {str(tip).encode("ascii"): named for tip, named in found.items()}
+        for line in data.splitlines():
+            tip, _, name = line.partition(b" ")
+            if tip in wanted:
+                wanted[tip].append(name.decode("ascii"))
         return found
 
     def _lower_bound(self, fd: int, wanted: bytes) -> int:

@@ -162,10 +162,6 @@ def log(
         raise usage_error("-p and --stat are for people", "`trace diff --json A B` for programs")
     with opened_store(invocation) as store:
         invocation.page()
-        few = limit is not None and limit < DEFAULT_LIMIT
-        trash_named = trash or as_json
-        names = {} if few else names_by_commit(store, trash=trash_named)
-        block: list[LogEntry] = []
         drawn = render.Drawing(first_parent) if graph else None
         starts = _starts(store, revisions, everything=everything, trash=trash)
         entries = history.log(
@@ -187,14 +183,10 @@ def log(
         show = _Block(invocation, store, full, tokens, as_json, drawn, sought)
         if patch or stat:
             show.changes = Changes(invocation, store, stat=not patch, oldest_first=backwards)
-        for entry in entries:
-            block.append(entry)
-            if len(block) == DEFAULT_LIMIT:
-                show(block, names)
-                block = []
-        if few:
-            names = names_by_commit(store, [entry.oid for entry in block], trash=trash_named)
-        show(block, names)
+        walk = iter(entries)
+        while block := list(islice(walk, DEFAULT_LIMIT)):
+            names = names_by_commit(store, [e.oid for e in block], trash=trash or as_json)
+            show(block, names)
 
 
 def _starts(
@@ -388,23 +380,18 @@ class Changes:
 
 
 def names_by_commit(
-    store: Store, commits: Iterable[ObjectId] | None = None, *, trash: bool
+    store: Store, commits: Iterable[ObjectId], *, trash: bool
 ) -> dict[bytes, list[str]]:
-    """Return the full names of the refs that end in each commit; HEAD, and then its branch, come first.
+    """Return the full names of the refs that end in each of some commits; HEAD, and then its branch, come first.
 
-    With `commits` those of these commits alone, for which no list of all refs is made; `trash` says whether those in
-    the trash are named.
+    No list of all refs is made for them; `trash` says whether those in the trash are named.
     """
-    head = store.refs.head()
-    names: dict[bytes, list[str]] = {}
-    if commits is None:
-        for name, oid in store.refs.iterate("refs/"):
-            if trash or not name.startswith(TRASH):
-                names.setdefault(oid, []).append(name)
-    else:
-        for oid, named in store.refs.naming(commits).items():
-            names[oid] = [name for name in named if trash or not name.startswith(TRASH)]
-    if head.oid is not None and (commits is None or head.oid in names):
+    head, found = store.refs.head(), store.refs.naming(commits)
+    names: dict[bytes, list[str]] = {
+        oid: [name for name in named if trash or not name.startswith(TRASH)]
+        for oid, named in found.items()
+    }
+    if head.oid is not None and head.oid in names:
         others = [name for name in names.get(head.oid, ()) if name != head.ref]
         names[head.oid] = ["HEAD", *([] if head.ref is None else [head.ref]), *others]
     return names
