@@ -49,12 +49,20 @@ def entropy(data: bytes) -> float:
 
 
 def at_least(bits: float) -> Check:
-    """Return the check that each byte tells so many bits, and that it is no example."""
+    """Return the check that each byte tells so many bits, and that it is no example and no list of words."""
 
     def check(data: bytes) -> bool:
-        return entropy(data) >= bits and not is_example(data)
+        return entropy(data) >= bits and not is_example(data) and not is_list_of_words(data)
 
     return check
+
+
+def is_list_of_words(data: bytes) -> bool:
+    """Tell whether most of it is small words with signs between them, as in a path or a name of several words."""
+    words = [
+        each for each in _NO_WORD.split(data) if len(each) > 2 and each.isalpha() and each.islower()
+    ]
+    return len(words) > 2 and sum(map(len, words)) > len(data) // 2
 
 
 def is_example(data: bytes) -> bool:

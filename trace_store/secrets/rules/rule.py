@@ -7,6 +7,7 @@ are no part of it. So what stands in a string that is spelled in JSON, or in SQL
 
 from __future__ import annotations
 
+from trace_store.secrets import checks
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -43,7 +44,10 @@ class Rule:
     unless: str = ""
 
 
-def token(name: str, prefix: str, body: str, check: Check | None = None, end: str = r"\b") -> Rule:
+_SOME = checks.at_least(2)
+
+
+def token(name: str, prefix: str, body: str, check: Check = _SOME, end: str = r"\b") -> Rule:
     """Return the rule of a token that begins with its issuer's prefix.
 
     Args:
@@ -56,7 +60,7 @@ def token(name: str, prefix: str, body: str, check: Check | None = None, end: st
     return Rule(name, f"{BEFORE}({_literal(prefix)}{body}){end}", (prefix,), check)
 
 
-def near(name: str, words: str, body: str, check: Check | None = None, end: str = r"\b") -> Rule:
+def near(name: str, words: str, body: str, check: Check = _SOME, end: str = r"\b") -> Rule:
     """Return the rule of a value that nothing but the name before it tells from others.
 
     Args:

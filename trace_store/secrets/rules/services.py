@@ -85,6 +85,7 @@ SERVICES = (
         "slack-webhook",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,60})",
         ("hooks.slack.com",),
+        _KEY,
     ),
     # discord.com/developers/docs/reference#authentication, .../resources/webhook
     Rule(
@@ -164,7 +165,7 @@ SERVICES = (
     Rule("maxmind-key", rf"{BEFORE}([A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk)\b", ("_mmk",)),
     # developer.okta.com/docs/guides/create-an-api-token, developers.facebook.com, developer.x.com
     near("okta-token", "okta ssws", "00[A-Za-z0-9_-]{40}", checks.is_key, end=""),
-    Rule("okta-ssws-token", r"SSWS\s(00[A-Za-z0-9_-]{40})", ("SSWS ",)),
+    Rule("okta-ssws-token", r"SSWS\s(00[A-Za-z0-9_-]{40})", ("SSWS ",), _KEY),
     token("facebook-token", "EAA", "[A-Za-z0-9]{120,}", _LONG),
     token(
         "x-bearer-token", "AAAAAAAAAAAAAAAAAAAAA", "[A-Za-z0-9%]{60,}", checks.at_least(4), end=""
@@ -191,5 +192,6 @@ SERVICES = (
         "signed-url",
         r"[?&](?:X-Amz-Signature|X-Goog-Signature)=([a-f0-9]{64,})",
         ("X-Amz-Signature=", "X-Goog-Signature="),
+        checks.at_least(2),
     ),
 )
