@@ -26,8 +26,8 @@ def test_a_recorded_report_counts_wherever_tokens_are_counted(ok: Run, repositor
     assert (found["token_count"], found["token_source"]) == (992, "provider:claude-opus-4-5")
     assert found["reported_token_count"] == 992
     assert 0 < found["estimated_token_count"] < 40
-    assert "992 tokens (provider:claude-opus-4-5); counted here: " in ok("status").text
-    assert "992 tokens (provider:claude-opus-4-5); counted here: " in ok("compile", "--table").text
+    assert "992 tokens (provider:claude-opus-4-5); estimate: " in ok("status").text
+    assert "992 tokens (provider:claude-opus-4-5); estimate: " in ok("compile", "--table").text
 
     ok("commit", "--user", "And how wide?", "-q")
     later = json.loads(ok("compile", "--json").out)
@@ -57,7 +57,7 @@ def test_an_imported_session_shows_both_figures(ok: Run, tmp_path: Path) -> None
     assert row["token_source"].startswith("provider:claude")
     assert row["token_count"] == 132 > row["estimated_token_count"] > 0
     shown = ok("sessions", "show", row["session"]).text
-    assert f"counted here: {row['estimated_token_count']}" in shown
+    assert f"estimate: {row['estimated_token_count']}" in shown
 
 
 @pytest.mark.parametrize(

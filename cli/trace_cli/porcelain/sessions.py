@@ -128,7 +128,7 @@ def _tokens(found: sessions.SessionInfo) -> str:
     tokens = counted(found.token_count, "token")
     if not found.token_source.startswith("provider:"):
         return tokens
-    return f"{tokens} ({found.token_source}); counted here: {number(found.estimated_token_count)}"
+    return f"{tokens} ({found.token_source}); estimate: {number(found.estimated_token_count)}"
 
 
 @takes(_WHICH, Argument("TITLE", "title", "Its title; none takes it away", OPTIONAL, default=""))

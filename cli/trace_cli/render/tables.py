@@ -197,4 +197,4 @@ def weight(weighed: CompiledContext | PlainContext | Status) -> str:
     of_text = f"{number(text)} of them text ({safe(weighed.text_token_source)})"
     if weighed.reported_token_count is None:
         return f"{tokens}, {of_text}"
-    return f"{tokens} ({safe(weighed.token_source)}); counted here: {number(estimated)}, {of_text}"
+    return f"{tokens} ({safe(weighed.token_source)}); estimate: {number(estimated)}, {of_text}"
