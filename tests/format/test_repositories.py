@@ -55,7 +55,7 @@ def told(store: Store) -> dict[str, Any]:
             "tips": sorted(map(str, tips)),
             "messages": len(context),
             "prefix": context.prefix_hash.hex(),
-            "tokens": context.token_count,
+            "tokens": context.message_token_count,
             "commits": sum(1 for _ in log(store, name)),
         }
     refs = sorted(name for name, _ in store.refs.iterate())

@@ -69,7 +69,7 @@ class ContextDiff:
         changes: the messages that differ, in the order in which they stand.
         common_count: how many messages at the beginning are the same to a model.
         tokens_kept: the tokens of these, without what a request costs once.
-        tokens_before, tokens_after: the tokens of the contexts.
+        tokens_before, tokens_after: the tokens of their messages, as they are counted here, without tools.
         token_source: how far to trust these numbers.
         tools_before, tools_after: names of the tools that only one of the contexts offers, or offers otherwise.
     """

@@ -164,9 +164,9 @@ class _Comparison:
             ),
             self.common,
             after.tokens_before(self.common),
-            before.token_count,
-            after.token_count,
-            after.token_source,
+            before.message_token_count,
+            after.message_token_count,
+            after.estimate_source,
             *_tools(before, after),
         )
 

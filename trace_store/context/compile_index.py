@@ -151,6 +151,31 @@ class IndexView:
                 raise
         return self.anew().tools_commit()
 
+    def measured(self) -> Measured | None:
+        """Return the last commit with a report that measures its context, or None; errors as in `find`."""
+        last = self.last
+        if last is None or not last.measured:
+            return None
+        try:
+            record = last if last.measured == self.records else self.record(last.measured - 1)
+            tools = None
+            if record.tools:
+                tools = (
+                    self.tools_commit()
+                    if record.tools == last.tools
+                    else self.record(record.tools - 1).commit
+                )
+        except errors.CorruptIndexError:
+            if self.anew is None:
+                raise
+        else:
+            if record.flags & form.CARRIED:
+                return Measured(
+                    record.commit, record.number, record.place_commit, tools, is_beginning=False
+                )
+            return Measured(record.commit, record.ordinal, record.prefix, tools, is_beginning=True)
+        return self.anew().measured()
+
     def _blocks(self, start: int, stop: int | None) -> Iterator[tuple[bytes, Sequence[int]]]:
         left = (self.message_count if stop is None else min(stop, self.message_count)) - start
         if left <= 0:
@@ -177,6 +202,25 @@ class IndexView:
             if at is not None:
                 return MessageRecord.unpack(block[at : at + size])
         return None
+
+
+@value
+class Measured:
+    """A commit with a report that measures its context.
+
+    Attributes:
+        commit: its id.
+        message_count: messages of its context, 0 when that is not known.
+        prefix: the hash over them; that of no message when it is not known.
+        tools_commit: the commit that set the tools there, or None.
+        is_beginning: whether the context in which this was found begins with them.
+    """
+
+    commit: bytes
+    message_count: int
+    prefix: bytes
+    tools_commit: bytes | None
+    is_beginning: bool
 
 
 class CompileIndex:

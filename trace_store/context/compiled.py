@@ -30,6 +30,7 @@ from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message, load_parts
 from trace_store.objects.parts import Part, Text
 from trace_store.oid import ObjectId, digest
+from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,8 +59,27 @@ if TYPE_CHECKING:
             self, view: IndexView, start: int, stop: int | None
         ) -> list[TokenRecord]: ...
         def token_total(self, view: IndexView) -> TokenRecord: ...
+        def tool_tokens(self, setter: bytes | None) -> int: ...
+        def report(self, view: IndexView, model: str) -> MeasuredReport | None: ...
 
     MessageLike: TypeAlias = "CompiledMessage | Message"
+
+
+@value
+class MeasuredReport:
+    """A provider's report, and what is counted here of the same context.
+
+    Attributes:
+        commit: the commit that recorded it.
+        token_count: tokens as reported, input and output.
+        name: the model that answered, or what else is known of it.
+        estimated: tokens of the messages and tools there, not scaled.
+    """
+
+    commit: bytes
+    token_count: int
+    name: str
+    estimated: int
 
 
 class Reading:
@@ -270,6 +290,7 @@ class CompiledContext(RenderableContext):
     __slots__ = (
         "_counting",
         "_reasoning",
+        "_report",
         "_source",
         "_tokenizer",
         "_tools",
@@ -296,6 +317,7 @@ class CompiledContext(RenderableContext):
         self._counting = counting
         self._tools = tools
         self._reasoning = reasoning
+        self._report: tuple[MeasuredReport | None] | tuple[()] = ()  # empty before the first look
         self.commit = None if view.tip is None else ObjectId(view.tip)
         self.messages: CompiledMessages = CompiledMessages(source, view)
         self.model = model
@@ -333,19 +355,65 @@ class CompiledContext(RenderableContext):
 
     @property
     def token_count(self) -> int:
-        """Tokens of all messages and the framing of a request, as far as `token_source` says.
+        """Tokens of the context, as far as `token_source` says.
 
-        Tool schemas are not in it: no provider says how they are written out.
+        With a provider's report: what it says, and the estimate of what was added since, less that of what went. Else
+        `estimated_token_count`.
         """
-        if not len(self):
-            return 0
-        return self._counting.scale(self._source.token_total(self.view).total + REPLY_TOKENS)
+        estimated, report = self.estimated_token_count, self.report
+        if report is None:
+            return estimated
+        return max(0, report.token_count + estimated - self._request(report.estimated))
 
     @property
     def token_source(self) -> str:
-        """How far to trust `token_count`: `estimate:…` as soon as there is a message, or `custom:…`.
+        """How far to trust `token_count`.
 
-        Text is counted exactly; framing, images and opaque parts make the sum an estimate.
+        `provider:NAME` of what a provider reported, with `+estimate` where the context has another size since. Else as
+        `estimate_source`.
+        """
+        report = self.report
+        if report is None:
+            return self.estimate_source
+        is_other = self.estimated_token_count != self._request(report.estimated)
+        return f"provider:{report.name}{'+estimate' if is_other else ''}"
+
+    @property
+    def report(self) -> MeasuredReport | None:
+        """The last report that a provider made of this context or an earlier one on its line, or None.
+
+        For a named model, only a report of one whose tokens are counted alike.
+        """
+        if not self._report:
+            self._report = (self._source.report(self.view, self.model) if len(self) else None,)
+        return self._report[0]
+
+    @property
+    def reported_token_count(self) -> int | None:
+        """What that report says, in tokens; None without one."""
+        return None if self.report is None else self.report.token_count
+
+    @property
+    def estimated_token_count(self) -> int:
+        """Tokens of all messages, the tool schemas and the framing of a request, as they are counted here.
+
+        No provider says how tool schemas are written out: they count by their length.
+        """
+        if not len(self):
+            return 0
+        tools = self._source.tool_tokens(self.view.tools_commit())
+        return self._request(self._source.token_total(self.view).total + tools)
+
+    @property
+    def message_token_count(self) -> int:
+        """The part of `estimated_token_count` without the tool schemas."""
+        return self._request(self._source.token_total(self.view).total)
+
+    @property
+    def estimate_source(self) -> str:
+        """How far to trust `estimated_token_count`: `estimate:…` as soon as there is a message, or `custom:…`.
+
+        Text is counted exactly; framing, tool schemas, images and opaque parts make the sum an estimate.
         """
         return source_of_sum(self._counting.source, len(self))
 
@@ -371,6 +439,9 @@ class CompiledContext(RenderableContext):
             return 0
         last = self._source.token_records(self.view, position - 1, position)[0]
         return self._counting.scale(last.total)
+
+    def _request(self, total: int) -> int:
+        return self._counting.scale(total + REPLY_TOKENS) if total else 0
 
     def shown_messages(self) -> list[MessageLike]:
         """Return the messages as they are rendered: without reasoning when that is hidden."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from trace_store import context, errors
+from trace_store import context, errors, objects
 from trace_store import revision as revisions
 from trace_store.columns import DiskColumn, MemoryColumn
 from trace_store.context import tokens
 from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
-from trace_store.context.compiled import CompiledContext, stored_message
+from trace_store.context.compiled import CompiledContext, MeasuredReport, stored_message
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.token_column import TokenColumn
 from trace_store.context.tokens.counting import TokenCounting
+from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.context.wording import created_messages, ghost_text
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
@@ -130,6 +131,7 @@ class ContextCompiler:
             pairs = zip_longest(ours.shown(), theirs.shown())
             difference = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
             ours.tools_commit()
+            ours.measured()
         except errors.CorruptIndexError:
             difference = 0
         cached = self._context(ours, index, cold=False)
@@ -138,6 +140,7 @@ class ContextCompiler:
             difference is None
             and cached.prefix_hash == cold.prefix_hash
             and cached.tools == cold.tools
+            and _measured_at(ours) == _measured_at(theirs)
             and (not count_tokens or cached.token_count == cold.token_count)
         )
         return Verification(same, len(cold), difference)
@@ -305,20 +308,30 @@ class ContextCompiler:
         return tokenizer, TokenCounting(tokenizer.encoding, 1.0, f"{source}:{tokenizer.encoding}")
 
     def _tools(self, view: IndexView) -> tuple[Any, ...]:
-        setter = view.tools_commit()
-        if setter is None:
-            return ()
+        schemas = self.tool_schemas(view.tools_commit())
+        return _load_tools(schemas, _Source(self, "", None, False))
+
+    def tool_schemas(self, setter: bytes | None) -> Sequence[bytes]:
+        """Return the ids of the tool schemas that a commit set; none for None. Errors as in `read_commit`."""
         schemas: Sequence[bytes] = ()
-        for operation in self.read_commit(setter).operations:
+        for operation in () if setter is None else self.read_commit(setter).operations:
             if operation.name == "tools":
                 schemas = operation.fields["schemas"]
-        return _load_tools(schemas, _Source(self, "", None, False))
+        return schemas
+
+    def messages_total(self, tip: bytes, tokenizer: Tokenizer | None, *, cold: bool) -> int:
+        """Return the tokens of the messages at a commit, as they are counted here, not scaled; errors as `compile`."""
+        if cold:
+            view, name = cold_view(tip, self.store.objects.read), ""
+        else:
+            view, name = self._view(None, ObjectId(tip))
+        return _Source(self, name, tokenizer, cold).token_total(view).total
 
 
 class _Source:
     """What a context reads from; made for one context, so that tokens go to the right column."""
 
-    __slots__ = ("_cold", "_compiler", "_memory", "_ref", "_tokenizer")
+    __slots__ = ("_cold", "_compiler", "_memory", "_ref", "_tokenizer", "_tool_tokens")
 
     def __init__(
         self, compiler: ContextCompiler, ref: str, tokenizer: Tokenizer | None, cold: bool
@@ -328,6 +341,7 @@ class _Source:
         self._tokenizer = tokenizer
         self._cold = cold
         self._memory: TokenColumn | None = None
+        self._tool_tokens: dict[bytes, int] = {}
 
     def read(self, oid: bytes) -> bytes:
         return self._compiler.store.objects.read(oid)
@@ -352,6 +366,37 @@ class _Source:
 
     def token_total(self, view: IndexView) -> TokenRecord:
         return self._column().total(view, self._count)
+
+    def tool_tokens(self, setter: bytes | None) -> int:
+        if setter is None:
+            return 0
+        if setter not in self._tool_tokens:
+            total = 0
+            for oid in self._compiler.tool_schemas(setter):
+                try:
+                    total += estimate_from_bytes(len(read_content(oid, self.read)))
+                except errors.PurgedError:
+                    continue  # a tool without its schema is not offered
+            self._tool_tokens[setter] = total
+        return self._tool_tokens[setter]
+
+    def report(self, view: IndexView, model: str) -> MeasuredReport | None:
+        measured = view.measured()
+        if measured is None:
+            return None
+        report = objects.report_of(self.read_commit(measured.commit))
+        if report is None:
+            return None
+        if model and report.model and tokens.describe(model) != tokens.describe(report.model):
+            return None  # that model counts otherwise
+        total = self._column().total_then(
+            *(view, measured, self._count),
+            lambda: self._compiler.messages_total(
+                measured.commit, self._tokenizer, cold=self._cold
+            ),
+        )
+        estimated = total + self.tool_tokens(measured.tools_commit)
+        return MeasuredReport(measured.commit, report.token_count, report.name, estimated)
 
     def _column(self) -> TokenColumn:
         if self._tokenizer is None or self._cold:
@@ -379,6 +424,11 @@ class _Source:
         if self._cold:
             return tokens.TokenMemo(tokenizer.encoding)
         return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
+
+
+def _measured_at(view: IndexView) -> bytes | None:
+    measured = view.measured()
+    return None if measured is None else measured.commit
 
 
 def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:

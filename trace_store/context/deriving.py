@@ -13,10 +13,11 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.context import index_records as form
 from trace_store.context.ends import targets_of
-from trace_store.context.folding import Entry
+from trace_store.context.folding import Entry, is_measured
 from trace_store.context.index_building import (
     Builder,
     UnknownError,
+    carried_record,
     flags_after,
     made_record,
     marker_record,
@@ -142,11 +143,16 @@ class _Change:
         builder = Builder(last, self.first, head)
         builder.kept = kept
         prefix, ordinal = (last.prefix, last.ordinal) if last else (START, 0)
-        tools = before.tools if before else 0
-        if tools > self.first:  # what set the tools stood in the tail
-            setter = MessageRecord.unpack_from(self._data, (tools - 1) * _SIZE).commit
-            tools = builder.count + 1
-            builder.add(marker_record(setter, form.TOOLS, tools, prefix, ordinal))
+        old, measured = (before.tools, before.measured) if before else (0, 0)
+        tools, known = 0, 0
+        if measured > self.first:  # what was measured is not the beginning of this context any more
+            then = self._record(measured)
+            known = then.tools
+            tools = self._tools_again(known, builder)
+            measured = builder.count + 1
+            builder.add(carried_record(then, tools, prefix, ordinal, measured))
+        if old != known:
+            tools = self._tools_again(old, builder)
         seen: Iterator[bytes] = iter(())
         if self._renew:
             seen = seen_of_records(self._tail, self._oid, self._commit, read_many, moulds)
@@ -154,9 +160,28 @@ class _Change:
             ordinal += 1
             prefix = digest(prefix + next(seen)) if self._renew else record.prefix
             flags = record.flags & ~form.END
-            builder.add(record.changed(flags, tools, prefix, ordinal))
-        builder.add(marker_record(self._oid, 0, tools, prefix, ordinal).ended())
+            builder.add(record.changed(flags, tools, prefix, ordinal, measured))
+        end = marker_record(self._oid, 0, tools, prefix, ordinal, measured)
+        if is_measured(self._commit):
+            measured = builder.count + 1
+        builder.add(end.ended(measured))
         return builder
+
+    def _record(self, number: int) -> MessageRecord:
+        """Return a record by its number from 1, as records point to each other."""
+        return MessageRecord.unpack_from(self._data, (number - 1) * _SIZE)
+
+    def _tools_again(self, tools: int, builder: Builder) -> int:
+        """Return what records point to for their tools; what set them gets a marker when it stood in the tail."""
+        if tools <= self.first:
+            return tools
+        last, number = builder.last, builder.count + 1
+        prefix, ordinal, measured = (
+            (last.prefix, last.ordinal, last.measured) if last else (START, 0, 0)
+        )
+        setter = self._record(tools).commit
+        builder.add(marker_record(setter, form.TOOLS, number, prefix, ordinal, measured))
+        return number
 
     def _head(self) -> tuple[memoryview | bytearray, int]:
         """Return the records before the first, and how many of them end the same commits as before; -1 for none.

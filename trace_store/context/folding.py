@@ -6,7 +6,7 @@ stays at its place, so that it can be shown again. An operation may name any ent
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, objects
 from trace_store.context.message_entries import (
     REMOVED,
     REPLACED,
@@ -39,14 +39,16 @@ class Fold:
     Attributes:
         entries: every message, visible or hidden, in order.
         tools: ids of the schema blobs; `tools_commit` is the commit that set them, or None.
+        measured: the last commit with a report that measures its context, and the `tools_commit` there; or None.
     """
 
-    __slots__ = ("_by_address", "_own", "entries", "tools", "tools_commit")
+    __slots__ = ("_by_address", "_own", "entries", "measured", "tools", "tools_commit")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.tools: tuple[bytes, ...] = ()
         self.tools_commit: bytes | None = None
+        self.measured: tuple[bytes, bytes | None] | None = None
         self._by_address: dict[Address, Entry] = {}
         self._own: set[Address] | None = None  # entries that may change here; None for all
 
@@ -93,6 +95,7 @@ class Fold:
         other._by_address = self._by_address.copy()
         other.tools = self.tools
         other.tools_commit = self.tools_commit
+        other.measured = self.measured
         self._own, other._own = set(), set()
         return other
 
@@ -142,6 +145,8 @@ class Fold:
                 ) from error
             created += ops.message_count(operation)
             version += operation.name == ops.EDIT
+        if is_measured(commit):
+            self.measured = oid, self.tools_commit
 
     def _add(self, entry: Entry, at: int) -> None:
         self.entries.insert(at, entry)
@@ -199,6 +204,12 @@ class _Making:
 def is_append_only(commit: Commit) -> bool:
     """Tell whether a commit leaves all earlier messages as they are, so that it only adds at the end."""
     return all(operation.name in ops.ADDS_AT_END for operation in commit.operations)
+
+
+def is_measured(commit: Commit) -> bool:
+    """Tell whether a commit has a report that measures its context."""
+    reports = any(operation.name == ops.USAGE for operation in commit.operations)
+    return reports and objects.report_of(commit) is not None
 
 
 def _append(state: Fold, operation: Operation, making: _Making) -> None:
@@ -322,4 +333,5 @@ __all__ = [
     "Place",
     "Version",
     "is_append_only",
+    "is_measured",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.context import index_records as form
-from trace_store.context.folding import Entry, Fold, is_append_only
+from trace_store.context.folding import Entry, Fold, is_append_only, is_measured
 from trace_store.context.index_records import START, MessageRecord
 from trace_store.context.wording import prefix_after, prefix_after_ghost
 from trace_store.objects import operations as ops
@@ -193,7 +193,10 @@ class Builder:
 
     def _append_moulded(self, commit: Step, mould: Mould) -> None:
         oid, data, last = commit.oid, commit.data, self.last
-        prefix, ordinal, tools = (last.prefix, last.ordinal, last.tools) if last else (START, 0, 0)
+        prefix, ordinal, tools, measured = START, 0, 0, 0
+        if last is not None:
+            prefix, ordinal = last.prefix, last.ordinal
+            tools, measured = last.tools, last.measured
         end = len(mould.messages) - 1
         for number, plan in enumerate(mould.messages):
             if plan.role not in _ROLES:
@@ -201,9 +204,14 @@ class Builder:
             role = _ROLES[plan.role][0]
             ordinal += 1
             prefix = digest(prefix + seen_in_place(data, plan))
-            flags = form.END if number == end else 0
+            flags = 0
+            if number == end:
+                flags = form.END
+                measured = self.count + end + 1 if mould.is_measured else measured
             kind = _KINDS.get(plan.kind, _FREEFORM)
-            self.data += form.pack_created(oid, number, flags, role, kind, tools, prefix, ordinal)
+            self.data += form.pack_created(
+                oid, number, flags, role, kind, tools, prefix, ordinal, measured
+            )
         self.count += end + 1
         self.last = MessageRecord.unpack_from(bytes(self.data[-form.MESSAGE_BYTES :]), 0)
 
@@ -221,18 +229,20 @@ def records_at_end(
     """
     ordinal = last.ordinal if last else 0
     prefix = last.prefix if last else START
-    tools = last.tools if last else 0
+    tools, measured = (last.tools, last.measured) if last else (0, 0)
     records: list[MessageRecord] = []
     if any(operation.name == ops.TOOLS for operation in commit.operations):
         tools = number + 1
-        records.append(marker_record(oid, form.TOOLS, tools, prefix, ordinal))
+        records.append(marker_record(oid, form.TOOLS, tools, prefix, ordinal, measured))
     for entry in _added(oid, commit, included):
         ordinal += 1
         prefix = _prefix_after(prefix, entry)
-        records.append(made_record(entry, tools, prefix, ordinal))
+        records.append(made_record(entry, tools, prefix, ordinal, measured))
     if not records or records[-1].commit != oid:
-        records.append(marker_record(oid, 0, tools, prefix, ordinal))
-    records[-1] = records[-1].ended()
+        records.append(marker_record(oid, 0, tools, prefix, ordinal, measured))
+    if is_measured(commit):
+        measured = number + len(records)
+    records[-1] = records[-1].ended(measured)
     return records
 
 
@@ -255,17 +265,24 @@ def _added(oid: bytes, commit: Commit, included: Mapping[Address, Entry]) -> Ite
 def records_of_fold(tip: bytes, state: Fold) -> list[MessageRecord]:
     """Return the records of the context of a commit."""
     records: list[MessageRecord] = []
-    prefix = START
-    tools = 0
-    if state.tools_commit is not None:
-        tools = 1
-        records.append(marker_record(state.tools_commit, form.TOOLS, tools, prefix, 0))
+    prefix, tools, measured = START, 0, 0
+    measuring, tools_then = (None, None) if state.measured is None else state.measured
+    if measuring is not None and measuring != tip:
+        if tools_then is not None:
+            tools = 1
+            records.append(marker_record(tools_then, form.TOOLS, tools, prefix, 0, 0))
+        measured = len(records) + 1
+        records.append(marker_record(measuring, form.CARRIED, tools, prefix, 0, measured))
+    if state.tools_commit is not None and not (measured and state.tools_commit == tools_then):
+        tools = len(records) + 1
+        records.append(marker_record(state.tools_commit, form.TOOLS, tools, prefix, 0, measured))
     ordinal = 0
     for entry in state.visible():
         ordinal += 1
         prefix = _prefix_after(prefix, entry)
-        records.append(made_record(entry, tools, prefix, ordinal))
-    records.append(marker_record(tip, 0, tools, prefix, ordinal).ended())
+        records.append(made_record(entry, tools, prefix, ordinal, measured))
+    records.append(marker_record(tip, 0, tools, prefix, ordinal, measured))
+    records[-1] = records[-1].ended(len(records) if measuring == tip else measured)
     return records
 
 
@@ -289,7 +306,9 @@ def flags_after(flags: int, operation: Operation) -> int:
     return flags
 
 
-def made_record(entry: Entry, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
+def made_record(
+    entry: Entry, tools: int, prefix: bytes, ordinal: int, measured: int = 0
+) -> MessageRecord:
     """Return the record of a message.
 
     Raises:
@@ -314,15 +333,33 @@ def made_record(entry: Entry, tools: int, prefix: bytes, ordinal: int) -> Messag
         tools,
         prefix,
         ordinal,
+        measured,
     )
 
 
 def marker_record(
-    commit: bytes, flags: int, tools: int, prefix: bytes, ordinal: int
+    commit: bytes, flags: int, tools: int, prefix: bytes, ordinal: int, measured: int
 ) -> MessageRecord:
     """Return a marker."""
+    flags |= form.MARKER
     return MessageRecord(
-        commit, 0, commit, 0, form.MARKER | flags, "user", "freeform", tools, prefix, ordinal
+        commit, 0, commit, 0, flags, "user", "freeform", tools, prefix, ordinal, measured
+    )
+
+
+def carried_record(
+    record: MessageRecord, tools: int, prefix: bytes, ordinal: int, measured: int
+) -> MessageRecord:
+    """Return a marker for the commit that a record ends, or is a marker for.
+
+    It keeps how many messages the context had there, and their prefix hash: the columns of tokens know their total.
+    """
+    count, then = record.ordinal, record.prefix
+    if record.flags & form.CARRIED:
+        count, then = record.number, record.place_commit
+    flags = form.MARKER | form.CARRIED
+    return MessageRecord(
+        record.commit, count, then, 0, flags, "user", "freeform", tools, prefix, ordinal, measured
     )
 
 

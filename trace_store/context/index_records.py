@@ -7,9 +7,12 @@ CRC-32 of a run of whole records, begun with SEED, is SEED.
 A column begins with a header of 64 bytes:
 
      0   4  "TRIX" (messages) or "TRTK" (tokens)        16  16  generation
-     4   2  version                                     32  28  zero
-     6   2  bytes of a record                           60   4  checksum
-     8   8  base: records of the first writing
+     4   2  version                                     32  16  measured: beginning of a commit's id, or 0
+     6   2  bytes of a record                           48   8  tokens of the messages there
+     8   8  base: records of the first writing          56   4  zero
+                                                        60   4  checksum
+
+Only a tokens column uses the fields from 32 on.
 
 A record of the messages column has 128 bytes:
 
@@ -17,7 +20,7 @@ A record of the messages column has 128 bytes:
     32   4  number of the address                       76   4  tools: 1 + number of the record that set them, or 0
     36  32  commit where the wording stands             80  32  prefix hash up to here
     68   4  number of the wording there                112   8  ordinal: messages up to here
-    72   2  flags                                      120   4  zero
+    72   2  flags                                      120   4  measured: 1 + number of the record, or 0
     74   1  role                                       124   4  checksum
 
 A record of a tokens column has 32 bytes:
@@ -41,13 +44,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-VERSION = 2
+VERSION = 3
 SEED = 0x2144DF1C
 """What the CRC-32 of any bytes and their own CRC-32 is: records behind each other check as one."""
 MESSAGES_MAGIC = b"TRIX"
 TOKENS_MAGIC = b"TRTK"
 
-_HEADER = struct.Struct("<4sHHQ16s28sI")
+_HEADER = struct.Struct("<4sHHQ16s16sQII")
 _MESSAGE = struct.Struct("<32sI32sIHBBI32sQII")
 _PLACE = struct.Struct("<32sI36xH38xQ8x")
 _LEAN = struct.Struct("<72xH38xQ8x")
@@ -57,6 +60,7 @@ MESSAGE_BYTES = _MESSAGE.size
 TOKENS_BYTES = _TOKENS.size
 TIE_BYTES = 4
 _ROLE_AT = 74
+NO_COMMIT = bytes(16)
 START = bytes(32)
 """The prefix hash before the first message."""
 
@@ -71,23 +75,39 @@ IS_IMPORTANT = 32
 LABELLED = 64
 TOOLS = 128
 """The commit of this marker set the tools."""
+CARRIED = 256
+"""This marker stands for an earlier commit with a report, whose context the records before it do not make."""
 
 _PRIORITY_FLAGS = {PINNED: IS_PINNED, IMPORTANT: IS_IMPORTANT, NORMAL: 0}
 
 
 @value
 class Header:
-    """The head of a column."""
+    """The head of a column.
+
+    Attributes:
+        measured: how the id of a commit begins whose messages had `measured_total` tokens; in a tokens column.
+    """
 
     magic: bytes
     record_bytes: int
     base: int
     generation: bytes
+    measured: bytes = NO_COMMIT
+    measured_total: int = 0
 
     def pack(self) -> bytes:
         """Return the 64 bytes."""
         data = _HEADER.pack(
-            self.magic, VERSION, self.record_bytes, self.base, self.generation, bytes(28), 0
+            self.magic,
+            VERSION,
+            self.record_bytes,
+            self.base,
+            self.generation,
+            self.measured,
+            self.measured_total,
+            0,
+            0,
         )
         return _sealed(data)
 
@@ -99,15 +119,20 @@ class Header:
             CorruptIndexError: damaged, of another version, or of another column.
         """
         _check(data, HEADER_BYTES)
-        found, version, size, base, generation, _, _ = _HEADER.unpack(data)
+        found, version, size, base, generation, measured, total, _, _ = _HEADER.unpack(data)
         if (found, version, size) != (magic, VERSION, record_bytes):
             raise errors.CorruptIndexError("not an index of this version")
-        return cls(found, size, base, generation)
+        return cls(found, size, base, generation, measured, total)
 
 
 @value
 class MessageRecord:
-    """One message of a compiled context, or a marker."""
+    """One message of a compiled context, or a marker.
+
+    Attributes:
+        tools: 1 + the number of the record that set the tools in force, or 0.
+        measured: 1 + the number of the record that ends the last commit with a report, or is CARRIED for it; or 0.
+    """
 
     commit: bytes
     number: int
@@ -119,6 +144,7 @@ class MessageRecord:
     tools: int
     prefix: bytes
     ordinal: int
+    measured: int = 0
 
     @property
     def is_message(self) -> bool:
@@ -132,15 +158,18 @@ class MessageRecord:
             return PINNED
         return IMPORTANT if self.flags & IS_IMPORTANT else NORMAL
 
-    def ended(self) -> MessageRecord:
+    def ended(self, measured: int) -> MessageRecord:
         """Return the record as the last one of its commit."""
-        return self.flagged(self.flags | END)
+        flags = self.flags | END
+        return self.changed(flags, self.tools, self.prefix, self.ordinal, measured)
 
     def flagged(self, flags: int) -> MessageRecord:
         """Return the record with other flags."""
-        return self.changed(flags, self.tools, self.prefix, self.ordinal)
+        return self.changed(flags, self.tools, self.prefix, self.ordinal, self.measured)
 
-    def changed(self, flags: int, tools: int, prefix: bytes, ordinal: int) -> MessageRecord:
+    def changed(
+        self, flags: int, tools: int, prefix: bytes, ordinal: int, measured: int
+    ) -> MessageRecord:
         """Return the record of the same wording with other flags, at another place."""
         return MessageRecord(
             self.commit,
@@ -153,6 +182,7 @@ class MessageRecord:
             tools,
             prefix,
             ordinal,
+            measured,
         )
 
     def reworded(self, commit: bytes, number: int) -> MessageRecord:
@@ -168,6 +198,7 @@ class MessageRecord:
             self.tools,
             self.prefix,
             self.ordinal,
+            self.measured,
         )
 
     def pack(self) -> bytes:
@@ -183,7 +214,7 @@ class MessageRecord:
             self.tools,
             self.prefix,
             self.ordinal,
-            0,
+            self.measured,
             0,
         )
         return _sealed(data)
@@ -201,8 +232,8 @@ class MessageRecord:
     @classmethod
     def unpack_from(cls, block: bytes | bytearray, at: int) -> MessageRecord:
         """Return a record of a block whose checksums were looked at before; errors as in `unpack`."""
-        (commit, number, place_commit, place_number, flags, role, kind, tools, prefix, ordinal) = (
-            _MESSAGE.unpack_from(block, at)[:10]
+        (commit, number, place_commit, place_number, flags, role, kind, *rest, _) = (
+            _MESSAGE.unpack_from(block, at)
         )
         if role >= len(ROLES) or kind >= len(KINDS):
             raise errors.CorruptIndexError("an index record is damaged")
@@ -214,9 +245,7 @@ class MessageRecord:
             flags,
             ROLES[role],
             KINDS[kind],
-            tools,
-            prefix,
-            ordinal,
+            *rest,
         )
 
 
@@ -229,17 +258,18 @@ def pack_created(
     tools: int,
     prefix: bytes,
     ordinal: int,
+    measured: int,
 ) -> bytes:
     """Return the record of a message that stands as it was created; role and kind by their numbers."""
     return _sealed(
         _MESSAGE.pack(
-            commit, number, commit, number, flags, role, kind, tools, prefix, ordinal, 0, 0
+            commit, number, commit, number, flags, role, kind, tools, prefix, ordinal, measured, 0
         )
     )
 
 
 def shown(block: bytes, at: int) -> bytes:
-    """Return what a record says of its message, without what hangs on the records around it: END, and tools."""
+    """Return what a record says of its message, without what hangs on the records around it."""
     flags = block[at + 72] & ~END
     return (
         b"%c%b%b" % (flags, block[at : at + 72], block[at + 73 : at + 76])

@@ -10,6 +10,8 @@ from trace_store.context.tokens import (
     Tokenizer,
     count_message,
 )
+from trace_store.context.tokens.tokenizer import estimate_from_bytes
+from trace_store.objects.content import bytes_of
 from trace_store.objects.message import Message
 from trace_store.oid import ObjectId
 
@@ -65,10 +67,25 @@ class PlainContext(RenderableContext):
 
     @property
     def token_count(self) -> int:
-        """Tokens of all messages and the framing of a request."""
+        """Tokens of all messages, the tool schemas and the framing of a request."""
         if not self.messages:
             return 0
-        return self._counting.scale(self._tokens().total + REPLY_TOKENS)
+        import json
+
+        schemas = [
+            json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in self.tools
+        ]
+        tools = sum(estimate_from_bytes(len(bytes_of(each))) for each in schemas)
+        return self._counting.scale(self._tokens().total + tools + REPLY_TOKENS)
+
+    @property
+    def estimated_token_count(self) -> int:
+        """The same: no provider reported on these messages."""
+        return self.token_count
+
+    @property
+    def reported_token_count(self) -> None:
+        """None: no provider reported on these messages."""
 
     @property
     def token_source(self) -> str:

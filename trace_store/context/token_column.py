@@ -11,7 +11,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
-from trace_store.context.compile_index import IndexView
+from trace_store.context.compile_index import IndexView, Measured
 from trace_store.context.index_records import Header, MessageRecord, TokenRecord
 
 TYPE_CHECKING = False
@@ -52,6 +52,31 @@ class TokenColumn:
             return _read(opened, wanted - 1)
         return self._extend(opened, have, view, count)[1]
 
+    def total_then(
+        self, view: IndexView, measured: Measured, count: Count, count_then: Callable[[], int]
+    ) -> int:
+        """Return the tokens of all messages at the commit that was measured last, as `total` does for the view.
+
+        Args:
+            view: the context.
+            measured: what it says was measured.
+            count: as in `total`.
+            count_then: counts the messages of that commit, where nothing tells them; the answer is kept.
+        """
+        if measured.is_beginning:
+            end = measured.message_count
+            return self.tokens(view, count, end - 1, end)[0].total if end else 0
+        opened, have = self._load(view)
+        try:
+            total = _total_then(opened, measured)
+            if total is None:
+                total = count_then()
+                kept = opened.read(form.HEADER_BYTES, have * form.TOKENS_BYTES)
+                self._begin(view, kept, measured.commit[: len(form.NO_COMMIT)], total)
+            return total
+        except errors.CorruptIndexError:
+            return count_then()
+
     def tokens(
         self, view: IndexView, count: Count, start: int = 0, stop: int | None = None
     ) -> list[TokenRecord]:
@@ -82,13 +107,30 @@ class TokenColumn:
                         return opened, have
             except errors.CorruptIndexError:
                 pass
-        kept = self._in_common(opened, view)
-        return self._begin(view, kept), len(kept) // form.TOKENS_BYTES
+        kept, then = self._in_common(opened, view), self._known_then(opened, view.measured())
+        return self._begin(view, kept, *then), len(kept) // form.TOKENS_BYTES
 
-    def _begin(self, view: IndexView, kept: bytes) -> OpenColumn | MemoryBytes:
+    def _begin(
+        self, view: IndexView, kept: bytes, measured: bytes = form.NO_COMMIT, total: int = 0
+    ) -> OpenColumn | MemoryBytes:
         """Return a column of this generation with the first records, in place of what there was."""
-        header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, 0, view.generation)
+        generation = view.generation
+        header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, 0, generation, measured, total)
         return self._column.replace(header.pack() + kept)
+
+    def _known_then(
+        self, own: OpenColumn | MemoryBytes | None, measured: Measured | None
+    ) -> tuple[bytes, int]:
+        """Return what a header says of a measured commit, as what there was or another column tells it."""
+        if measured is not None and not measured.is_beginning:
+            for opened in (own, *(column.current() for column in self._others())):
+                try:
+                    total = None if opened is None else _total_then(opened, measured)
+                except errors.CorruptIndexError:
+                    continue
+                if total is not None:
+                    return measured.commit[: len(form.NO_COMMIT)], total
+        return form.NO_COMMIT, 0
 
     def _in_common(self, own: OpenColumn | MemoryBytes | None, view: IndexView) -> bytes:
         """Return the records of the first messages, as many as what there was or another column has of them."""
@@ -145,6 +187,24 @@ def _common(opened: OpenColumn | MemoryBytes, view: IndexView) -> int:
             high = middle - 1
         middle = (low + high + 1) // 2
     return low
+
+
+def _total_then(opened: OpenColumn | MemoryBytes, measured: Measured) -> int | None:
+    """Return the tokens of the messages at a measured commit, by the header or the records; None when neither has them.
+
+    Raises:
+        CorruptIndexError: it is no such column, or a record is damaged.
+    """
+    head = opened.read(0, form.HEADER_BYTES)
+    header = Header.unpack(head, form.TOKENS_MAGIC, form.TOKENS_BYTES)
+    if header.measured == measured.commit[: len(header.measured)]:
+        return header.measured_total
+    number = measured.message_count
+    if 0 < number <= (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES:
+        record = _read(opened, number - 1)
+        if record.tie == measured.prefix[: form.TIE_BYTES]:
+            return record.total
+    return None
 
 
 def _belongs(opened: OpenColumn | MemoryBytes, number: int, view: IndexView) -> bool:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from trace_store import context as weighing
-from trace_store.context.folding import is_append_only
+from trace_store import objects
+from trace_store.context.folding import is_append_only, is_measured
 from trace_store.history.entries import LogEntry
+from trace_store.objects.operations import TOOLS
 from trace_store.oid import ObjectId
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context.compiler import ContextCompiler
+    from trace_store.objects.commit import Commit
+
+    Report = tuple[bytes, int, str]
+    """The commit that records it, its tokens, the name of what reported."""
 
 
 @value
@@ -18,9 +24,9 @@ class TokenGrowth:
     """Tokens of the context at a commit.
 
     Attributes:
-        total: tokens of the compiled context.
+        total: tokens of the compiled context, as `CompiledContext.token_count`.
         added: how many more, or fewer, than at its first parent.
-        source: how far to trust both.
+        source: how far to trust the total.
     """
 
     total: int
@@ -33,22 +39,65 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
 
     A commit that only appends adds the messages it creates, so the context before it need not be compiled.
     """
-    bare: dict[bytes, int] = {}
-
-    def bare_tokens(oid: bytes) -> int:
-        """Return the tokens of the messages, without what a request costs once."""
-        if oid not in bare:
-            context = contexts.compile(ObjectId(oid))
-            bare[oid] = context.token_count - (weighing.REPLY_TOKENS if len(context) else 0)
-        return bare[oid]
-
-    growth: dict[bytes, TokenGrowth] = {}
-    source = contexts.compile(entries[0].oid).token_source if entries else ""
+    growing = _Growing(contexts)
     for entry in entries:
-        after, parents = bare_tokens(entry.oid), entry.commit.parents
-        if parents and is_append_only(entry.commit):
-            bare.setdefault(parents[0], after - contexts.weigh_created(entry.commit))
-        before = bare_tokens(parents[0]) if parents else 0
-        totals = [tokens + (weighing.REPLY_TOKENS if tokens else 0) for tokens in (before, after)]
-        growth[entry.oid] = TokenGrowth(totals[1], totals[1] - totals[0], source)
+        growing.weigh(entry)
+    source = contexts.compile(entries[0].oid).estimate_source if entries else ""
+    growth: dict[bytes, TokenGrowth] = {}
+    for entry in reversed(entries):  # parents first: most have the report of their parent
+        before = growing.total(entry.parents[0])[0] if entry.parents else 0
+        after, name = growing.total(entry.oid, entry.commit)
+        growth[entry.oid] = TokenGrowth(after, after - before, name or source)
     return growth
+
+
+class _Growing:
+    """Estimates and reports of the contexts of some commits."""
+
+    def __init__(self, contexts: ContextCompiler) -> None:
+        self._contexts = contexts
+        self._bare: dict[bytes, int] = {}
+        self._reports: dict[bytes, Report | None] = {}
+
+    def weigh(self, entry: LogEntry) -> None:
+        """Look at the tokens of a commit's context, and of the one before it where appends tell them."""
+        after, commit = self._bare_tokens(entry.oid), entry.commit
+        sets_tools = any(operation.name == TOOLS for operation in commit.operations)
+        if commit.parents and is_append_only(commit) and not sets_tools:
+            self._bare.setdefault(commit.parents[0], after - self._contexts.weigh_created(commit))
+
+    def total(self, oid: bytes, commit: Commit | None = None) -> tuple[int, str]:
+        """Return the tokens of a context and, where a provider reported, their source, else ""; of a known commit."""
+        estimated, report = self._estimate(oid), self._report(oid, commit)
+        if report is None or not estimated:
+            return estimated, ""
+        at, token_count, name = report
+        changed = estimated - self._estimate(at)
+        source = f"provider:{name}{'+estimate' if changed else ''}"
+        return max(0, token_count + changed), source
+
+    def _estimate(self, oid: bytes) -> int:
+        bare = self._bare_tokens(oid)
+        return bare + weighing.REPLY_TOKENS if bare else 0
+
+    def _bare_tokens(self, oid: bytes) -> int:
+        """Return the tokens that are counted here, without what a request costs once."""
+        if oid not in self._bare:
+            context = self._contexts.compile(ObjectId(oid))
+            estimated = context.estimated_token_count
+            self._bare[oid] = estimated - weighing.REPLY_TOKENS if estimated else 0
+        return self._bare[oid]
+
+    def _report(self, oid: bytes, commit: Commit | None) -> Report | None:
+        if oid not in self._reports:
+            self._reports[oid] = self._found(oid, commit)
+        return self._reports[oid]
+
+    def _found(self, oid: bytes, commit: Commit | None) -> Report | None:
+        own = objects.report_of(commit) if commit is not None and is_measured(commit) else None
+        if own is not None:
+            return oid, own.token_count, own.name
+        if commit is not None and commit.parents and commit.parents[0] in self._reports:
+            return self._reports[commit.parents[0]]
+        report = self._contexts.compile(ObjectId(oid)).report
+        return None if report is None else (report.commit, report.token_count, report.name)

@@ -20,6 +20,8 @@ class Status:
         message_count: messages of the compiled context.
         token_count: their tokens, None when they were not counted.
         token_source: how far to trust that number.
+        reported_token_count: what a provider reported last of this line, None without a report or when not counted.
+        estimated_token_count: tokens as they are counted here, None when they were not counted.
         text_token_count: tokens of the text alone, None when they were not counted.
         text_token_source: how far to trust that.
         budget: tokens allowed by the configuration, or None.
@@ -36,6 +38,8 @@ class Status:
     message_count: int
     token_count: int | None
     token_source: str
+    reported_token_count: int | None
+    estimated_token_count: int | None
     text_token_count: int | None
     text_token_source: str
     budget: int | None
@@ -77,7 +81,9 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         oid=head.oid,
         message_count=len(context),
         token_count=context.token_count if count_tokens else None,
-        token_source=context.token_source,
+        token_source=context.token_source if count_tokens else context.estimate_source,
+        reported_token_count=context.reported_token_count if count_tokens else None,
+        estimated_token_count=context.estimated_token_count if count_tokens else None,
         text_token_count=context.text_token_count if count_tokens else None,
         text_token_source=context.text_token_source,
         budget=store.config.budget,

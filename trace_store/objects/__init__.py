@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from trace_store.objects.commit import Commit, Tag, parents_of, read_commit
     from trace_store.objects.content import read_content, text_of
     from trace_store.objects.operations import message_count
+    from trace_store.objects.reports import report_of
 
 __all__ = [
     "Commit",
@@ -18,6 +19,7 @@ __all__ = [
     "parents_of",
     "read_commit",
     "read_content",
+    "report_of",
     "text_of",
 ]
 
@@ -30,6 +32,7 @@ __getattr__ = door(
         "parents_of": "commit",
         "read_commit": "commit",
         "read_content": "content",
+        "report_of": "reports",
         "text_of": "content",
     },
 )

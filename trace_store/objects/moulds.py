@@ -11,7 +11,7 @@ beside the messages: nothing that a shape depends on.
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, objects
 from trace_store.objects.codec import COMMIT
 from trace_store.objects.commit import Commit
 from trace_store.oid import OID_BYTES
@@ -78,9 +78,19 @@ class Mould:
     Attributes:
         messages: those that it appends, in order.
         parent: where the id of the first parent stands; None when there is none.
+        is_measured: whether it has a report that measures its context.
     """
 
-    __slots__ = ("_fixed", "_mask", "_size", "_texts", "_value", "messages", "parent")
+    __slots__ = (
+        "_fixed",
+        "_mask",
+        "_size",
+        "_texts",
+        "_value",
+        "is_measured",
+        "messages",
+        "parent",
+    )
 
     def __init__(
         self,
@@ -89,6 +99,8 @@ class Mould:
         texts: tuple[slice, ...],
         messages: tuple[MessagePlan, ...],
         parent: slice | None,
+        *,
+        is_measured: bool,
     ) -> None:
         # As numbers, since then one operation compares all that is fixed, and sees that texts are ASCII.
         mask = bytearray(len(data))
@@ -103,6 +115,7 @@ class Mould:
         self._texts = texts
         self.messages = messages
         self.parent = parent
+        self.is_measured = is_measured
 
     def fits(self, data: bytes) -> bool:
         """Tell whether bytes have the form."""
@@ -163,16 +176,19 @@ def make_mould(data: bytes) -> Mould | None:
             return None
         walk.text(fields["author"])  # as good as always the same: compared, not checked
         messages: list[MessagePlan] = []
+        is_measured = False
         for operation_pair in fields["ops"].items:
             name, said = operation_pair.items
             operation = walk.text(name)
             if operation == "append":
                 messages += [walk.message(message) for message in said["messages"].items]
-            elif operation != "usage":
-                return None
+            elif operation != "usage" or commit.links or "about" in said:
+                return None  # what stands in a hole may say whether a report measures the context
+            else:
+                is_measured = objects.report_of(commit) is not None
         parents = fields["parents"].items
         parent = parents[0].place if parents else None
-        return Mould(data, *walk.gaps(), tuple(messages), parent)
+        return Mould(data, *walk.gaps(), tuple(messages), parent, is_measured=is_measured)
     except (errors.CorruptObjectError, errors.InvalidInputError, _OtherFormError):
         return None
 

@@ -32,7 +32,7 @@ from trace_store.sessions.titles import read_title
 from trace_store.store import Store
 from trace_store.values import value
 
-VERSION = 1
+VERSION = 2
 PROMPT_CHARACTERS = 200
 _FILE = "sessions"
 
@@ -53,7 +53,9 @@ class SessionInfo:
         folder: where the agent worked; "" when that is not known.
         began, ended: milliseconds since the epoch, UTC; 0 when that is not known.
         message_count: messages of its context.
-        token_count: their tokens.
+        token_count: their tokens, as a provider reported them last where one did.
+        token_source: how far to trust that.
+        estimated_token_count: their tokens as they are counted here.
         agents: how many subagents it has.
         rewinds: how many lines were left by going back.
     """
@@ -69,6 +71,8 @@ class SessionInfo:
     ended: int = 0
     message_count: int = 0
     token_count: int = 0
+    token_source: str = ""
+    estimated_token_count: int = 0
     agents: int = 0
     rewinds: int = 0
 
@@ -91,6 +95,8 @@ class SessionInfo:
             "ended": self.ended or None,
             "message_count": self.message_count,
             "token_count": self.token_count,
+            "token_source": self.token_source,
+            "estimated_token_count": self.estimated_token_count,
             "agents": self.agents,
             "rewinds": self.rewinds,
         }
@@ -183,18 +189,20 @@ def _renamed(store: Store, tips: Mapping[str, ObjectId]) -> list[str]:
 
 
 def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
-    """Return agent, id, title, prompt, folder, times, messages and tokens of a session."""
+    """Return agent, id, title, prompt, folder, times, messages, tokens and their source of a session."""
     session = read_session(store, ref, contexts=contexts)
     facts = session.facts()
     found = session_of(store, ref) if facts.session else None
     known = found or (session.format, session.id, "")
     prompt = next((turn.message.text for turn in session.turns if is_prompt(turn)), "")
     times = [turn.time for turn in session.turns if turn.time > 0]
+    context = session.context
     return [
         *(known[0], known[1] or ref.removeprefix(BRANCHES)),
         *(facts.title, beginning(prompt, PROMPT_CHARACTERS), facts.cwd),
         *(min(times, default=0), max(times, default=0)),
-        *(len(session.turns), session.context.token_count),
+        *(len(session.turns), context.token_count, context.token_source),
+        context.estimated_token_count,
     ]
 
 

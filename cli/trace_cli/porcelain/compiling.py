@@ -211,6 +211,8 @@ def _summary(context: Context, rendered: Rendered, *, as_table: bool) -> dict[st
         "message_count": len(context.messages),
         "token_count": context.token_count,
         "token_source": context.token_source,
+        "reported_token_count": context.reported_token_count,
+        "estimated_token_count": context.estimated_token_count,
         "text_token_count": context.text_token_count,
         "text_token_source": context.text_token_source,
         "prefix_hash": context.prefix_hash.hex() if isinstance(context, CompiledContext) else None,
@@ -250,7 +252,7 @@ def _table(invocation: Invocation, store: Store, context: Context) -> list[str]:
         raise usage_error("--table goes with the strategy full")
     counts = context.message_tokens()
     budget = store.config.budget
-    whole = budget or context.token_count
+    whole = budget or context.estimated_token_count
     rows, styles = [], []
     for message, (tokens, _) in zip(context.messages, counts, strict=True):
         marks = [message.priority] if message.priority != "normal" else []

@@ -115,15 +115,20 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
         ("folder", found.folder),
         ("began", moment(format_time(found.began)) if found.began else ""),
         ("ended", _date(found)),
-        (
-            "context",
-            f"{counted(found.message_count, 'message')}, {number(found.token_count)} tokens",
-        ),
+        ("context", f"{counted(found.message_count, 'message')}, {_tokens(found)}"),
         ("subagents", str(found.agents or "")),
         ("rewinds", str(found.rewinds or "")),
     ):
         if text:
             invocation.line(f"{key + ':':<11}{one_line(text, 300)}")
+
+
+def _tokens(found: sessions.SessionInfo) -> str:
+    """Return the tokens of a session's context and, where a provider reported them, what is counted here."""
+    tokens = counted(found.token_count, "token")
+    if not found.token_source.startswith("provider:"):
+        return tokens
+    return f"{tokens} ({found.token_source}); estimate: {number(found.estimated_token_count)}"
 
 
 @takes(_WHICH, Argument("TITLE", "title", "Its title; none takes it away", OPTIONAL, default=""))

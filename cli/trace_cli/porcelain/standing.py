@@ -90,6 +90,8 @@ def _status_record(found: Status, compared: Tracking | None) -> dict[str, Any]:
         "message_count": found.message_count,
         "token_count": found.token_count,
         "token_source": found.token_source,
+        "reported_token_count": found.reported_token_count,
+        "estimated_token_count": found.estimated_token_count,
         "text_token_count": found.text_token_count,
         "text_token_source": found.text_token_source,
         "budget": found.budget,

@@ -189,9 +189,12 @@ def date(milliseconds: int) -> str:
 
 
 def weight(weighed: CompiledContext | PlainContext | Status) -> str:
-    """Return what a context weighs: all tokens, and how many of them are text, with the source of that count."""
+    """Return the tokens of a context: what a provider reported, and what is counted here, with how much is text."""
     total, text = weighed.token_count or 0, weighed.text_token_count or 0
-    tokens = counted(total, "token")
-    if not total:
+    estimated, tokens = weighed.estimated_token_count or 0, counted(total, "token")
+    if not estimated:
         return tokens
-    return f"{tokens}, {number(text)} of them text ({safe(weighed.text_token_source)})"
+    of_text = f"{number(text)} of them text ({safe(weighed.text_token_source)})"
+    if weighed.reported_token_count is None:
+        return f"{tokens}, {of_text}"
+    return f"{tokens} ({safe(weighed.token_source)}); estimate: {number(estimated)}, {of_text}"

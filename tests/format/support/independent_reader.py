@@ -479,6 +479,7 @@ class Header(NamedTuple):
     record_bytes: int
     base: int
     generation: bytes
+    measured: tuple[bytes, int]
 
 
 class MessageRecord(NamedTuple):
@@ -492,6 +493,7 @@ class MessageRecord(NamedTuple):
     tools: int
     prefix: bytes
     ordinal: int
+    measured: int
 
 
 class TokenRecord(NamedTuple):
@@ -510,31 +512,31 @@ def _checked(data: bytes) -> bytes:
 
 
 def _column(file: bytes) -> tuple[Header, list[bytes]]:
-    magic, version, size, base, generation, zero, _ = struct.unpack(
-        "<4sHHQ16s28sI", _checked(file[:64])
+    magic, version, size, base, generation, commit, total, zero, _ = struct.unpack(
+        "<4sHHQ16s16sQII", _checked(file[:64])
     )
-    assert zero == bytes(28)
+    assert zero == 0
     assert (len(file) - 64) % size == 0
     records = [_checked(file[at : at + size]) for at in range(64, len(file), size)]
-    return Header(magic, version, size, base, generation), records
+    return Header(magic, version, size, base, generation, (commit, total)), records
 
 
 def read_messages_column(file: bytes) -> tuple[Header, list[MessageRecord]]:
     """Return the header and the records of a messages column."""
     header, records = _column(file)
-    assert header[:3] == (b"TRIX", 2, 128)
+    assert header[:3] == (b"TRIX", 3, 128)
+    assert header.measured == (bytes(16), 0)
     found = []
     for record in records:
         fields = struct.unpack("<32sI32sIHBBI32sQII", record)
-        assert fields[10] == 0
-        found.append(MessageRecord(fields[:2], fields[2:4], *fields[4:10]))
+        found.append(MessageRecord(fields[:2], fields[2:4], *fields[4:11]))
     return header, found
 
 
 def read_tokens_column(file: bytes) -> tuple[Header, list[TokenRecord]]:
     """Return the header and the records of a tokens column."""
     header, records = _column(file)
-    assert header[:4] == (b"TRTK", 2, 32, 0)
+    assert header[:4] == (b"TRTK", 3, 32, 0)
     return header, [TokenRecord(*struct.unpack("<IIQQ4sI", record)[:5]) for record in records]
 
 
@@ -716,12 +718,20 @@ class Repository:
         """Return the records of an index that is made from a fold."""
         state = self.fold(oid)
         found: list[MessageRecord] = []
-        if state.tools is not None:
-            found.append(_marker(state.tools, 128, found, 1))
+        line = self._line(oid)
+        measured = [each for each in line if self._is_measured(each)][-1:]
+        setters: list[bytes | None] = []
+        if measured and measured != [oid]:
+            setters.append(self.fold(measured[0]).tools)
+            if setters[0] is not None:
+                found.append(_marker(setters[0], 128, found, 1))
+            found.append(_marker(measured[0], 256, found, measured=len(found) + 1))
+        if state.tools is not None and state.tools not in setters:
+            found.append(_marker(state.tools, 128, found, len(found) + 1))
         for entry in state.shown():
             found.append(_record(entry, found))
         found.append(_marker(oid, 0, found))
-        return _ended(found)
+        return _ended(found, is_measured=self._is_measured(oid))
 
     def records_of_appends(
         self, tip: bytes, found: list[MessageRecord] | None = None
@@ -738,8 +748,24 @@ class Repository:
                 found.append(_record(entry, found))
             if len(found) == first:
                 found.append(_marker(oid, 0, found))
-            found, before = _ended(found), len(state.entries)
+            found = _ended(found, is_measured=self._is_measured(oid))
+            before = len(state.entries)
         return found
+
+    def _is_measured(self, oid: bytes) -> bool:
+        """Tell whether a commit holds a provider's report of its own context."""
+        commit = self.commit(oid)
+        parents = commit["parents"]
+        names = [name for name, _ in commit["ops"]]
+        links = {relation for relation, _ in commit.get("links", ())}
+        if len(parents) > 1 or "replace" in names or links & {"rewrites", "picked"}:
+            return False
+        reports = [
+            fields
+            for name, fields in commit["ops"]
+            if name == "usage" and fields.get("about") in (None, *parents)
+        ]
+        return any(each.get("input_total", 0) > 0 for each in reports)
 
     def _line(self, tip: bytes, since: bytes | None = None) -> list[bytes]:
         """Return the commits along first parents, oldest first."""
@@ -751,17 +777,25 @@ class Repository:
         return line
 
 
-def _ended(records: list[MessageRecord]) -> list[MessageRecord]:
-    return [*records[:-1], records[-1]._replace(flags=records[-1].flags | 2)]
+def _ended(records: list[MessageRecord], *, is_measured: bool) -> list[MessageRecord]:
+    last = records[-1]
+    measured = len(records) if is_measured else last.measured
+    return [*records[:-1], last._replace(flags=last.flags | 2, measured=measured)]
 
 
 def _marker(
-    oid: bytes, flags: int, before: list[MessageRecord], tools: int | None = None
+    oid: bytes,
+    flags: int,
+    before: list[MessageRecord],
+    tools: int | None = None,
+    measured: int | None = None,
 ) -> MessageRecord:
     prefix, ordinal = (before[-1].prefix, before[-1].ordinal) if before else (bytes(32), 0)
     if tools is None:
         tools = before[-1].tools if before else 0
-    return MessageRecord((oid, 0), (oid, 0), 1 | flags, 2, 6, tools, prefix, ordinal)
+    if measured is None:
+        measured = before[-1].measured if before else 0
+    return MessageRecord((oid, 0), (oid, 0), 1 | flags, 2, 6, tools, prefix, ordinal, measured)
 
 
 def _record(entry: Entry, before: list[MessageRecord]) -> MessageRecord:
@@ -780,4 +814,5 @@ def _record(entry: Entry, before: list[MessageRecord]) -> MessageRecord:
         tools,
         blake3(prefix + canonical(entry.seen)).digest(),
         ordinal + 1,
+        before[-1].measured if before else 0,
     )

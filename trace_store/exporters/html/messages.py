@@ -53,7 +53,7 @@ class Messages:
         self._losses = losses
         self._callers = callers(session)
         self._answered = answered(session)
-        self._whole = session.context.token_count
+        self._whole = session.context.estimated_token_count
 
     def article(self, turn: Turn, place: Place) -> Markup:
         """Return a message."""

@@ -1,0 +1,285 @@
+"""What providers report counts, with the estimate of what changed since; found at the same cost in every history."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trace_store import FixedClock, Message, ObjectId, Repo, Store
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.usage import Usage
+from trace_store.history import token_growth, writing
+from trace_store.testing import RecordingDisk
+
+MODEL = "claude-opus-4-5"
+SOURCE = f"provider:{MODEL}"
+
+
+def usage(total: int, output: int = 40) -> Usage:
+    """Return a report of so many tokens in all, most of them from a cache."""
+    return Usage(total - output, total - output - 7, 5, output, 10, "anthropic")
+
+
+def answer(repo: Repo, text: str, total: int, **report: str) -> ObjectId:
+    """Commit an answer and what the provider reported with it."""
+    with repo.batch() as draft:
+        draft.append(Message("assistant", text))
+        draft.record_usage(usage(total), model=report.get("model", MODEL))
+    return repo.resolve("HEAD")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Iterator[Repo]:
+    """Return a repository with a question, an answer, and what the answer was reported to cost."""
+    with Repo.init(tmp_path) as made:
+        made.append("user", "How high is the tower?")
+        answer(made, "It has 300 metres.", 5_000)
+        yield made
+
+
+def test_a_report_is_the_count(repo: Repo) -> None:
+    context = repo.compile()
+    assert (context.token_count, context.token_source) == (5_000, SOURCE)
+    assert context.reported_token_count == 5_000
+    assert 0 < context.estimated_token_count < 50
+    assert context.estimate_source == "estimate:o200k_base"
+    before = repo.compile("HEAD~1")
+    assert before.token_count == before.estimated_token_count
+    assert (before.reported_token_count, before.token_source) == (None, before.estimate_source)
+
+
+def test_later_messages_add_their_estimate(repo: Repo) -> None:
+    at_report = repo.compile().estimated_token_count
+    repo.append("user", "And how wide, at the foot of it?")
+    context = repo.compile()
+    assert context.token_count == 5_000 + context.estimated_token_count - at_report
+    assert context.token_source == f"{SOURCE}+estimate"
+    answer(repo, "125 metres.", 5_100)
+    assert (repo.compile().token_count, repo.compile().token_source) == (5_100, SOURCE)
+
+
+def test_a_report_may_come_in_a_commit_of_its_own(repo: Repo) -> None:
+    repo.append("user", "And how wide?")
+    repo.append("assistant", "125 metres.")
+    repo.record_usage(usage(5_100), model=MODEL)
+    assert (repo.compile().token_count, repo.compile().token_source) == (5_100, SOURCE)
+
+
+def test_status_the_log_and_the_budget_use_it(repo: Repo) -> None:
+    repo.append("user", "And how wide?")
+    context = repo.compile()
+    status = repo.status()
+    assert status.token_count == context.token_count > 5_000
+    assert (status.reported_token_count, status.token_source) == (5_000, f"{SOURCE}+estimate")
+    assert status.estimated_token_count == context.estimated_token_count
+
+
+@pytest.mark.parametrize("verb", ["edit", "remove", "ghost", "move", "replace", "merge"])
+def test_what_changes_earlier_messages_changes_the_count_by_its_estimate(
+    repo: Repo, verb: str
+) -> None:
+    first = (repo.resolve("HEAD~1"), 0)
+    last = (repo.resolve("HEAD"), 0)
+    repo.append("user", "And how wide, at the foot of it?")
+    answer(repo, "125 metres.", 5_100)
+    measured = repo.compile().estimated_token_count
+    if verb == "edit":
+        repo.edit(first, "How high is the tower of Paris, in metres, with its antennas?")
+    elif verb == "remove":
+        repo.remove([first, last])
+    elif verb == "ghost":
+        repo.remove([first], ghost=True)
+    elif verb == "move":
+        with repo.batch() as draft:
+            draft.move([first], after=last)
+    elif verb == "replace":
+        repo.replace([first, last], [Message("user", "It was about a tower of 300 metres.")])
+    else:
+        repo.switch("side", create=True, start="HEAD~1")
+        repo.append("user", "Said beside it.")
+        repo.switch("main")
+        repo.merge("side")
+    context = repo.compile()
+    assert context.token_count == 5_100 + context.estimated_token_count - measured
+    assert (context.token_count == 5_100) == (verb == "move")
+    assert repo.contexts.compile("HEAD", cold=True).token_count == context.token_count
+    repo.append("user", "Next.")
+    context = repo.compile()
+    assert context.token_count == 5_100 + context.estimated_token_count - measured
+    assert (
+        repo.contexts.compile("HEAD~1", cold=True).token_count == repo.compile("HEAD~1").token_count
+    )
+    answer(repo, "Done.", 4_000)
+    assert repo.compile().token_count == 4_000
+
+
+def test_the_count_is_never_negative(repo: Repo) -> None:
+    long = repo.append("user", "word " * 5_000).addresses[0]
+    answer(repo, "So many words.", 100)
+    repo.remove([long])
+    assert repo.compile().token_count == 0
+    assert repo.compile().estimated_token_count > 0
+    repo.remove([message.address for message in repo.compile().messages])
+    assert repo.compile().token_count == repo.compile().estimated_token_count == 0
+
+
+def test_a_branch_has_the_report_of_where_it_began(repo: Repo) -> None:
+    repo.append("user", "And how wide?")
+    answer(repo, "125 metres.", 9_000)
+    repo.switch("idea", create=True, start="HEAD~2")
+    assert repo.compile().token_count == 5_000
+    repo.edit((repo.resolve("HEAD~1"), 0), "How high is it?")
+    assert repo.compile().reported_token_count == 5_000
+    assert repo.compile("main").token_count == 9_000
+
+
+def test_another_process_sees_it(repo: Repo, tmp_path: Path) -> None:
+    repo.edit((repo.resolve("HEAD~1"), 0), "How high is it, then?")
+    repo.append("user", "And how wide?")
+    context = repo.compile()
+    expected = (context.token_count, context.token_source, context.estimated_token_count)
+    with Repo.open(tmp_path) as other:
+        seen = other.compile()
+        assert (seen.token_count, seen.token_source, seen.estimated_token_count) == expected
+
+
+def test_what_measures_another_context_does_not_count(repo: Repo) -> None:
+    start = repo.resolve("HEAD~1")
+    repo.record_usage(usage(70_000), model=MODEL, about=start)
+    assert repo.compile().reported_token_count == 5_000
+    with repo.batch() as draft:  # what a summary cost is no size of this context
+        draft.replace([(start, 0)], [Message("user", "About a tower.")])
+        draft.record_usage(usage(80_000), model=MODEL)
+    assert repo.compile().reported_token_count == 5_000
+
+
+def test_a_copy_of_an_answer_brings_no_report_along(repo: Repo) -> None:
+    repo.append("user", "And how wide?")
+    answer(repo, "125 metres.", 9_000)
+    repo.switch("idea", create=True, start="HEAD~2")
+    repo.append("user", "Something else.")
+    repo.cherry_pick("main")
+    context = repo.compile()
+    assert [each.text for each in context.messages][-1] == "125 metres."
+    assert context.reported_token_count == 5_000
+    assert repo.contexts.compile("HEAD", cold=True).token_count == context.token_count
+
+
+def test_a_report_counts_for_models_that_count_alike(repo: Repo) -> None:
+    assert repo.compile(model="claude-sonnet-4-5").token_count == 5_000
+    other = repo.compile(model="gpt-5")
+    assert other.token_count == other.estimated_token_count
+    assert other.token_source == "estimate:o200k_base"
+    repo.append("user", "And how wide?")
+    context = repo.compile(model=MODEL)
+    change = (
+        context.estimated_token_count - repo.compile("HEAD~1", model=MODEL).estimated_token_count
+    )
+    assert context.token_count == 5_000 + change
+
+
+def test_tools_count_in_the_estimate(repo: Repo) -> None:
+    bare = repo.compile().estimated_token_count
+    schema = {"name": "measure", "description": "Measures a tower. " * 50}
+    repo.set_tools([schema])
+    context = repo.compile()
+    tools = context.estimated_token_count - bare
+    assert 200 < tools < 300
+    assert context.token_count == 5_000 + tools
+    assert context.plain([m.message() for m in context.messages]).token_count == bare + tools
+    answer(repo, "Measured.", 6_000)
+    assert repo.compile().token_count == 6_000
+    measured = repo.compile().estimated_token_count
+    repo.set_tools([])
+    repo.edit((repo.resolve("HEAD~4"), 0), "How high?")
+    for cold in (False, True):
+        context = repo.contexts.compile("HEAD", cold=cold)
+        assert context.token_count == 6_000 + context.estimated_token_count - measured < 5_900
+
+
+def test_an_empty_commit_before_any_message_can_be_measured(tmp_path: Path) -> None:
+    with Repo.init(tmp_path) as repo:
+        repo.record_usage(usage(900), model=MODEL)
+        assert repo.compile().token_count == 0
+        repo.append("user", "How high is it?")
+        assert repo.compile().token_count == 900 + repo.compile().estimated_token_count
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_index_says_what_the_history_says(tmp_path: Path, seed: int) -> None:
+    """Whichever way an index grew, counted in between or not."""
+    chance = random.Random(seed)
+    with Repo.init(tmp_path) as repo:
+        for step in range(40):
+            shown = [message.address for message in repo.compile().messages]
+            what = chance.choice("aaauutermpt") if len(shown) > 3 else "a"
+            target = chance.choice(shown or [(ObjectId(bytes(32)), 0)])
+            if what == "a":
+                repo.append("user", f"message {step} " * chance.randrange(1, 9))
+            elif what == "u":
+                answer(repo, f"answer {step}", chance.randrange(100, 9_000))
+            elif what == "t":
+                repo.set_tools([{"name": "t", "description": "x" * chance.randrange(400)}])
+            elif what == "e":
+                repo.edit(target, f"another wording {step} " * chance.randrange(1, 9))
+            elif what == "r":
+                repo.remove([target], ghost=chance.random() < 0.3)
+            elif what == "m":
+                with repo.batch() as draft:
+                    draft.move([target], after=None)
+            elif what == "p":
+                repo.annotate(target, priority="pinned")
+            if chance.random() < 0.6:
+                warm, cold = repo.compile(), repo.contexts.compile("HEAD", cold=True)
+                assert warm.estimated_token_count == cold.estimated_token_count
+                assert warm.token_count == cold.token_count
+                assert warm.token_source == cold.token_source
+        for oid, each in token_growth(repo.contexts, list(repo.log())).items():
+            context = repo.compile(ObjectId(oid))
+            assert (each.total, each.source) == (context.token_count, context.token_source)
+
+
+def cost_of_a_turn(folder: Path, count: int, *, edited: bool, cold: bool) -> dict[str, int]:
+    """Return calls, files and bytes of one append and one count, with a report among the last commits."""
+    disk = RecordingDisk()
+    store = Store.init(str(folder), clock=FixedClock(), durability="fast", disk=disk)
+    first = writing.commit(store, [Message("user", "first")], author="ada").addresses[0]
+    messages = [Message("user", f"message {i}") for i in range(count)]
+    for start in range(0, count, 1000):
+        writing.commit(store, messages[start : start + 1000], author="ada")
+    draft = writing.new_draft(store)
+    draft.append(Message("assistant", "answer"))
+    draft.record_usage(usage(9_000), model=MODEL)
+    writing.write(store, draft, author="ada")
+    contexts = ContextCompiler(store)
+    if edited:
+        draft = writing.new_draft(store)
+        draft.edit(first, "second")
+        writing.write(store, draft, author="ada")
+    assert contexts.compile().token_count == 9_000
+    for turn in range(20):
+        writing.commit(store, [Message("user", f"turn {turn}")], author="ada")
+    assert contexts.compile().token_count > 9_000
+    if cold:
+        store.close()
+        store = Store.open(store.layout.root, clock=FixedClock(), durability="fast", disk=disk)
+        contexts = ContextCompiler(store)
+    disk.reset()
+    writing.commit(store, [Message("user", "one more turn")], author="ada")
+    context = contexts.compile()
+    assert context.reported_token_count == 9_000
+    assert 9_000 < context.token_count < 9_500
+    return disk.counts()
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_report_is_found_at_the_same_cost_in_a_longer_history(
+    tmp_path: Path, edited: bool
+) -> None:
+    short = cost_of_a_turn(tmp_path / "short", 100, edited=edited, cold=False)
+    long = cost_of_a_turn(tmp_path / "long", 10_000, edited=edited, cold=False)
+    assert long == short
+    assert short["read_bytes"] < 4096
