@@ -12,7 +12,7 @@ import pytest
 from tests.cases.support.inputs import INPUTS
 from tests.support.command_line import Outcome, Trace
 from tests.support.pictures import GIF, JPEG, PNG, png
-from trace_store import Repo
+from trace_store import Image, Message, Repo, Text
 from trace_store.context.media_facts import image_facts, image_fault, media_tokens, page_count
 
 FILES = sorted(
@@ -88,3 +88,13 @@ def test_case_40_media_count_by_size_and_pages() -> None:
             repo.commit([form])
             assert 6_700 < repo.compile().token_count < 6_900
             assert repo.compile().token_source.startswith("estimate:")
+
+
+def test_case_40_an_image_counts_by_its_pixels() -> None:
+    def tokens(data: bytes) -> int:
+        with Repo.memory() as repo:
+            repo.commit([Message("user", [Text("x"), Image("image/png", data)])])
+            return repo.compile().token_count
+
+    small, large = tokens(png(75, 10)), tokens(png(1_500, 500))
+    assert large - small == 1_000 - 1

@@ -9,16 +9,17 @@ for the model (see `models`) applies to the sum.
                    over the text was 3 to 33 per item
     tool result    4, as a message of its own; a message of results alone costs nothing itself
     whole request  3, which open the reply                                    (OpenAI cookbook)
-    image          1,500 guessed, about a screenshot
+    image          by its pixels, a document by its pages, a recording by its length: see `media_facts`; 1,500
+                   where an image is known by its address alone
     reasoning      its text; where only a signature is left, a guess from its length, since a signature holds
                    the encrypted text as base64
-    opaque         its bytes as text, base64 in it by pages, seconds or pixels: see `media_facts`
+    opaque         its bytes as text, base64 in it by what it holds; a guess
 """
 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.media_facts import without_base64
+from trace_store.context.media_facts import image_tokens, without_base64
 from trace_store.context.tokens.memo import TokenMemo
 from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
 from trace_store.objects.codec import encode_blob
@@ -146,7 +147,7 @@ def _count_part(tokenizer: Tokenizer, part: Part) -> MessageTokens:
         signature = (part.signature or "").encode("utf-8", "surrogatepass")
         return MessageTokens(text=text, guessed=0 if text else _guess_signature(len(signature)))
     if isinstance(part, Image):
-        return MessageTokens(guessed=IMAGE_TOKENS)
+        return MessageTokens(guessed=image_tokens(part.data) if part.data else IMAGE_TOKENS)
     if isinstance(part, Opaque):
         return MessageTokens(guessed=_count_opaque(tokenizer, part.data))
     return MessageTokens()
@@ -180,7 +181,7 @@ class _StoredCounter:
         if self._purged and not self._purged.isdisjoint((part.get("blob"), part.get("url"))):
             return self._count_purged(part)
         if type_ == Image.type:
-            return MessageTokens(guessed=IMAGE_TOKENS)
+            return MessageTokens(guessed=self._count_image(part))
         if type_ == ToolResult.type:
             tokens = MessageTokens(framing=RESULT_TOKENS)
             for inner in part["parts"]:
@@ -198,6 +199,11 @@ class _StoredCounter:
             return MessageTokens(text=text)
         signature = read_content(part["signature"], self._read)
         return MessageTokens(guessed=_guess_signature(len(signature)))
+
+    def _count_image(self, part: Mapping[str, Any]) -> int:
+        if "blob" not in part:
+            return IMAGE_TOKENS
+        return self._remembered(b"image", part["blob"], image_tokens)
 
     def _count_bytes(self, oid: bytes) -> int:
         return self._remembered(b"opaque", oid, lambda data: _count_opaque(self._tokenizer, data))
