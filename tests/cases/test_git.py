@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.support.command_line import Outcome, Trace
+from trace_store import Image, Repo
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 WRITERS, COMMITS = (int(os.environ.get(f"TRACE_TEST_GIT_{n}", 4)) for n in ("WRITERS", "COMMITS"))
@@ -92,6 +94,104 @@ def test_case_50_what_git_has_follows_git(project: Callable[..., Outcome]) -> No
     assert said(project) == ["base", "one"]
     git("reset", "-q", "--hard", "HEAD~1")
     assert said(project) == ["base"]
+
+
+OUTER = {
+    "ident": "* ident",
+    "ident, by the folder": ".trace/** ident",
+    "lfs, packs": "*.pack filter=lfs diff=lfs merge=lfs -text",
+    "lfs, all": "* filter=lfs",
+    "encoding": "* working-tree-encoding=UTF-16\n.gitattributes !working-tree-encoding",
+    "line ends": "* text=auto eol=crlf",
+    "archives": "* export-subst",
+}
+BINARY = (
+    Random(1).randbytes(40_000) + b"\r\n$Id: abc $\n$Format:%H$\r\n" + Random(2).randbytes(9_000)
+)
+
+
+def carried(folder: str) -> dict[str, bytes]:
+    """Return what git carries of a repository: path to bytes."""
+    names = git("-C", folder, "ls-files", "-z", ".trace").split("\0")
+    return {name: Path(folder, name).read_bytes() for name in names if name}
+
+
+@pytest.mark.parametrize("attributes", OUTER.values(), ids=OUTER)
+def test_case_42_git_leaves_the_bytes_alone(
+    ok: Callable[..., Outcome], trace: Trace, attributes: str
+) -> None:
+    git("init", "-q", "-b", "main")
+    for way, change in (("clean", "tr a b"), ("smudge", "tr a c"), ("required", "true")):
+        git("config", f"filter.lfs.{way}", change)
+    Path(".gitattributes").write_text(attributes + "\n", encoding="utf-8")
+    with Repo.open(".") as repo:
+        repo.append("user", [Image("image/png", BINARY)])
+    config = Path(".trace/config")
+    config.write_text(config.read_text() + "# $Id: abc $ $Format:%H$\n")
+    git("add", ".")
+    git("commit", "-qm", "x")
+    git("clone", "-q", ".", "copy")
+    git("archive", "-o", "x.tar", "HEAD")
+    shutil.unpack_archive("x.tar", "archive")
+    own = carried(".")
+    assert len(own) >= 5
+    assert carried("copy") == own
+    assert {name: Path("archive", name).read_bytes() for name in own} == own
+    assert ok("-C", "copy", "fsck").err == "everything is in order\n"
+    assert "git-" not in trace("doctor").text
+
+
+def test_case_42_attributes_that_win_are_named(ok: Callable[..., Outcome], trace: Trace) -> None:
+    git("init", "-q", "-b", "main")
+    Path(".git/info/attributes").write_text("*.pack ident\n")
+    outcome = trace("doctor")
+    assert ".git/info/attributes: `*.pack ident` lets git convert files of .trace" in outcome.text
+    advice = outcome.text.partition("write behind it: `")[2].partition("`")[0]
+    with Path(".git/info/attributes").open("a") as file:
+        file.write(advice + "\n")
+    assert "ident: unset" in git("check-attr", "ident", ".trace/objects/pack/x.pack")
+    ok("doctor")
+
+
+IGNORED = [
+    "config",
+    "*.lock",
+    "logs/",
+    "HEAD",
+    "*.pack",
+    "objects/",
+    "refs/",
+    "*.idx",
+    "heads",
+    ".git*",
+]
+
+
+@pytest.mark.parametrize("patterns", [IGNORED, [".trace/**"], ["*", "!.trace"]], ids=str)
+def test_case_42_outer_patterns_hide_nothing(
+    ok: Callable[..., Outcome], patterns: list[str]
+) -> None:
+    git("init", "-q", "-b", "main")
+    ok("commit", "--user", "one", "--branch", "HEAD/logs")
+    ok("commit", "--user", "two")
+    git("add", ".")
+    wanted = git("ls-files", ".trace")
+    git("rm", "-rq", "--cached", ".trace")
+    Path(".gitignore").write_text("\n".join(patterns) + "\n")
+    git("add", ".trace")
+    assert git("ls-files", ".trace") == wanted
+    assert "/HEAD/logs/" in wanted
+    ok("doctor")
+
+
+@pytest.mark.parametrize("pattern", [".trace", "/.trace/", ".*", "*"])
+def test_case_42_a_pattern_that_hides_the_folder_is_named(
+    ok: Callable[..., Outcome], trace: Trace, pattern: str
+) -> None:
+    git("init", "-q", "-b", "main")
+    Path(".gitignore").write_text(pattern + "\n")
+    assert f"`{pattern}` lets git pass over .trace" in trace("doctor").text
+    assert git("status", "--porcelain", ".trace") == ""
 
 
 def test_case_50_second_copies_go_once_git_has_the_pack(project: Callable[..., Outcome]) -> None:
