@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.command_line import Outcome, Trace
 from trace_store import Image, Repo
+from trace_store.errors import RefLostError
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 WRITERS, COMMITS = (int(os.environ.get(f"TRACE_TEST_GIT_{n}", 4)) for n in ("WRITERS", "COMMITS"))
@@ -81,6 +82,103 @@ def test_case_50_what_was_added_and_never_committed_survives(
     git("add", ".trace")
     git("reset", "-q", "--hard")
     assert said(project) == ["base", "one"]
+
+
+def add_by_library(_: Callable[..., Outcome]) -> None:
+    with Repo.open(".") as repo:
+        repo.append("user", "next")
+
+
+WRITERS_OF_NEXT = {
+    "commit -q": lambda ok: ok("commit", "-q", "--user", "next"),
+    "commit --no-seal": lambda ok: ok("commit", "--no-seal", "--user", "next"),
+    "the library": add_by_library,
+}
+writes_next = pytest.mark.parametrize("write", WRITERS_OF_NEXT.values(), ids=list(WRITERS_OF_NEXT))
+
+
+def test_case_50_a_quiet_commit_leaves_nothing_behind(project: Callable[..., Outcome]) -> None:
+    project("commit", "-q", "--user", "one")
+    git("add", "-A")
+    git("commit", "-qm", "2")
+    git("clone", "-q", ".", "copy")
+    assert project("-C", "copy", "log").lines[0].endswith("user: one")
+
+
+def test_case_50_a_loop_is_sealed_at_its_end(project: Callable[..., Outcome]) -> None:
+    for number in range(3):
+        project("commit", "--no-seal", "--user", str(number))
+    assert not git("status", "--porcelain", ".trace")
+    assert project("seal").text.startswith("sealed 3 changes")
+
+
+@writes_next
+def test_case_50_a_branch_without_files_goes_on(
+    ok: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    git("init", "-q", "-b", "main")
+    git("add", ".trace")
+    git("commit", "-qm", "no branch yet")
+    ok("commit", "--user", "one")
+    git("clean", "-fdq")
+    write(ok)
+    assert said(ok) == ["one", "next"]
+
+
+@writes_next
+def test_case_50_a_tip_is_put_back_whose_pack_git_has(
+    project: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    project("switch", "-c", "idea")
+    project("commit", "--user", "one")
+    git("add", ".trace/objects")
+    git("commit", "-qm", "packs alone")
+    project("gc")
+    git("clean", "-fdq")
+    write(project)
+    assert said(project) == ["base", "one", "next"]
+
+
+@writes_next
+def test_case_50_a_tip_that_git_has_is_put_back_where_nothing_is_remembered(
+    project: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    project("commit", "--user", "one")
+    git("clean", "-fdxq")
+    write(project)
+    assert said(project) == ["base", "next"]
+
+
+@writes_next
+def test_case_50_a_branch_that_cannot_be_put_back_gets_no_second_root(
+    project: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    project("commit", "--user", "one")
+    for name in ("refs", "objects/pack", "local/packs"):
+        shutil.rmtree(f".trace/{name}")
+    with pytest.raises((AssertionError, RefLostError), match="refs/heads/main are gone"):
+        write(project)
+    project("commit", "--branch", "other", "--user", "x")
+    with pytest.raises((AssertionError, RefLostError), match="refs/heads/main are gone"):
+        write(project)
+    project("seal")
+    write(project)
+    assert said(project) == ["next"]
+
+
+@writes_next
+def test_case_50_a_branch_that_git_took_away_on_purpose_may_begin_anew(
+    ok: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    git("init", "-q", "-b", "main")
+    git("add", ".trace")
+    git("commit", "-qm", "no branch yet")
+    ok("commit", "--user", "one")
+    git("add", ".trace")
+    git("commit", "-qm", "one")
+    git("checkout", "-q", "HEAD~1")
+    write(ok)
+    assert said(ok) == ["next"]
 
 
 def test_case_50_what_git_has_follows_git(project: Callable[..., Outcome]) -> None:

@@ -13,7 +13,8 @@ TraceError                                      .code .message
 │   └── InvalidOperationError  UnreadableInputError .path .line .column
 ├── StateError                                  do something first
 │   ├── DetachedHeadError      UnbornBranchError .branches   ClosedError
-│   └── UntrustedRepositoryError .path          RewoundError .ref .before .now
+│   ├── UntrustedRepositoryError .path          RewoundError .ref .before .now
+│   └── RefLostError .ref                       what a branch was has been taken away
 ├── ConflictError                               decide, then go on
 │   └── SecretFoundError .rule .place .id       a secret was to be stored
 ├── ConcurrencyError                            try again
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
         ObjectNotFoundError,
         PurgedError,
         RefChangedError,
+        RefLostError,
         RefNotFoundError,
         RenderError,
         RepositoryNotFoundError,
@@ -115,6 +117,7 @@ __all__ = [
     "ObjectNotFoundError",
     "PurgedError",
     "RefChangedError",
+    "RefLostError",
     "RefNotFoundError",
     "RenderError",
     "RepositoryNotFoundError",

@@ -62,6 +62,7 @@ class ErrorCode:
     DROPS_PINNED = "drops-pinned"
     NO_UPSTREAM = "no-upstream"
     COMMON_CONTENT = "common-content"
+    REF_LOST = "ref-lost"
 
 
 class TraceError(Exception):
@@ -163,6 +164,10 @@ class ClosedError(StateError):
 
 class RewoundError(StateError):
     code = ErrorCode.STORE_REWOUND
+
+
+class RefLostError(StateError):
+    code = ErrorCode.REF_LOST
 
 
 class ConflictError(TraceError):

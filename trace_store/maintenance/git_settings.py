@@ -6,7 +6,6 @@ It is for advice: of the many places where git takes settings from, those are re
 from __future__ import annotations
 
 import os
-from fnmatch import fnmatchcase
 
 from trace_store import errors
 from trace_store.files import read_file
@@ -147,6 +146,8 @@ class GitSettings:
 
 def _matches(pattern: str, file: str, folder: str) -> bool:
     """Tell whether a pattern, which counts in a folder, may mean a file."""
+    from fnmatch import fnmatchcase  # it loads slowly, and every seal comes by here
+
     if not file.startswith(os.path.join(folder, "")):
         return False
     if "/" not in pattern:

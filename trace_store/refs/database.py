@@ -72,6 +72,8 @@ class RefDatabase:
         self.began = SystemClock().now()
         self.known: dict[str, ObjectId] = {}
         """The value that this process last saw or made of a ref, from which it goes on: see `refs/rewinding.py`."""
+        self.taken_by_git: set[str] = set()
+        """Refs whose files git has taken away, and holds: that was meant, as by a switch to an earlier commit."""
 
     def read(self, name: str) -> ObjectId | None:
         """Return this working copy's own value of a ref, or None when it has none.

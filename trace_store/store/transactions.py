@@ -116,7 +116,16 @@ class Transactions:
                     built = Transaction(objects, (), message), frame
         finally:
             journal.unlock()
-        self._transact(advancing(ref, make, message), author, durability, built)
+
+        def begin(tip: ObjectId | None) -> tuple[ObjectId, Objects]:
+            refs = self._refs
+            if tip is None and ref not in refs.known and refs.witness.is_gone(ref):
+                raise errors.RefLostError(
+                    f"the files of {ref} are gone, and git does not have them", ref=ref
+                )
+            return make(tip)
+
+        self._transact(advancing(ref, begin, message), author, durability, built)
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys of the journals to seal; see `Store.rotate`."""
