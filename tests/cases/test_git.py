@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from random import Random
 
@@ -14,7 +14,9 @@ import pytest
 
 from tests.support.command_line import Outcome, Trace
 from trace_store import Image, Repo
-from trace_store.errors import RefLostError
+from trace_store.errors import BrokenHistoryError, RefLostError
+from trace_store.oid import ObjectId
+from trace_store.store import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 WRITERS, COMMITS = (int(os.environ.get(f"TRACE_TEST_GIT_{n}", 4)) for n in ("WRITERS", "COMMITS"))
@@ -338,3 +340,119 @@ def test_case_50_nothing_acknowledged_is_lost_under_many_writers(
     for tip in {path.name for path in Path(".trace/refs").rglob("*") if len(path.name) == 64}:
         kept |= {line.rpartition("user: ")[2] for line in project("log", tip).lines}
     assert acknowledged <= kept
+
+
+# --- what is really gone --------------------------------------------------------------------------
+
+
+def lose_packs(*, but: Collection[str] = ()) -> None:
+    """Remove packs and their second copies."""
+    for folder in ("objects/pack", "local/packs"):
+        for path in Path(".trace", folder).glob("*.pack"):
+            if path.name not in but:
+                path.unlink()
+
+
+def packs() -> set[str]:
+    return {path.name for path in Path(".trace/objects/pack").glob("*.pack")}
+
+
+SHOWING = {
+    "log": ["log"],
+    "show": ["show"],
+    "status": ["status"],
+    "compile": ["compile", "--format", "text"],
+    "export": ["export", "--format", "markdown"],
+}
+
+
+@pytest.fixture
+def without_newest(project: Callable[..., Outcome]) -> str:
+    """A branch whose newest commit is gone, and what is left of it; returns the commit's id."""
+    before = packs()
+    project("commit", "--user", "one")
+    missing = project("rev-parse", "HEAD").text.strip()
+    lose_packs(but=before)
+    return missing
+
+
+@pytest.mark.parametrize("words", SHOWING.values(), ids=list(SHOWING))
+def test_case_50_readers_show_what_is_whole(
+    without_newest: str, trace: Trace, words: list[str]
+) -> None:
+    outcome = trace(*words)
+    assert outcome.code == 12
+    assert "base" in outcome.text
+    assert f"lacks commit {without_newest}" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_case_50_readers_show_what_is_whole_from_another_folder(
+    without_newest: str, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path.parent)
+    outcome = trace("-C", tmp_path.name, "log")
+    assert (outcome.code, outcome.text.count("user: base")) == (12, 1)
+    assert without_newest in outcome.err
+
+
+def test_case_50_a_log_ends_where_commits_are_missing(
+    project: Callable[..., Outcome], trace: Trace
+) -> None:
+    before = packs()
+    project("commit", "--user", "one")
+    missing = project("rev-parse", "HEAD").text.strip()
+    project("commit", "--no-seal", "--user", "two")
+    lose_packs(but=before)
+    outcome = trace("log")
+    assert outcome.code == 12
+    assert [line.rpartition("user: ")[2] for line in outcome.lines] == ["two"]
+    assert f"the history goes no further: no object {missing}" in outcome.err
+    assert trace("commit", "--user", "next").code == 12
+    assert trace("compile", "--format", "text").text.endswith("base\n")
+
+
+def test_case_50_a_commit_on_what_is_missing_is_refused(without_newest: str, trace: Trace) -> None:
+    for words in (["commit", "--user", "next"], ["commit", "--no-seal", "-q", "--user", "next"]):
+        outcome = trace(*words)
+        assert (outcome.code, outcome.out) == (12, b"")
+        assert f"commit {without_newest} is missing" in outcome.err
+        assert "trace fsck --repair" in outcome.err
+    with Repo.open(".") as repo, pytest.raises(BrokenHistoryError) as caught:
+        repo.append("user", "next")
+    assert str(caught.value.oid) == without_newest
+
+
+def test_case_50_repair_goes_on_from_what_is_whole(
+    project: Callable[..., Outcome], trace: Trace
+) -> None:
+    before = packs()
+    project("commit", "--user", "one")
+    missing = project("rev-parse", "HEAD").text.strip()
+    project("commit", "--user", "two")
+    tip = project("rev-parse", "HEAD").text.strip()
+    with Store.open(".trace") as store:
+        kept = store.objects.read(ObjectId.parse(tip))
+    lose_packs(but=before)
+    shutil.rmtree(".trace/journal")  # a seal leaves the last one, and repair finds copies there
+    with Store.open(".trace") as store:
+        store.objects.write(kept)
+    repaired = trace("fsck", "--repair")
+    assert f"ref refs/heads/main: it was {tip}, whose history is not whole" in repaired.text
+    assert f"lost {missing}" in repaired.text
+    assert said(trace) == ["base"]
+    project("commit", "--user", "next")
+    assert said(trace) == ["base", "next"]
+    assert project("rev-parse", "refs/lost-found/heads/main").text.strip() == tip
+
+
+def test_case_50_where_nothing_is_whole_another_branch_begins(
+    project: Callable[..., Outcome], trace: Trace
+) -> None:
+    lose_packs()
+    shutil.rmtree(".trace/journal")
+    assert trace("status").code == 12
+    assert trace("commit", "--user", "next").code == 12
+    trace("fsck", "--repair")
+    assert trace("commit", "--user", "next").code == 12
+    project("commit", "--branch", "another", "--user", "next")

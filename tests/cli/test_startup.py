@@ -107,7 +107,7 @@ WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"
 MOST_MODULES = {
     "version": 14,
     "config": 74,
-    "commit -q --no-seal": 84,
+    "commit -q --no-seal": 88,
     "commit -q": 104,
     "log": 92,
     "status": 97,

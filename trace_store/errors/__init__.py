@@ -21,7 +21,7 @@ TraceError                                      .code .message
 │   └── LockedError .path      RefChangedError .ref .expected .actual
 ├── FormatError                                 stop, and check the repository
 │   ├── CorruptObjectError     CorruptPackError    CorruptJournalError  CorruptIndexError
-│   ├── CorruptBundleError
+│   ├── CorruptBundleError     BrokenHistoryError .oid                   commits are missing
 │   └── UnsupportedFormatError .required        a newer Trace wrote this; it is not damage
 ├── StorageError .path .operation               the disk failed
 ├── RenderError .address                        the context is not valid for the provider
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from trace_store.errors.tree import (
         AlreadyExistsError,
         AmbiguousRevisionError,
+        BrokenHistoryError,
         BudgetError,
         ClosedError,
         ConcurrencyError,
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyExistsError",
     "AmbiguousRevisionError",
+    "BrokenHistoryError",
     "BudgetError",
     "ClosedError",
     "ConcurrencyError",

@@ -63,6 +63,7 @@ class ErrorCode:
     NO_UPSTREAM = "no-upstream"
     COMMON_CONTENT = "common-content"
     REF_LOST = "ref-lost"
+    BROKEN_HISTORY = "broken-history"
 
 
 class TraceError(Exception):
@@ -212,6 +213,10 @@ class CorruptIndexError(FormatError):
 
 class CorruptBundleError(FormatError):
     code = ErrorCode.CORRUPT_BUNDLE
+
+
+class BrokenHistoryError(FormatError):
+    code = ErrorCode.BROKEN_HISTORY
 
 
 class UnsupportedFormatError(FormatError):

@@ -12,7 +12,7 @@ from trace_store import context, errors, history, maintenance
 from trace_store import secrets as secrets_
 from trace_store.context import tokens
 from trace_store.objects.commit import read_commit
-from trace_store.refs import TRASH
+from trace_store.refs import TRASH, RefDatabase
 from trace_store.refs.names import FILES
 from trace_store.revision import ref_of, resolve_address, resolve_commit
 from trace_store.store import Store, find
@@ -74,6 +74,8 @@ def ready(
             moved = store.refs.moved_by_git()
         if not quiet:
             _tell_moved(invocation, moved)
+        if invocation.intact:
+            _show_intact(invocation, store)
     except BaseException:
         store.close()
         raise
@@ -278,6 +280,20 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
         what += [f"{more:,} more"] if more > 0 else []
         invocation.note(f"note: put back what git took away: {', '.join(what)}")
     return bool(found)
+
+
+def _show_intact(invocation: Invocation, store: Store) -> None:
+    """Let branches with missing commits stand for what is whole of them, and say from where on they are missing."""
+    if not isinstance(store.refs, RefDatabase):
+        return
+    for gap in maintenance.gaps(store):
+        shown = "no earlier state of it is whole"
+        if gap.whole is not None:
+            store.refs.stand_ins[gap.ref] = gap.whole
+            shown = f"what follows is its state at {gap.whole.short()}"
+        invocation.note(
+            f"trace: error: {safe(gap.ref)} is at {gap.tip.short()}, and lacks commit {gap.missing}: {shown}"
+        )
 
 
 def _tell_moved(invocation: Invocation, moved: list[Change]) -> None:
