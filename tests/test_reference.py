@@ -38,6 +38,7 @@ TraceError
     UntrustedRepositoryError
     ClosedError
     RewoundError
+    RefLostError
   ConflictError
     SecretFoundError
   ConcurrencyError
@@ -49,6 +50,7 @@ TraceError
     CorruptJournalError
     CorruptIndexError
     CorruptBundleError
+    BrokenHistoryError
     UnsupportedFormatError
   StorageError
   RenderError

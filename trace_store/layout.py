@@ -20,9 +20,13 @@ MAXIMUM_OBJECT_BYTES = 17 * 1024 * 1024
 
 IGNORED = (
     "/HEAD\n/journal/\n/logs/\n/index/\n/cache/\n/tmp/\n/locks/\n/local/\n"
-    "!/objects/\n!/objects/**\n!/refs/\n!/refs/**\n/objects/pack/*.idx\n"
+    "!/.gitignore\n!/.gitattributes\n!/config\n"
+    "!/objects/\n!/objects/**\n!/refs/\n!/refs/**\n"
+    "!/tombstones/\n!/tombstones/**\n!/lost-found/\n!/lost-found/**\n/objects/pack/*.idx\n"
 )
-ATTRIBUTES = "* -text -diff\n"
+"""It wins over the patterns of folders above, unless one of these excludes the repository's directory itself."""
+ATTRIBUTES = "* -text -diff -ident -filter -working-tree-encoding -eol -export-subst !merge\n"
+"""It wins over the attributes of folders above, but not over `.git/info/attributes`."""
 
 CONFIG_NAME = "config"
 DIRECTORIES = frozenset(
@@ -100,7 +104,7 @@ class Layout:
         self.lost_found_dir = here + "lost-found"
         self.published_file = self.local_dir + sep + "published"
         self.kept_packs_dir = self.local_dir + sep + "packs"
-        self.kept_config_file = self.local_dir + sep + "config"
+        self.kept_config_file = self.kept_packs_dir + sep + "config"
         self.quarantine_dir = here + "quarantine"
         self.adopted_file = self.local_dir + sep + "adopted"
         self.bisect_file = self.local_dir + sep + "bisect"

@@ -42,7 +42,7 @@ COMMANDS: tuple[tuple[float, tuple[str, ...]], ...] = (
     (PLUMBING, ("ls-parts",)),
     (EVERYDAY, ("log", "-n", "20")),
     (EVERYDAY, ("status",)),
-    (EVERYDAY, ("commit", "-q")),
+    (EVERYDAY, ("commit", "--no-seal")),
     (SEALING, ("commit",)),
     (TYPER, ("show", "HEAD")),
     (TYPER, ("compile",)),

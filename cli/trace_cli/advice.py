@@ -81,6 +81,8 @@ HINTS: dict[str, str] = {
     ErrorCode.INVALID_MESSAGE: "roles are system, developer, user, assistant and tool",
     ErrorCode.DETACHED_HEAD: "`trace switch NAME` goes to a branch, `trace switch -c NAME` begins one here",
     ErrorCode.STORE_REWOUND: "`trace adopt` goes on from what is there, `trace adopt --keep-mine` from what was",
+    ErrorCode.REF_LOST: "`trace fsck --repair` brings back what is here; `trace seal` accepts that it is gone",
+    ErrorCode.BROKEN_HISTORY: "`trace fsck --repair` goes back to what is whole; `commit --branch NAME` begins another",
     ErrorCode.TOO_LARGE: "several commits take what one does not",
     ErrorCode.UNBORN_BRANCH: "`trace commit --user TEXT` or `trace import FILE` makes the first commit",
     ErrorCode.SECRET_FOUND: "--secrets redact stores a placeholder instead; `trace secrets allow` takes it for none",

@@ -13,6 +13,7 @@ from trace_cli.arguments import arguments_of, parse
 from trace_cli.commands import BY_NAME
 from trace_cli.failures import (
     EXIT_BUG,
+    EXIT_DAMAGED,
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_OUTPUT_CLOSED,
@@ -25,6 +26,10 @@ from trace_store import __version__, errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+READERS = frozenset(("compile", "export", "log", "show", "status", "view"))
+"""Where commits are missing, these show what is whole."""
 
 
 def main(arguments: Sequence[str] | None = None, invocation: Invocation | None = None) -> int:
@@ -43,11 +48,14 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
         here.close()
         return code
     except errors.TraceError as error:
+        if _may_show_rest(words, here, error):
+            here.intact = True
+            return main(arguments, here) or EXIT_DAMAGED
         here.close()
         if here.output_failed:
             _forget_output()
         complain(here, error.message, _load("trace_cli.advice:hint")(error))
-        return int(_load("trace_cli.advice:exit_code")(error))
+        return EXIT_DAMAGED if here.intact else int(_load("trace_cli.advice:exit_code")(error))
     except KeyboardInterrupt:
         here.close()
         here.note("")
@@ -69,6 +77,15 @@ def complain(invocation: Invocation, message: str, advice: str = "") -> None:
             invocation.note(f"hint: {_flat(advice)}")
     except OutputClosedError:
         _forget_output()
+
+
+def _may_show_rest(words: list[str], invocation: Invocation, error: errors.TraceError) -> bool:
+    """Return True if a reader that found an object missing has not shown anything yet."""
+    found = None if invocation.intact or invocation.wrote else _globals(words)
+    missing = isinstance(error, errors.ObjectNotFoundError)
+    if found is None or not missing or isinstance(error, errors.PurgedError):
+        return False
+    return bool(found[3]) and found[3][0] in READERS
 
 
 def _run(words: list[str], invocation: Invocation) -> int:

@@ -41,10 +41,12 @@ class Invocation:
         directory: the value of --dir, or None.
         terminal: whether standard output is a terminal.
         color: whether standard output may be coloured.
+        intact: whether refs whose commits are missing stand for what is whole of them.
         interactive: whether standard error is a terminal, so that progress may be shown.
         output_failed: whether standard output takes nothing any more.
         pages: whether a pager may be used; `--no-pager` says no.
         run: runs further commands, for one that shows others; set by `main`.
+        wrote: whether anything was written to standard output.
         guard: makes text safe for a terminal, whatever it holds; set by `main`. All that is written passes it where
             standard output is a terminal, and all notes do.
     """
@@ -58,11 +60,13 @@ class Invocation:
         "directory",
         "environment",
         "guard",
+        "intact",
         "interactive",
         "output_failed",
         "pages",
         "run",
         "terminal",
+        "wrote",
     )
 
     def __init__(
@@ -83,6 +87,8 @@ class Invocation:
         self.interactive = _is_terminal(sys.stderr) if terminal is None else terminal
         self.color = self.terminal and self.environment.color
         self.output_failed = False
+        self.intact = False
+        self.wrote = False
         self.pages = terminal is None
         self._pager: Popen[bytes] | None = None
         self.run: Callable[[list[str]], int] | None = None
@@ -101,7 +107,7 @@ class Invocation:
         Raises:
             InvalidInputError: a folder is not there.
         """
-        for folder in folders:
+        for folder in () if self.intact else folders:  # it is run again, and there already
             try:
                 os.chdir(folder)
             except OSError as error:
@@ -185,6 +191,7 @@ class Invocation:
             OutputClosedError: nobody reads it any more.
             StorageError: it cannot be written.
         """
+        self.wrote = True
         if self._output is None:
             if sys.stdout is None:
                 raise self._failed(None)

@@ -6,12 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.support.command_line import Outcome, Trace
+from trace_store import Image, Repo
+from trace_store.errors import BrokenHistoryError, RefLostError
+from trace_store.oid import ObjectId
+from trace_store.store import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 WRITERS, COMMITS = (int(os.environ.get(f"TRACE_TEST_GIT_{n}", 4)) for n in ("WRITERS", "COMMITS"))
@@ -81,6 +86,103 @@ def test_case_50_what_was_added_and_never_committed_survives(
     assert said(project) == ["base", "one"]
 
 
+def add_by_library(_: Callable[..., Outcome]) -> None:
+    with Repo.open(".") as repo:
+        repo.append("user", "next")
+
+
+WRITERS_OF_NEXT = {
+    "commit -q": lambda ok: ok("commit", "-q", "--user", "next"),
+    "commit --no-seal": lambda ok: ok("commit", "--no-seal", "--user", "next"),
+    "the library": add_by_library,
+}
+writes_next = pytest.mark.parametrize("write", WRITERS_OF_NEXT.values(), ids=list(WRITERS_OF_NEXT))
+
+
+def test_case_50_a_quiet_commit_leaves_nothing_behind(project: Callable[..., Outcome]) -> None:
+    project("commit", "-q", "--user", "one")
+    git("add", "-A")
+    git("commit", "-qm", "2")
+    git("clone", "-q", ".", "copy")
+    assert project("-C", "copy", "log").lines[0].endswith("user: one")
+
+
+def test_case_50_a_loop_is_sealed_at_its_end(project: Callable[..., Outcome]) -> None:
+    for number in range(3):
+        project("commit", "--no-seal", "--user", str(number))
+    assert not git("status", "--porcelain", ".trace")
+    assert project("seal").text.startswith("sealed 3 changes")
+
+
+@writes_next
+def test_case_50_a_branch_without_files_goes_on(
+    ok: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    git("init", "-q", "-b", "main")
+    git("add", ".trace")
+    git("commit", "-qm", "no branch yet")
+    ok("commit", "--user", "one")
+    git("clean", "-fdq")
+    write(ok)
+    assert said(ok) == ["one", "next"]
+
+
+@writes_next
+def test_case_50_a_tip_is_put_back_whose_pack_git_has(
+    project: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    project("switch", "-c", "idea")
+    project("commit", "--user", "one")
+    git("add", ".trace/objects")
+    git("commit", "-qm", "packs alone")
+    project("gc")
+    git("clean", "-fdq")
+    write(project)
+    assert said(project) == ["base", "one", "next"]
+
+
+@writes_next
+def test_case_50_a_tip_that_git_has_is_put_back_where_nothing_is_remembered(
+    project: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    project("commit", "--user", "one")
+    git("clean", "-fdxq")
+    write(project)
+    assert said(project) == ["base", "next"]
+
+
+@writes_next
+def test_case_50_a_branch_that_cannot_be_put_back_gets_no_second_root(
+    project: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    project("commit", "--user", "one")
+    for name in ("refs", "objects/pack", "local/packs"):
+        shutil.rmtree(f".trace/{name}")
+    with pytest.raises((AssertionError, RefLostError), match="refs/heads/main are gone"):
+        write(project)
+    project("commit", "--branch", "other", "--user", "x")
+    with pytest.raises((AssertionError, RefLostError), match="refs/heads/main are gone"):
+        write(project)
+    project("seal")
+    write(project)
+    assert said(project) == ["next"]
+
+
+@writes_next
+def test_case_50_a_branch_that_git_took_away_on_purpose_may_begin_anew(
+    ok: Callable[..., Outcome], write: Callable[..., object]
+) -> None:
+    git("init", "-q", "-b", "main")
+    git("add", ".trace")
+    git("commit", "-qm", "no branch yet")
+    ok("commit", "--user", "one")
+    git("add", ".trace")
+    git("commit", "-qm", "one")
+    git("checkout", "-q", "HEAD~1")
+    write(ok)
+    assert said(ok) == ["next"]
+
+
 def test_case_50_what_git_has_follows_git(project: Callable[..., Outcome]) -> None:
     project("commit", "--user", "one")
     git("add", ".trace")
@@ -92,6 +194,104 @@ def test_case_50_what_git_has_follows_git(project: Callable[..., Outcome]) -> No
     assert said(project) == ["base", "one"]
     git("reset", "-q", "--hard", "HEAD~1")
     assert said(project) == ["base"]
+
+
+OUTER = {
+    "ident": "* ident",
+    "ident, by the folder": ".trace/** ident",
+    "lfs, packs": "*.pack filter=lfs diff=lfs merge=lfs -text",
+    "lfs, all": "* filter=lfs",
+    "encoding": "* working-tree-encoding=UTF-16\n.gitattributes !working-tree-encoding",
+    "line ends": "* text=auto eol=crlf",
+    "archives": "* export-subst",
+}
+BINARY = (
+    Random(1).randbytes(40_000) + b"\r\n$Id: abc $\n$Format:%H$\r\n" + Random(2).randbytes(9_000)
+)
+
+
+def carried(folder: str) -> dict[str, bytes]:
+    """Return what git carries of a repository: path to bytes."""
+    names = git("-C", folder, "ls-files", "-z", ".trace").split("\0")
+    return {name: Path(folder, name).read_bytes() for name in names if name}
+
+
+@pytest.mark.parametrize("attributes", OUTER.values(), ids=OUTER)
+def test_case_42_git_leaves_the_bytes_alone(
+    ok: Callable[..., Outcome], trace: Trace, attributes: str
+) -> None:
+    git("init", "-q", "-b", "main")
+    for way, change in (("clean", "tr a b"), ("smudge", "tr a c"), ("required", "true")):
+        git("config", f"filter.lfs.{way}", change)
+    Path(".gitattributes").write_text(attributes + "\n", encoding="utf-8")
+    with Repo.open(".") as repo:
+        repo.append("user", [Image("image/png", BINARY)])
+    config = Path(".trace/config")
+    config.write_text(config.read_text() + "# $Id: abc $ $Format:%H$\n")
+    git("add", ".")
+    git("commit", "-qm", "x")
+    git("clone", "-q", ".", "copy")
+    git("archive", "-o", "x.tar", "HEAD")
+    shutil.unpack_archive("x.tar", "archive")
+    own = carried(".")
+    assert len(own) >= 5
+    assert carried("copy") == own
+    assert {name: Path("archive", name).read_bytes() for name in own} == own
+    assert ok("-C", "copy", "fsck").err == "everything is in order\n"
+    assert "git-" not in trace("doctor").text
+
+
+def test_case_42_attributes_that_win_are_named(ok: Callable[..., Outcome], trace: Trace) -> None:
+    git("init", "-q", "-b", "main")
+    Path(".git/info/attributes").write_text("*.pack ident\n")
+    outcome = trace("doctor")
+    assert ".git/info/attributes: `*.pack ident` lets git convert files of .trace" in outcome.text
+    advice = outcome.text.partition("write behind it: `")[2].partition("`")[0]
+    with Path(".git/info/attributes").open("a") as file:
+        file.write(advice + "\n")
+    assert "ident: unset" in git("check-attr", "ident", ".trace/objects/pack/x.pack")
+    ok("doctor")
+
+
+IGNORED = [
+    "config",
+    "*.lock",
+    "logs/",
+    "HEAD",
+    "*.pack",
+    "objects/",
+    "refs/",
+    "*.idx",
+    "heads",
+    ".git*",
+]
+
+
+@pytest.mark.parametrize("patterns", [IGNORED, [".trace/**"], ["*", "!.trace"]], ids=str)
+def test_case_42_outer_patterns_hide_nothing(
+    ok: Callable[..., Outcome], patterns: list[str]
+) -> None:
+    git("init", "-q", "-b", "main")
+    ok("commit", "--user", "one", "--branch", "HEAD/logs")
+    ok("commit", "--user", "two")
+    git("add", ".")
+    wanted = git("ls-files", ".trace")
+    git("rm", "-rq", "--cached", ".trace")
+    Path(".gitignore").write_text("\n".join(patterns) + "\n")
+    git("add", ".trace")
+    assert git("ls-files", ".trace") == wanted
+    assert "/HEAD/logs/" in wanted
+    ok("doctor")
+
+
+@pytest.mark.parametrize("pattern", [".trace", "/.trace/", ".*", "*"])
+def test_case_42_a_pattern_that_hides_the_folder_is_named(
+    ok: Callable[..., Outcome], trace: Trace, pattern: str
+) -> None:
+    git("init", "-q", "-b", "main")
+    Path(".gitignore").write_text(pattern + "\n")
+    assert f"`{pattern}` lets git pass over .trace" in trace("doctor").text
+    assert git("status", "--porcelain", ".trace") == ""
 
 
 def test_case_50_second_copies_go_once_git_has_the_pack(project: Callable[..., Outcome]) -> None:
@@ -140,3 +340,119 @@ def test_case_50_nothing_acknowledged_is_lost_under_many_writers(
     for tip in {path.name for path in Path(".trace/refs").rglob("*") if len(path.name) == 64}:
         kept |= {line.rpartition("user: ")[2] for line in project("log", tip).lines}
     assert acknowledged <= kept
+
+
+# --- what is really gone --------------------------------------------------------------------------
+
+
+def lose_packs(*, but: Collection[str] = ()) -> None:
+    """Remove packs and their second copies."""
+    for folder in ("objects/pack", "local/packs"):
+        for path in Path(".trace", folder).glob("*.pack"):
+            if path.name not in but:
+                path.unlink()
+
+
+def packs() -> set[str]:
+    return {path.name for path in Path(".trace/objects/pack").glob("*.pack")}
+
+
+SHOWING = {
+    "log": ["log"],
+    "show": ["show"],
+    "status": ["status"],
+    "compile": ["compile", "--format", "text"],
+    "export": ["export", "--format", "markdown"],
+}
+
+
+@pytest.fixture
+def without_newest(project: Callable[..., Outcome]) -> str:
+    """A branch whose newest commit is gone, and what is left of it; returns the commit's id."""
+    before = packs()
+    project("commit", "--user", "one")
+    missing = project("rev-parse", "HEAD").text.strip()
+    lose_packs(but=before)
+    return missing
+
+
+@pytest.mark.parametrize("words", SHOWING.values(), ids=list(SHOWING))
+def test_case_50_readers_show_what_is_whole(
+    without_newest: str, trace: Trace, words: list[str]
+) -> None:
+    outcome = trace(*words)
+    assert outcome.code == 12
+    assert "base" in outcome.text
+    assert f"lacks commit {without_newest}" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_case_50_readers_show_what_is_whole_from_another_folder(
+    without_newest: str, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path.parent)
+    outcome = trace("-C", tmp_path.name, "log")
+    assert (outcome.code, outcome.text.count("user: base")) == (12, 1)
+    assert without_newest in outcome.err
+
+
+def test_case_50_a_log_ends_where_commits_are_missing(
+    project: Callable[..., Outcome], trace: Trace
+) -> None:
+    before = packs()
+    project("commit", "--user", "one")
+    missing = project("rev-parse", "HEAD").text.strip()
+    project("commit", "--no-seal", "--user", "two")
+    lose_packs(but=before)
+    outcome = trace("log")
+    assert outcome.code == 12
+    assert [line.rpartition("user: ")[2] for line in outcome.lines] == ["two"]
+    assert f"the history goes no further: no object {missing}" in outcome.err
+    assert trace("commit", "--user", "next").code == 12
+    assert trace("compile", "--format", "text").text.endswith("base\n")
+
+
+def test_case_50_a_commit_on_what_is_missing_is_refused(without_newest: str, trace: Trace) -> None:
+    for words in (["commit", "--user", "next"], ["commit", "--no-seal", "-q", "--user", "next"]):
+        outcome = trace(*words)
+        assert (outcome.code, outcome.out) == (12, b"")
+        assert f"commit {without_newest} is missing" in outcome.err
+        assert "trace fsck --repair" in outcome.err
+    with Repo.open(".") as repo, pytest.raises(BrokenHistoryError) as caught:
+        repo.append("user", "next")
+    assert str(caught.value.oid) == without_newest
+
+
+def test_case_50_repair_goes_on_from_what_is_whole(
+    project: Callable[..., Outcome], trace: Trace
+) -> None:
+    before = packs()
+    project("commit", "--user", "one")
+    missing = project("rev-parse", "HEAD").text.strip()
+    project("commit", "--user", "two")
+    tip = project("rev-parse", "HEAD").text.strip()
+    with Store.open(".trace") as store:
+        kept = store.objects.read(ObjectId.parse(tip))
+    lose_packs(but=before)
+    shutil.rmtree(".trace/journal")  # a seal leaves the last one, and repair finds copies there
+    with Store.open(".trace") as store:
+        store.objects.write(kept)
+    repaired = trace("fsck", "--repair")
+    assert f"ref refs/heads/main: it was {tip}, whose history is not whole" in repaired.text
+    assert f"lost {missing}" in repaired.text
+    assert said(trace) == ["base"]
+    project("commit", "--user", "next")
+    assert said(trace) == ["base", "next"]
+    assert project("rev-parse", "refs/lost-found/heads/main").text.strip() == tip
+
+
+def test_case_50_where_nothing_is_whole_another_branch_begins(
+    project: Callable[..., Outcome], trace: Trace
+) -> None:
+    lose_packs()
+    shutil.rmtree(".trace/journal")
+    assert trace("status").code == 12
+    assert trace("commit", "--user", "next").code == 12
+    trace("fsck", "--repair")
+    assert trace("commit", "--user", "next").code == 12
+    project("commit", "--branch", "another", "--user", "next")

@@ -150,7 +150,7 @@ class TestVerifying:
         assert repository("verify-pack").lines == [
             f"{path} damaged a pack index is too short, or its checksum is wrong"
         ]
-        filled("commit", "--user", "more", "-q")
+        filled("commit", "--user", "more", "--no-seal")
         filled("ls-objects", "--stdin", stdin=b"main\n")
         extra = filled("pack-objects", "extra", stdin=filled("ls-objects", "main").out)
         index.write_bytes((tmp_path / f"extra-{extra.text.strip()}.idx").read_bytes())

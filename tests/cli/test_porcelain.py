@@ -108,10 +108,10 @@ def test_commit_to_another_branch_leaves_head(ok: Run) -> None:
     assert ok("rev-list", "--count", "side").text == "1\n"
 
 
-def test_quiet_prints_nothing_and_leaves_sealing(ok: Run) -> None:
-    assert ok("commit", "--user", "x", "-q") == (0, b"", "")
+def test_sealing_is_left_for_later_when_asked(ok: Run) -> None:
+    assert ok("commit", "--user", "x", "-q", "--no-seal") == (0, b"", "")
     assert record(ok("status", "--json"))["unsealed_transactions"] == 1
-    ok("commit", "--user", "y")
+    assert ok("commit", "--user", "y", "-q") == (0, b"", "")
     assert record(ok("status", "--json"))["unsealed_transactions"] == 0
 
 
@@ -160,7 +160,7 @@ def test_status_says_it_all(ok: Run) -> None:
 
 def test_status_shows_what_is_unsealed_and_diverged(ok: Run, tmp_path: Path) -> None:
     ok("commit", "--user", "one")
-    ok("commit", "--user", "two", "-q")
+    ok("commit", "--user", "two", "--no-seal")
     assert "unsealed: 1 change" in ok("status").text
     ok("seal")
     other = ok("write-commit", stdin=b'{"author": "Bob", "time": 1}').text.strip()
@@ -353,7 +353,7 @@ def test_config(ok: Run, repository: Trace) -> None:
 
 
 def test_upkeep(ok: Run) -> None:
-    ok("commit", "--user", "hi", "-q")
+    ok("commit", "--user", "hi", "--no-seal")
     assert ok("seal").text.startswith("sealed 1 change, 2 objects")
     assert ok("seal").err == "everything is sealed\n"
     ok("hash-object", "-w", "--stdin", stdin=b"loose")

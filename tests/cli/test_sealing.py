@@ -16,10 +16,10 @@ Run = Callable[..., Outcome]
 def test_sealing_and_packing_say_what_they_did_unless_they_are_to_be_quiet(
     ok: Run, repository: object
 ) -> None:
-    ok("commit", "-q", "--user", "x")
+    ok("commit", "--no-seal", "--user", "x")
     assert ok("seal").text.startswith("sealed 1 change, ")
     for words in (["seal", "-q"], ["pack", "--quiet"]):
-        ok("commit", "-q", "--user", "y")
+        ok("commit", "--no-seal", "--user", "y")
         outcome = ok(*words)
         assert (outcome.out, outcome.err) == (b"", "")
         assert json.loads(ok("status", "--json").out)["unsealed_transactions"] == 0
@@ -29,7 +29,7 @@ def test_sealing_and_packing_say_what_they_did_unless_they_are_to_be_quiet(
 def test_plumbing_that_writes_seals_when_it_is_time(
     ok: Run, repository: object, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    ok("commit", "-q", "--user", "x")
+    ok("commit", "--no-seal", "--user", "x")
     spec = json.dumps({"ops": []}).encode()
     ok(*words, stdin=spec if words == ["write-commit"] else b"")
     assert json.loads(ok("status", "--json").out)["unsealed_transactions"] > 0

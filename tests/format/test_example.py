@@ -164,8 +164,8 @@ def test_git_has_all_of_it_also_what_its_gitignore_names(tracked: list[str]) -> 
 
 
 def test_git_leaves_its_bytes_alone(tracked: list[str]) -> None:
-    said = git("check-attr", "-z", "text", "diff", "--", *tracked).split("\0")
-    assert said[2::3] == ["unset"] * 2 * len(tracked)
+    said = git("check-attr", "-z", "text", "diff", "ident", "filter", "--", *tracked).split("\0")
+    assert said[2::3] == ["unset"] * 4 * len(tracked)
 
 
 def test_the_source_distribution_has_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.growth.conftest import Growth
+from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place
 from trace_store import Message
 from trace_store.history.draft import Address
@@ -95,4 +95,4 @@ def test_change_commands(growth: Growth) -> None:
         ):
             place.trace(*words, "-q")
 
-    growth.check(run)
+    growth.check(run, before=looked)

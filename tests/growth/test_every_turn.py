@@ -88,13 +88,13 @@ def test_status_command(growth: Growth) -> None:
     growth.check(lambda place: place.trace("status"), before=looked)
 
 
-def test_quiet_commit(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("commit", "-q", "--user", "one more turn"))
+def test_unsealed_commit(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("commit", "--no-seal", "--user", "one more turn"))
 
 
 def test_hook(growth: Growth) -> None:
     line = json.dumps({"role": "user", "content": "one more turn"}).encode() + b"\n"
-    growth.check(lambda place: place.trace("commit", "-q", "--jsonl", stdin=line))
+    growth.check(lambda place: place.trace("commit", "-q", "--no-seal", "--jsonl", stdin=line))
 
 
 def test_record_usage(growth: Growth) -> None:

@@ -14,6 +14,7 @@ from trace_store.file_systems import FileSystem
 from trace_store.ident import Clock
 from trace_store.maintenance import doctoring
 from trace_store.maintenance.doctoring import Advice, examine, facts
+from trace_store.maintenance.salvaging import salvage
 from trace_store.store import Store
 
 
@@ -85,9 +86,18 @@ def test_a_commit_of_the_future(place: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "code"),
     [
-        (".gitattributes", "*.pack filter=lfs diff=lfs -text\n", "git-filter"),
-        (".gitattributes", "* text=auto\n", "git-filter"),
+        (".gitattributes", "*.pack filter=lfs diff=lfs -text\n* ident\n* text=auto\n", ""),
+        (".git/info/attributes", "* ident\n", "git-filter"),
+        (".git/info/attributes", "*.pack filter=lfs\n", "git-filter"),
+        (".git/info/attributes", "/.trace/** text=auto\n", "git-filter"),
+        (".git/info/attributes", "**/pack/* working-tree-encoding=UTF-16\n", "git-filter"),
+        (".git/info/attributes", "* eol=crlf\n*.md text\n", ""),
+        (".git/info/attributes", "* ident filter=x\n.trace/** -ident -filter\n", ""),
+        (".trace/objects/pack/.gitattributes", "*.pack filter=lfs\n", "git-filter"),
         (".gitignore", "# ours\n.trace/\n", "git-ignored"),
+        (".gitignore", ".*\n", "git-ignored"),
+        (".gitignore", "*\n!.trace\n", ""),
+        (".gitignore", ".trace/*\n*.pack\nobjects/\n", ""),
         (".git/info/exclude", "/.trace\n", "git-ignored"),
         ("home/.gitconfig", "[user]\n\tname = x\n[core]\n\tautocrlf = true\n", "git-line-ends"),
         (".git/config", "[core]\n\tautocrlf = input\n", "git-line-ends"),
@@ -103,7 +113,17 @@ def test_what_git_is_told(place: Path, file: str, text: str, code: str) -> None:
         (place / ".trace/.gitattributes").unlink()
         assert codes_of(place, home=str(place / "home")) == {code, "git-file"}
     else:
-        assert codes_of(place) == {code}
+        assert codes_of(place) == ({code} if code else set())
+
+
+def test_attributes_that_those_of_an_earlier_version_did_not_override(place: Path) -> None:
+    (place / ".git").mkdir()
+    (place / ".gitattributes").write_text("* ident\n")
+    (place / ".trace/.gitattributes").write_text("* -text -diff\n")
+    assert codes_of(place) == {"git-file", "git-filter"}
+    with reopen(place) as store:
+        salvage(store)
+    assert codes_of(place) == {"lost-found"}
 
 
 def test_what_was_left_and_set_aside(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,10 +85,10 @@ def tips(folder: Path) -> dict[str, Any]:
 def busy(ok: Callable[..., Outcome], tmp_path: Path) -> Path:
     """A repository with something in a journal, in packs and loose."""
     for number in range(2):
-        ok("commit", "-q", "--user", f"Question {number}, " + "at length " * 60)
+        ok("commit", "--no-seal", "-q", "--user", f"Question {number}, " + "at length " * 60)
         ok("seal", "-q")
     ok("hash-object", "-w", "--stdin", stdin=b"nothing leads here")
-    ok("commit", "-q", "--user", "not sealed yet")
+    ok("commit", "--no-seal", "-q", "--user", "not sealed yet")
     return tmp_path
 
 

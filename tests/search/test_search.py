@@ -89,7 +89,8 @@ def test_labels_and_files(ok: Callable[..., Outcome]) -> None:
     assert len(ok("search", "--label", "keep", "zebra").lines) == 1
     assert not ok("search", "--label", "other", "zebra").lines
     calls = [
-        json.loads(line) for line in ok("search", "--json", "--path", "wordcount.py", "wordcount").lines
+        json.loads(line)
+        for line in ok("search", "--json", "--path", "wordcount.py", "wordcount").lines
     ]
     assert calls
     assert {call["role"] for call in calls} == {"assistant"}

@@ -67,7 +67,7 @@ class TestInit:
             "refs",
         ]
         assert (root / ".gitignore").read_text() == IGNORED
-        assert (root / ".gitattributes").read_text() == ATTRIBUTES == "* -text -diff\n"
+        assert (root / ".gitattributes").read_text() == ATTRIBUTES
         assert len(store.config.store_id) == 32
         assert Store.init(str(tmp_path)).config.store_id != store.config.store_id
 

@@ -214,7 +214,7 @@ def test_other_branches_are_looked_at_once_after_git_was_at_work(tmp_path: Path)
         append(store, "two")
         disk.reset()
         seal(store)
-        assert disk.touched < 150
+        assert disk.touched < 160
     with reopen(tmp_path) as store:
         assert facts(standing(store)) == ([], {}, [], 101)
         assert store.refs.reflog("refs/heads/topic-7")[0].new == tip

@@ -13,14 +13,15 @@ TraceError                                      .code .message
 │   └── InvalidOperationError  UnreadableInputError .path .line .column
 ├── StateError                                  do something first
 │   ├── DetachedHeadError      UnbornBranchError .branches   ClosedError
-│   └── UntrustedRepositoryError .path          RewoundError .ref .before .now
+│   ├── UntrustedRepositoryError .path          RewoundError .ref .before .now
+│   └── RefLostError .ref                       what a branch was has been taken away
 ├── ConflictError                               decide, then go on
 │   └── SecretFoundError .rule .place .id       a secret was to be stored
 ├── ConcurrencyError                            try again
 │   └── LockedError .path      RefChangedError .ref .expected .actual
 ├── FormatError                                 stop, and check the repository
 │   ├── CorruptObjectError     CorruptPackError    CorruptJournalError  CorruptIndexError
-│   ├── CorruptBundleError
+│   ├── CorruptBundleError     BrokenHistoryError .oid                   commits are missing
 │   └── UnsupportedFormatError .required        a newer Trace wrote this; it is not damage
 ├── StorageError .path .operation               the disk failed
 ├── RenderError .address                        the context is not valid for the provider
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from trace_store.errors.tree import (
         AlreadyExistsError,
         AmbiguousRevisionError,
+        BrokenHistoryError,
         BudgetError,
         ClosedError,
         ConcurrencyError,
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
         ObjectNotFoundError,
         PurgedError,
         RefChangedError,
+        RefLostError,
         RefNotFoundError,
         RenderError,
         RepositoryNotFoundError,
@@ -88,6 +91,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyExistsError",
     "AmbiguousRevisionError",
+    "BrokenHistoryError",
     "BudgetError",
     "ClosedError",
     "ConcurrencyError",
@@ -115,6 +119,7 @@ __all__ = [
     "ObjectNotFoundError",
     "PurgedError",
     "RefChangedError",
+    "RefLostError",
     "RefNotFoundError",
     "RenderError",
     "RepositoryNotFoundError",

@@ -62,6 +62,8 @@ class ErrorCode:
     DROPS_PINNED = "drops-pinned"
     NO_UPSTREAM = "no-upstream"
     COMMON_CONTENT = "common-content"
+    REF_LOST = "ref-lost"
+    BROKEN_HISTORY = "broken-history"
 
 
 class TraceError(Exception):
@@ -165,6 +167,10 @@ class RewoundError(StateError):
     code = ErrorCode.STORE_REWOUND
 
 
+class RefLostError(StateError):
+    code = ErrorCode.REF_LOST
+
+
 class ConflictError(TraceError):
     code = ErrorCode.CONFLICT
 
@@ -207,6 +213,10 @@ class CorruptIndexError(FormatError):
 
 class CorruptBundleError(FormatError):
     code = ErrorCode.CORRUPT_BUNDLE
+
+
+class BrokenHistoryError(FormatError):
+    code = ErrorCode.BROKEN_HISTORY
 
 
 class UnsupportedFormatError(FormatError):

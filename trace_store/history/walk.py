@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trace_store.commit_table import Commits
+    from trace_store.commit_table.rows import CommitRows
     from trace_store.history.entries import LogEntry
     from trace_store.store import Store
 
@@ -58,7 +59,7 @@ def log(
     near = STEPS if limit is None else max(limit, STEPS)
     if limit is not None and limit < STEPS and not commits.has_table():
         near = 0  # few are sooner read than a table is begun
-    found = commits.rows([*starts, *hidden], limit=near)
+    found = _rows(commits, [*starts, *hidden], near)
     if found is None:
         # Many commits have no row yet. Whoever reads along sees the newest before these are read.
         for entry in _line(store, starts, STEPS if limit is None else limit) if not hidden else ():
@@ -67,7 +68,7 @@ def log(
             if given == limit or not entry.commit.parents:
                 return
         if limit is None:
-            found = commits.rows([*starts, *hidden])
+            found = _rows(commits, [*starts, *hidden], None)
     if found is not None:
         rows, numbers = found
         source = LogSource(store, rows, whole=limit is None)
@@ -85,6 +86,16 @@ def log(
     walked = commits.walked(starts, hidden, first_parent=first_parent, by_time=by_time)
     for oid in islice(walked, given, limit):
         yield entry_of(store, oid, read_commit(oid, store.objects.read))
+
+
+def _rows(
+    commits: Commits, oids: list[ObjectId], limit: int | None
+) -> tuple[CommitRows, list[int]] | None:
+    """Return rows as `Commits.rows`; None also where a commit is missing, so that those after it are shown."""
+    try:
+        return commits.rows(oids, limit=limit)
+    except errors.ObjectNotFoundError:
+        return None
 
 
 def _line(store: Store, starts: list[ObjectId], limit: int) -> Iterator[LogEntry]:

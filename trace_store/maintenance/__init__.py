@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.maintenance.adopting import adopt
     from trace_store.maintenance.handling import with_explanation
+    from trace_store.maintenance.intact import gaps
     from trace_store.maintenance.journal_rests import keep_rests
     from trace_store.maintenance.loose_damage import damaged_loose
     from trace_store.maintenance.lost_found import files_in, is_kept
@@ -30,6 +31,7 @@ __all__ = [
     "damaged_loose",
     "files_in",
     "forget_holder",
+    "gaps",
     "is_kept",
     "keep_rests",
     "lock_patiently",
@@ -51,6 +53,7 @@ __getattr__ = door(
         "damaged_loose": "loose_damage",
         "files_in": "lost_found",
         "forget_holder": "waiting",
+        "gaps": "intact",
         "is_kept": "lost_found",
         "keep_rests": "journal_rests",
         "lock_patiently": "waiting",

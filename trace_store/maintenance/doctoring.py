@@ -165,12 +165,11 @@ def _git_settings(store: Store, environment: Environment) -> Iterator[Advice]:
     if settings.converts_line_ends() and attributes is None:
         advice = f"`trace fsck --repair` writes {name}/.gitattributes, which switches it off there"
         yield Advice("git-line-ends", "core.autocrlf", "git converts line ends", advice)
-    for path, line in settings.filters(folder, name):
+    for path, line in settings.filters(store.layout.root):
         detail = f"`{line}` lets git convert files of {name}, or keep them elsewhere"
-        yield Advice(
-            "git-filter", path, detail, f"leave out {name} there: `/{name}/** -text !filter`"
-        )
-    for path, line in settings.ignoring(folder, name):
+        advice = f"take the line out, or write behind it: `{name}/**{ATTRIBUTES[1:-1]}`"
+        yield Advice("git-filter", path, detail, advice)
+    for path, line in settings.ignoring(store.layout.root):
         advice = "take the line out if git is to carry the repository; else nothing"
         yield Advice("git-ignored", path, f"`{line}` lets git pass over {name}", advice)
 

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
 
 _MOST_READ = 1 << 20
-_CONVERTING = ("filter=", "text", "eol=", "working-tree-encoding=", "crlf")
+_CONVERTING = ("filter", "ident", "text", "eol", "working-tree-encoding", "export-subst")
+_SAME = {"binary": "-text", "crlf": "text", "-crlf": "-text"}
+"""Attributes that say the same as another."""
+_CARRIED = ("config", "objects/ab/cdef", "objects/pack/ab.pack", "refs/heads/main/ab")
+"""One path of each kind that git carries, to try patterns on."""
 
 
 def find_git(disk: Disk, folder: str) -> str | None:
@@ -56,24 +60,61 @@ class GitSettings:
                     value = given.strip().lower()
         return value in ("true", "input", "yes", "on", "1")
 
-    def filters(self, folder: str, name: str) -> Iterator[tuple[str, str]]:
-        """Yield (file, line) of attributes that may let git convert files of a directory, or keep them elsewhere."""
-        info = os.path.join(self._git, "info", "attributes")
-        for path in (*self._between(folder, ".gitattributes"), info, *self._files("attributes")):
-            for line in self._lines(path):
-                pattern, *attributes = line.split()
-                converting = [a for a in attributes if a.startswith(_CONVERTING)]
-                is_filter = any(a.startswith("filter=") for a in converting)
-                if converting and (_means(pattern, name) or (is_filter and _means_packs(pattern))):
-                    yield path, line
+    def filters(self, root: str) -> list[tuple[str, str]]:
+        """Return (file, line) of the attributes that let git convert files of a repository, or keep them elsewhere.
 
-    def ignoring(self, folder: str, name: str) -> Iterator[tuple[str, str]]:
-        """Yield (file, line) of patterns that let git pass over a directory."""
-        exclude = os.path.join(self._git, "info", "exclude")
-        for path in (*self._between(folder, ".gitignore"), exclude, *self._files("ignore")):
+        The last line that matches a file decides, as in git: the `.gitattributes` of the repository wins over those of
+        folders above, and `.git/info/attributes` over all.
+
+        Args:
+            root: the repository's directory.
+        """
+        top, own = os.path.dirname(self._git), os.path.join(root, ".gitattributes")
+        inner = [
+            os.path.join(root, n, ".gitattributes") for n in ("refs", "objects", "objects/pack")
+        ]
+        above = self._between(os.path.dirname(root), ".gitattributes")
+        places = [(path, top) for path in self._files("attributes")]
+        places += [(path, os.path.dirname(path)) for path in (*above, own, *inner)]
+        places.append((os.path.join(self._git, "info", "attributes"), top))
+        lines = [
+            (path, folder, line, line.split())
+            for path, folder in places
+            for line in self._lines(path)
+        ]
+        found: dict[tuple[str, str], None] = {}
+        for file in (os.path.join(root, name) for name in _CARRIED):
+            told: dict[str, tuple[str, str, str]] = {}
+            for path, folder, line, (pattern, *attributes) in lines:
+                if not _matches(pattern, file, folder):
+                    continue
+                for each in (_SAME.get(each, each) for each in attributes):
+                    name, _, value = each.lstrip("-!").partition("=")
+                    told[name] = ("-" if each[0] in "-!" else value or "set", path, line)
+            if told.get("text", ("", "", ""))[0] == "-":
+                told.pop("eol", None)  # it counts for text alone
+            for name in _CONVERTING:
+                value, path, line = told.get(name, ("-", "", ""))
+                if value != "-":
+                    found[path, line] = None
+        return list(found)
+
+    def ignoring(self, root: str) -> list[tuple[str, str]]:
+        """Return (file, line) of the patterns that let git pass over a directory; a later `!` takes them back.
+
+        Patterns for what is in the directory do no harm: its own `.gitignore` wins over them.
+        """
+        top = os.path.dirname(self._git)
+        places = [(path, top) for path in self._files("ignore")]
+        places.append((os.path.join(self._git, "info", "exclude"), top))
+        above = self._between(os.path.dirname(root), ".gitignore")
+        places += [(path, os.path.dirname(path)) for path in above]
+        found: list[tuple[str, str]] = []
+        for path, folder in places:
             for line in self._lines(path):
-                if not line.startswith("!") and _means(line, name):
-                    yield path, line
+                if _matches(line.removeprefix("!").rstrip("/"), root, folder):
+                    found = [] if line.startswith("!") else [*found, (path, line)]
+        return found
 
     def _files(self, name: str) -> list[str]:
         """Return the user's own file of this name, and for settings the work tree's, the nearest last."""
@@ -103,13 +144,14 @@ class GitSettings:
                 yield text
 
 
-def _means(pattern: str, name: str) -> bool:
-    """Tell whether a pattern plainly means a directory of this name, or everything in it."""
-    plain = pattern.strip("/")
-    for end in ("/**", "/*"):
-        plain = plain.removesuffix(end)
-    return plain.rpartition("/")[2] in (name, "*", "**", ".*")
+def _matches(pattern: str, file: str, folder: str) -> bool:
+    """Tell whether a pattern, which counts in a folder, may mean a file."""
+    from fnmatch import fnmatchcase  # it loads slowly, and every seal comes by here
 
-
-def _means_packs(pattern: str) -> bool:
-    return pattern.rpartition("/")[2] in ("*.pack", "*.idx")
+    if not file.startswith(os.path.join(folder, "")):
+        return False
+    if "/" not in pattern:
+        return fnmatchcase(os.path.basename(file), pattern)
+    name = os.path.relpath(file, folder).replace(os.sep, "/")
+    plain = pattern.removeprefix("/")
+    return fnmatchcase(name, plain) or fnmatchcase(name, plain.removeprefix("**/"))

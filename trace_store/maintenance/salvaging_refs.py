@@ -12,6 +12,7 @@ import os
 from trace_store import errors
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.files import create_file
+from trace_store.graph import ancestors
 from trace_store.oid import HEX_CHARACTERS, ObjectId
 from trace_store.refs import BRANCHES, RefDatabase, is_ref_name
 
@@ -125,9 +126,10 @@ class RefSalvage:
             self._work.did("ref", name, detail)
 
     def _incomplete(self) -> None:
-        """Move refs that lead to nothing here back to the newest value of their reflog that is whole."""
+        """Move refs with missing commits back to the newest value of their reflog that is whole."""
         for name, tips in list(self._refs.iterate_tips()):
-            if any(map(self._work.has, tips)):
+            there = [tip for tip in tips if self._work.has(tip)]
+            if there and not (name.startswith(BRANCHES) and all(map(self._has_gap, there))):
                 continue
             log = self._refs.reflog(name)
             values = [value for entry in log for value in (entry.new, entry.old) if value]
@@ -137,7 +139,15 @@ class RefSalvage:
             if back is None:
                 continue  # no other is known: what remains wrong says so
             self._move(name, back)
-            self._work.did("ref", name, f"it was {was}, which is not here; it is {back} again")
+            for tip in there:
+                self._move(self._free_name(name, tip), tip)
+            what = "whose history is not whole" if there else "which is not here"
+            self._work.did("ref", name, f"it was {was}, {what}; it is {back} again")
+
+    def _has_gap(self, tip: ObjectId) -> bool:
+        """Return True if a commit that a tip leads to is missing, here and in every copy."""
+        past = ancestors([tip], self._refs.lineage.parents)
+        return not all(map(self._work.has, past))
 
     def _head(self) -> None:
         """Let HEAD stand for the default branch where it says nothing, or leads to nothing."""

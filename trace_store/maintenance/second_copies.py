@@ -15,6 +15,8 @@ from trace_store.files import create_file, read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.maintenance.git_settings import find_git
 from trace_store.odb import ObjectDatabase
+from trace_store.oid import ObjectId, is_full_id
+from trace_store.ref_names import is_ref_name
 from trace_store.refs import RefDatabase
 from trace_store.values import value
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from trace_store.files import Disk
     from trace_store.layout import Layout
-    from trace_store.oid import ObjectId
     from trace_store.store import Store
 
 MAXIMUM_REFLOG = 2_000
@@ -55,9 +56,9 @@ def keep_copies(store: Store, names: list[str]) -> None:
     if not names:
         return
     disk, layout = store.disk, store.layout
-    disk.make_directory(layout.local_dir)
-    disk.make_directory(layout.kept_packs_dir)
     if not disk.exists(layout.kept_config_file):
+        disk.make_directory(layout.local_dir)
+        disk.make_directory(layout.kept_packs_dir)
         _keep_settings(disk, layout)
     for name in names:
         source, target = layout.pack_file(name), layout.kept_pack_file(name)
@@ -78,10 +79,8 @@ def forget_copies(store: Store, names: list[str]) -> None:
 def forget_committed(store: Store) -> None:
     """Remove the second names of packs that a commit of git holds."""
     layout = store.layout
-    names = store.disk.names(layout.kept_packs_dir)
-    paths = {
-        layout.pack_file(n.removesuffix(PACK_SUFFIX)): n.removesuffix(PACK_SUFFIX) for n in names
-    }
+    kept = [n for n in store.disk.names(layout.kept_packs_dir) if n.endswith(PACK_SUFFIX)]
+    paths = {layout.pack_file(n): n for n in (name.removesuffix(PACK_SUFFIX) for name in kept)}
     forget_copies(store, [paths[path] for path in _committed(store, list(paths)) or ()])
 
 
@@ -96,6 +95,10 @@ def put_back(store: Store) -> PutBack:
     """
     if not store.local or not isinstance(store.refs, RefDatabase):
         return PutBack()
+    with store.mutex:
+        store.journal.refresh()
+    if store.journal.published.stamp is None:
+        return PutBack(tips=_tips_of_index(store))
     packs = store.missing_packs()
     published = store.journal.published.tips
     moved = [(name, published.get(name)) for name, _, _ in store.refs.standing().moved]
@@ -139,6 +142,9 @@ def _put_back(
     if committed is None:
         return PutBack()
     packs = [name for name in packs if layout.pack_file(name) not in committed]
+    for name, tip in tips:
+        if os.path.join(layout.ref_dir(name), str(tip)) in committed:
+            store.refs.taken_by_git.add(name)
     for name in packs:
         _copy_back(disk, layout, name)
     if packs:
@@ -179,32 +185,17 @@ def _committed(store: Store, paths: list[str]) -> set[str] | None:
     Looked for in what branches, tags, HEAD and its reflog lead to: who resets to an earlier commit means it. Where git
     fails none is, since to put back too much does less harm than to lose something.
     """
-    import subprocess  # seldom needed, and slow to load
-
     root = store.layout.root
     if find_git(store.disk, root) is None:
         return None
     folder = os.path.dirname(root)
-    # The settings of a stranger's work tree shall start no program, and `.trace` itself be no repository of git's.
-    options = ("core.fsmonitor=false", "safe.bareRepository=explicit", "core.quotePath=false")
 
     def ask(*words: str, text: str = "") -> str | None:
-        """Return what git answers; None when it fails."""
-        command = ["git", "-C", folder, *(word for option in options for word in ("-c", option))]
-        try:
-            answer = subprocess.check_output(
-                [*command, *words], input=text.encode(), stderr=subprocess.DEVNULL, timeout=60
-            )
-        except subprocess.SubprocessError:
-            return None
-        return os.fsdecode(answer)
+        return _ask_git(folder, *words, text=text)
 
-    try:
-        top = ask("rev-parse", "--show-toplevel")
-    except OSError:
-        return None  # git is not installed
+    top = ask("rev-parse", "--show-toplevel")
     if top is None:
-        return None  # this is no work tree of its
+        return None  # this is no work tree of its, or git is not installed
     if ask("rev-parse", "--verify", "-q", "HEAD") is None:
         return set()  # nothing was committed yet
     top = top.rstrip("\n")
@@ -225,3 +216,42 @@ def _committed(store: Store, paths: list[str]) -> set[str] | None:
         ),
     )
     return {wanted[each] for each in (found or "").split("\0") if each in wanted}
+
+
+def _tips_of_index(store: Store) -> tuple[tuple[str, ObjectId], ...]:
+    """Put back tips that git's index has and the work tree has not, and return them.
+
+    For a working copy that remembers nothing: `git clean -x` takes away what is sealed and what is known of it, and
+    leaves a branch without any tip.
+    """
+    assert isinstance(store.refs, RefDatabase)
+    root = store.layout.root
+    if find_git(store.disk, root) is None:
+        return ()
+    folder, own = os.path.split(root)
+    answer = _ask_git(folder, "ls-files", "--deleted", "-z", "--", f"{own}/refs") or ""
+    found: list[tuple[str, ObjectId]] = []
+    for path in answer.split("\0"):
+        name, _, tip = path.removeprefix(f"{own}/").rpartition("/")
+        if is_ref_name(name) and is_full_id(tip) and not store.refs.files.read(name):
+            found.append((name, ObjectId.parse(tip)))
+    here = tuple(each for each in found if store.objects.contains(each[1]))
+    for name, oid in here:
+        store.refs.files.add(name, oid)
+    return here
+
+
+def _ask_git(folder: str, *words: str, text: str = "") -> str | None:
+    """Return what git answers; None when it fails, or is not installed."""
+    import subprocess  # seldom needed, and slow to load
+
+    # The settings of a stranger's work tree shall start no program, and `.trace` itself be no repository of git's.
+    options = ("core.fsmonitor=false", "safe.bareRepository=explicit", "core.quotePath=false")
+    command = ["git", "-C", folder, *(word for option in options for word in ("-c", option))]
+    try:
+        answer = subprocess.check_output(
+            [*command, *words], input=text.encode(), stderr=subprocess.DEVNULL, timeout=60
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return os.fsdecode(answer)

@@ -72,6 +72,10 @@ class RefDatabase:
         self.began = SystemClock().now()
         self.known: dict[str, ObjectId] = {}
         """The value that this process last saw or made of a ref, from which it goes on: see `refs/rewinding.py`."""
+        self.stand_ins: dict[str, ObjectId] = {}
+        """What readers take for the value of refs whose own commits are missing; nothing is written on top of it."""
+        self.taken_by_git: set[str] = set()
+        """Refs whose files git has taken away, and holds: that was meant, as by a switch to an earlier commit."""
 
     def read(self, name: str) -> ObjectId | None:
         """Return this working copy's own value of a ref, or None when it has none.
@@ -328,6 +332,8 @@ class RefDatabase:
         return [*newer, *(tip for tip in joined if tip != value and tip not in newer)]
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
+        if name in self.stand_ins:
+            return (self.stand_ins[name],)
         if self._journal.locked:
             return self._tips_under_lock(name)
         for attempt in range(ATTEMPTS):
@@ -384,6 +390,9 @@ class RefDatabase:
             if len(names) > _FEW:
                 published.tips.all()  # one by one they would take longer
             for name in sorted(names):
+                if name in self.stand_ins:
+                    found.append((name, (self.stand_ins[name],)))
+                    continue
                 here, before = files.get(name, ()), published.tips.get(name, ())
                 fold = folds.get(name)
                 if fold is None and here == before and len(here) == 1:

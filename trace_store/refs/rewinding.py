@@ -59,6 +59,13 @@ class Witness:
             now=now,
         )
 
+    def is_gone(self, name: str) -> bool:
+        """Return True if all files of a ref are gone that this working copy published, and nothing says why."""
+        if name in self._journal.fold.refs or name in self._refs.taken_by_git:
+            return False
+        published = self._journal.published.tips.get(name)
+        return bool(published) and not self._refs.files.read(name)
+
     def explains(self, name: str, had: ObjectId, now: ObjectId | None) -> bool:
         """Tell whether a ref came from one value to another by what Trace does, or went forward."""
         fold = self._journal.fold.refs.get(name)

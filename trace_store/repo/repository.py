@@ -9,6 +9,7 @@ import os
 
 from trace_store.environment import Environment
 from trace_store.errors import RepositoryNotFoundError
+from trace_store.maintenance import put_back
 from trace_store.repo.joining import Joining
 from trace_store.repo.moving import Moving
 from trace_store.repo.reading import Reading
@@ -112,6 +113,8 @@ class Repo(Writing, Reading, Moving, Joining):
                 secrets=secrets,
             )
         store = Store.open(found, durability=durability, clock=clock)
+        if store.lacks_files():
+            put_back(store)
         return cls(
             store,
             author=author or environment.author,

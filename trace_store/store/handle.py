@@ -266,6 +266,18 @@ class Store:
         missing = set(kept).difference(self.disk.names(self.layout.pack_dir))
         return sorted(n.removesuffix(PACK_SUFFIX) for n in missing if n.endswith(PACK_SUFFIX))
 
+    def lacks_files(self) -> bool:
+        """Return True if git may have taken away packs, or all files of HEAD's branch; at the cost of few looks."""
+        if not isinstance(self.refs, refs.RefDatabase):
+            return False
+        if self.missing_packs():
+            return True
+        head = self.refs.head_target()
+        if not isinstance(head, str) or self.refs.read(head) is not None:
+            return False
+        fresh = self.journal.published.stamp is None and bool(self.disk.names(self.layout.pack_dir))
+        return fresh or self.refs.witness.is_gone(head)
+
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.
 

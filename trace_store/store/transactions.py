@@ -7,9 +7,12 @@ would.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from trace_store import errors
 from trace_store import store as stores
 from trace_store.contracts import BATCH, DURABLE, RefEdit, Transaction
+from trace_store.graph import ancestors
 from trace_store.journal import Frame, Move
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.refs.log_messages import join_message
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 MAXIMUM_ATTEMPTS = 100
 BATCH_FRAMES = 64
 """In `batch`, how many transactions share one sync at most."""
+NEAR = 64
+"""How many unsealed commits are gone back through at most, to see whether the newest sealed one is here."""
 WORTH_LOOKING_UP_BYTES = 4096
 """Smaller objects are not looked for in packs before an append; sealing drops what is there already."""
 
@@ -42,12 +47,13 @@ WORTH_LOOKING_UP_BYTES = 4096
 class Transactions:
     """The transactions of a repository on disk. Whoever calls holds the store's mutex."""
 
-    __slots__ = ("_generation", "_journal", "_objects", "_refs", "_unsynced", "_wrote")
+    __slots__ = ("_begun", "_generation", "_journal", "_objects", "_refs", "_unsynced", "_wrote")
 
     def __init__(self, journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> None:
         self._journal = journal
         self._refs = refs
         self._objects = objects
+        self._begun: set[str] = set()
         self._unsynced = 0
         self._wrote = False
         self._generation = -1
@@ -99,11 +105,18 @@ class Transactions:
         """Move a branch on to what `make` puts on its tip; see `Store.advance`."""
         journal = self._journal
         built = None
+
+        def begin(tip: ObjectId | None) -> tuple[ObjectId, Objects]:
+            if ref not in self._begun:
+                self._check_past(ref, tip)
+                self._begun.add(ref)
+            return make(tip)
+
         journal.lock()
         try:
             tip = None if journal.lacks else self._refs.settled_tip(ref)
             if tip is not None:
-                oid, objects = make(tip)
+                oid, objects = begin(tip)
                 if oid != tip:
                     if head is None:
                         head = self._refs.head_target()
@@ -116,7 +129,32 @@ class Transactions:
                     built = Transaction(objects, (), message), frame
         finally:
             journal.unlock()
-        self._transact(advancing(ref, make, message), author, durability, built)
+        self._transact(advancing(ref, begin, message), author, durability, built)
+
+    def _check_past(self, ref: str, tip: ObjectId | None) -> None:
+        """Make sure that a branch can be gone on from.
+
+        Raises:
+            RefLostError: its files were taken away.
+            BrokenHistoryError: an unsealed commit is missing, or the newest sealed one.
+        """
+        refs = self._refs
+        if tip is None:
+            if ref not in refs.known and refs.witness.is_gone(ref):
+                raise errors.RefLostError(
+                    f"the files of {ref} are gone, and git does not have them", ref=ref
+                )
+            return
+        in_journal = self._journal.contains
+
+        def unsealed(oid: ObjectId) -> Sequence[ObjectId]:
+            return refs.lineage.parents(oid) if in_journal(oid) else ()
+
+        for oid in islice(ancestors([tip], unsealed), NEAR):
+            if not (in_journal(oid) or self._objects.contains(oid)):
+                raise errors.BrokenHistoryError(
+                    f"the history of {ref} is not whole: commit {oid} is missing", ref=ref, oid=oid
+                )
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys of the journals to seal; see `Store.rotate`."""

@@ -97,7 +97,7 @@ def branch(
             if not names:
                 raise usage_error("no branch is named", "for example: trace branch -d idea")
             found = branching.delete_branches(store, names, author=author)
-            finish(invocation, store, quiet=quiet)
+            finish(invocation, store)
             tell_deleted(invocation, store, "branch", found, as_json=as_json, quiet=quiet)
         elif upstream is not None or unset:
             _set_upstream(invocation, store, names, upstream, as_json=as_json, quiet=quiet)
@@ -122,7 +122,7 @@ def _create(
         raise usage_error("a branch has one name and begins at one place")
     author = invocation.environment.author
     ref, oid, kept = branching.create_branch(store, *names, author=author, force=force)
-    finish(invocation, store, quiet=quiet)
+    finish(invocation, store)
     if as_json:
         write_record(invocation, {"ref": ref, "commit": str(oid), "kept": kept})
     elif not quiet:
@@ -147,7 +147,7 @@ def _rename(
     check_nothing_waits(store, *branching.names_before_and_after(store, old, names[-1]))
     author = invocation.environment.author
     before, after = branching.rename_branch(store, old, names[-1], author=author, force=force)
-    finish(invocation, store, quiet=quiet)
+    finish(invocation, store)
     if as_json:
         write_record(invocation, {"before": before, "ref": after})
     elif not quiet:

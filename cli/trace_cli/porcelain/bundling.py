@@ -216,7 +216,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             )
         finally:
             progress.clear()
-        finish(invocation, store, quiet=quiet)
+        finish(invocation, store)
     if as_json:
         write_record(invocation, _imported_record(file, report))
     elif not quiet:

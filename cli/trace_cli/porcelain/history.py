@@ -183,10 +183,35 @@ def log(
         show = _Block(invocation, store, full, tokens, as_json, drawn, sought)
         if patch or stat:
             show.changes = Changes(invocation, store, stat=not patch, oldest_first=backwards)
-        walk = iter(entries)
-        while block := list(islice(walk, DEFAULT_LIMIT)):
+        entries, gap = _up_to_gap(invocation, entries)
+        while block := list(islice(entries, DEFAULT_LIMIT)):
             names = names_by_commit(store, [e.oid for e in block], trash=trash or as_json)
             show(block, names)
+        if gap:
+            raise errors.BrokenHistoryError(f"the history goes no further: {gap[0].message}")
+
+
+def _up_to_gap(
+    invocation: Invocation, entries: Iterable[LogEntry]
+) -> tuple[Iterator[LogEntry], list[errors.ObjectNotFoundError]]:
+    """Return the entries before the first missing commit, and a list that gets its error once they are read.
+
+    The error is raised as it is while there is nothing to show.
+    """
+    gap: list[errors.ObjectNotFoundError] = []
+
+    def read() -> Iterator[LogEntry]:
+        shows = False
+        try:
+            for entry in entries:
+                shows = True
+                yield entry
+        except errors.ObjectNotFoundError as error:
+            if not (shows or invocation.wrote):
+                raise
+            gap.append(error)
+
+    return read(), gap
 
 
 def _starts(

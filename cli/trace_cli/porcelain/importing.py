@@ -132,7 +132,7 @@ def import_(
             raise
         finally:
             progress.clear()
-            finish(invocation, store, quiet=quiet)
+            finish(invocation, store)
         if not quiet and something_waits(store):
             moved = {branch.ref for file in report.files for branch in file.branches}
             porcelain.tell_stopped(invocation, store, moved)

@@ -67,7 +67,7 @@ def move(
             message=message,
             dry_run=dry_run,
         )
-        finish(invocation, store, quiet=quiet)
+        finish(invocation, store)
         waits = None
         if found.result is not None and something_waits(store) and not quiet:
             porcelain.tell_stopped(invocation, store, [found.result.ref])

@@ -12,7 +12,7 @@ from trace_store import context, errors, history, maintenance
 from trace_store import secrets as secrets_
 from trace_store.context import tokens
 from trace_store.objects.commit import read_commit
-from trace_store.refs import TRASH
+from trace_store.refs import TRASH, RefDatabase
 from trace_store.refs.names import FILES
 from trace_store.revision import ref_of, resolve_address, resolve_commit
 from trace_store.store import Store, find
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SHOWN_REFS = 3
 JSON = Option("--json", "as_json", "Print JSON, as docs/json.md describes it")
-QUIET = Option("-q --quiet", "quiet", "Print nothing, and leave sealing for later")
+QUIET = Option("-q --quiet", "quiet", "Print nothing")
 MESSAGE = Option("-m --message", "message", "What to say about the commit", "MESSAGE", default="")
 SECRETS = Option(
     "--secrets",
@@ -46,27 +46,36 @@ TARGETS = Argument(
 )
 
 
-def opened_store(invocation: Invocation, *, quiet: bool = False) -> Store:
+def opened_store(invocation: Invocation, *, quiet: bool = False, hurried: bool = False) -> Store:
     """Return the repository that the command is about, open, and say what git did to it meanwhile.
 
-    It is a context manager, and is closed as it is found: reading seals nothing.
+    It is a context manager, and is closed as it is found: reading seals nothing. If `hurried`, HEAD's branch is the
+    only ref that is looked at.
 
     Raises:
         RepositoryNotFoundError: there is none here.
     """
     where = find(invocation.folder, invocation.environment, explicit=invocation.directory)
-    return ready(invocation, Store.open(where), quiet=quiet)
+    return ready(invocation, Store.open(where), quiet=quiet, hurried=hurried)
 
 
-def ready(invocation: Invocation, store: Store, *, quiet: bool = False) -> Store:
+def ready(
+    invocation: Invocation, store: Store, *, quiet: bool = False, hurried: bool = False
+) -> Store:
     """Return a repository that was opened for a command, and say what git did to it meanwhile."""
     if invocation.interactive:
         store.journal.patience = _Patience(invocation)
     try:
-        moved = [] if quiet else store.refs.moved_by_git()
-        if (moved or store.missing_packs()) and _put_back(invocation, store):
-            moved = [] if quiet else store.refs.moved_by_git()
-        _tell_moved(invocation, moved)
+        lacks = store.lacks_files()
+        if hurried and not lacks:
+            return store
+        moved = store.refs.moved_by_git()
+        if (moved or lacks) and _put_back(invocation, store):
+            moved = store.refs.moved_by_git()
+        if not quiet:
+            _tell_moved(invocation, moved)
+        if invocation.intact:
+            _show_intact(invocation, store)
     except BaseException:
         store.close()
         raise
@@ -124,9 +133,9 @@ def is_revision(store: Store, text: str) -> bool:
     return True
 
 
-def finish(invocation: Invocation, store: Store, *, quiet: bool) -> None:
-    """Make what was written visible to git; quiet commands, of which there may be many, do so now and then."""
-    if not quiet:
+def finish(invocation: Invocation, store: Store, *, seals: bool = True) -> None:
+    """Make what was written visible to git; without `seals` only when it has waited long, or is much."""
+    if seals:
         try:
             maintenance.seal(store)
         except (errors.LockedError, errors.StorageError) as error:
@@ -151,6 +160,7 @@ def recorded(
     branch: str | None = None,
     private: bool = False,
     secrets: str = "",
+    seals: bool = True,
 ) -> None:
     """Write one commit with the operations that `add` puts in a draft, seal, and say what was written.
 
@@ -158,7 +168,7 @@ def recorded(
 
     Tokens are told on a terminal only: a script that commits should not wait for a tokenizer to be loaded.
     """
-    with opened_store(invocation, quiet=quiet) as store:
+    with opened_store(invocation, quiet=quiet, hurried=not seals) as store:
         salt = None
         if private:
             key = secrets_.store_key(
@@ -182,7 +192,7 @@ def recorded(
                 draft,
                 lambda: history.write(store, draft, author=author, message=message, branch=branch),
             )
-        finish(invocation, store, quiet=quiet)
+        finish(invocation, store, seals=seals)
         if quiet:
             return
         stopped = something_waits(store)
@@ -268,8 +278,22 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
         what += [safe(name) for name, _ in found.tips[:SHOWN_REFS]]
         more = len(found.tips) - SHOWN_REFS
         what += [f"{more:,} more"] if more > 0 else []
-        invocation.note(f"note: put back what git took away and never had: {', '.join(what)}")
+        invocation.note(f"note: put back what git took away: {', '.join(what)}")
     return bool(found)
+
+
+def _show_intact(invocation: Invocation, store: Store) -> None:
+    """Let branches with missing commits stand for what is whole of them, and say from where on they are missing."""
+    if not isinstance(store.refs, RefDatabase):
+        return
+    for gap in maintenance.gaps(store):
+        shown = "no earlier state of it is whole"
+        if gap.whole is not None:
+            store.refs.stand_ins[gap.ref] = gap.whole
+            shown = f"what follows is its state at {gap.whole.short()}"
+        invocation.note(
+            f"trace: error: {safe(gap.ref)} is at {gap.tip.short()}, and lacks commit {gap.missing}: {shown}"
+        )
 
 
 def _tell_moved(invocation: Invocation, moved: list[Change]) -> None:

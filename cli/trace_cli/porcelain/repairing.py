@@ -120,7 +120,7 @@ def repair(
             )
             found = [(report, None)]
         if not dry_run:
-            finish(invocation, store, quiet=quiet)
+            finish(invocation, store)
             if not quiet and something_waits(store):
                 porcelain.tell_stopped(invocation, store, [each.repaired for each, _ in found])
     return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)

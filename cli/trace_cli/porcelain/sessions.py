@@ -142,7 +142,7 @@ def rename(invocation: Invocation, *, name: str, title: str) -> None:
         agent = found.agent or "branch"
         author = invocation.environment.author
         sessions.rename_session(store, agent, found.session, found.tip, title, author=author)
-        finish(invocation, store, quiet=False)
+        finish(invocation, store)
 
 
 @takes(_WHICH)
@@ -156,7 +156,7 @@ def delete(invocation: Invocation, *, name: str) -> None:
             [ref.removeprefix(BRANCHES) for ref in refs],
             author=invocation.environment.author,
         )
-        finish(invocation, store, quiet=False)
+        finish(invocation, store)
         what = "1 branch" if len(refs) == 1 else f"{len(refs):,} branches"
         invocation.line(f"deleted {what}")
 

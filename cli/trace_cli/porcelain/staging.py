@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
 
 
-def commit_staged(invocation: Invocation, *, message: str, as_json: bool, quiet: bool) -> None:
+def commit_staged(
+    invocation: Invocation, *, message: str, as_json: bool, quiet: bool, seals: bool
+) -> None:
     """Commit what is staged for HEAD's branch, seal, and say what was written."""
     with opened_store(invocation, quiet=quiet) as store:
         check_nothing_waits(store)
         author = invocation.environment.author
         message = guarded_message(invocation, store, message)
         done = branching.commit_staged(store, author=author, message=message)
-        finish(invocation, store, quiet=quiet)
+        finish(invocation, store, seals=seals)
         if as_json:
             record: dict[str, object] = {
                 "commit": str(done.oid),

@@ -63,7 +63,7 @@ def reset(
         author = invocation.environment.author
         step = branching.reset_hard if hard else branching.reset_soft
         done = step(store, revision, author=author)
-        finish(invocation, store, quiet=quiet)
+        finish(invocation, store)
         if as_json:
             record = {
                 "ref": done.ref,
@@ -147,7 +147,7 @@ def _step(
         check_nothing_waits(store)
         done = step(store, author=invocation.environment.author, dry_run=dry_run)
         if not dry_run:
-            finish(invocation, store, quiet=quiet)
+            finish(invocation, store)
         if as_json:
             write_record(invocation, _record(done))
         if as_json or quiet:

@@ -127,7 +127,7 @@ class Run:
                 return
             stopped = found.outcome == STOPPED
             if not stopped:
-                finish(invocation, store, quiet=self._quiet)
+                finish(invocation, store)
             if self._json:
                 for each in record(store, found):
                     write_record(invocation, each)

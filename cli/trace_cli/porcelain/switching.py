@@ -70,7 +70,7 @@ def switch(
             done = branching.begin_branch(store, name or "", start, author=author, force=recreate)
         else:
             done = _switched(store, name or "", author)
-        finish(invocation, store, quiet=quiet)
+        finish(invocation, store)
         _tell_switch(invocation, store, done, as_json=as_json, quiet=quiet)
 
 
@@ -118,7 +118,7 @@ def checkout(
                 done = branching.switch(store, revision, author=author)
             except (errors.RefNotFoundError, errors.DetachedHeadError):
                 done = branching.detach(store, revision, author=author)
-        finish(invocation, store, quiet=quiet)
+        finish(invocation, store)
         _tell_switch(invocation, store, done, as_json=as_json, quiet=quiet)
 
 

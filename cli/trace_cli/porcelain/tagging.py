@@ -63,14 +63,14 @@ def tag(
             if not names:
                 raise usage_error("no tag is named", "for example: trace tag -d v1")
             found = branching.delete_tags(store, names, author=author)
-            finish(invocation, store, quiet=quiet)
+            finish(invocation, store)
             tell_deleted(invocation, store, "tag", found, as_json=as_json, quiet=quiet)
         elif names and not listing:
             if len(names) > 2:
                 raise usage_error("a tag has one name and names one object")
             message = guarded_message(invocation, store, message)
             made = branching.create_tag(store, *names, author=author, message=message, force=force)
-            finish(invocation, store, quiet=quiet)
+            finish(invocation, store)
             if as_json:
                 write_record(invocation, _record(made))
             elif not quiet:

@@ -84,6 +84,7 @@ def _shortcut(role: str) -> Option:
     SECRETS,
     Option("--result-json", "as_json", "Print the result as JSON (--json names the input)"),
     QUIET,
+    Option("--no-seal", "no_seal", "Leave it to a later command to seal: faster in a loop"),
 )
 def commit(
     invocation: Invocation,
@@ -102,6 +103,7 @@ def commit(
     secrets: str,
     as_json: bool,
     quiet: bool,
+    no_seal: bool,
 ) -> None:
     """Record messages as one commit.
 
@@ -115,6 +117,9 @@ def commit(
 
     Secrets that are found are replaced by placeholders, unless --secrets or the user's settings say otherwise.
 
+    The commit is sealed, so that `git add .trace` finds it. A loop of many commits takes --no-seal, and `trace seal` at
+    its end: each commit is as durable, and one pack holds them all.
+
         trace commit --user "What is 6 times 7?" --assistant "42."
         trace commit --tool "42" --call-id call_1
         trace commit --role assistant -F answer.md
@@ -123,7 +128,9 @@ def commit(
     if staged:
         if text or said or file or from_json or from_jsonl or branch or private:
             raise usage_error("--staged commits what is staged, and nothing else")
-        porcelain.commit_staged(invocation, message=message, as_json=as_json, quiet=quiet)
+        porcelain.commit_staged(
+            invocation, message=message, as_json=as_json, quiet=quiet, seals=not no_seal
+        )
         return
     if from_json and from_jsonl:
         raise usage_error("--json and --jsonl are two forms; give one")
@@ -154,6 +161,7 @@ def commit(
         branch=branch,
         private=private,
         secrets=secrets,
+        seals=not no_seal,
     )
 
 
