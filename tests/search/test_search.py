@@ -110,6 +110,23 @@ def test_old_wordings_are_found_and_deleted_branches_are_not(ok: Callable[..., O
     assert not ok("search", "zebra").lines
 
 
+def test_what_a_branch_gave_up_is_not_found(ok: Callable[..., Outcome]) -> None:
+    """Also when it comes by the same name again, and when another branch still has it."""
+    ok("commit", "-q", "--user", "first")
+    ok("commit", "-q", "--user", "zebra")
+    assert ok("search", "zebra").lines
+    ok("branch", "other")
+    ok("reset", "HEAD~1")
+    (hit,) = (json.loads(line) for line in ok("search", "--json", "zebra").lines)
+    assert hit["ref"] == "refs/heads/other"
+    ok("branch", "-D", "other")
+    assert not ok("search", "zebra").lines
+    ok("branch", "other")
+    ok("commit", "-q", "--user", "third")
+    assert not ok("search", "zebra").lines
+    assert len(ok("search", "first").lines) == 1
+
+
 def test_a_purge_takes_the_words_along(ok: Callable[..., Outcome], tmp_path: Path) -> None:
     ok("commit", "--user", "Hedwig Wanderlust was here, and so was somebody else")
     assert ok("search", "hedwig").lines

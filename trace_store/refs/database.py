@@ -110,6 +110,12 @@ class RefDatabase:
             self._journal.refresh()
             return self.overview.standing(self.head_target(), self._tips)
 
+    def values(self) -> dict[str, ObjectId]:
+        """Return the own value of each ref, in no order; where nobody moved refs but Trace it looks at few files."""
+        with self._mutex:
+            self._journal.refresh()
+            return self.overview.values(self.head_target(), self._tips)
+
     def naming(self, commits: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
         """Return for each of some commits the names of the refs whose own value it is, sorted; looks at few, too."""
         with self._mutex:

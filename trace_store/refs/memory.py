@@ -55,6 +55,10 @@ class MemoryRefs:
         found.branch_count = sum(name.startswith(BRANCHES) for name in self._values)
         return found
 
+    def values(self) -> dict[str, ObjectId]:
+        """Return the value of each ref."""
+        return dict(self.iterate())
+
     def naming(self, commits: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
         """Return for each of some commits the names of the refs whose value it is, sorted."""
         return {oid: [name for name, value in self.iterate() if value == oid] for oid in commits}

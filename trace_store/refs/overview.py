@@ -178,6 +178,16 @@ class Overview:
                 found[tips[0]].append(name)
         return {oid: sorted(names) for oid, names in found.items()}
 
+    def values(
+        self, head: object, tips_of: Callable[[str], tuple[ObjectId, ...]]
+    ) -> dict[str, ObjectId]:
+        """Return the own value of each ref, in no order; arguments as in `naming`."""
+        published = self._journal.published.tips.all()
+        wanted = self._wanted(self.look(), head)
+        found = {name: tips[0] for name, tips in published.items() if tips and name not in wanted}
+        found.update((name, tips[0]) for name in wanted if (tips := tips_of(name)))
+        return found
+
     def note(self, look: Look, before: Published, changes: dict[str, tuple[ObjectId, ...]]) -> None:
         """Remember a look beyond a seal, which has written files and published them.
 

@@ -25,7 +25,7 @@ from trace_store.objects.parts import Part, ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.revision import commits_of
-from trace_store.search.index import Progress, SearchIndex, digits_of
+from trace_store.search.index import Progress, SearchIndex, branches_of, digits_of
 from trace_store.store import Store
 from trace_store.values import value
 
@@ -116,7 +116,7 @@ def search(
         match += f" AND {_term(wanted.path, '*')}"
     with SearchIndex(store) as index:
         index.catch_up(progress)
-        showing = _Showing(store, query, pattern, wanted)
+        showing = _Showing(store, index, query, pattern, wanted)
         with closing(_rows(index.base, match, wanted, ranked=ranked)) as rows:
             hits = (hit for hit in map(showing.hit, rows) if hit is not None)
             return list(islice(hits, limit))
@@ -221,12 +221,15 @@ def _compiled(pattern: str) -> Any:
 class _Showing:
     """Makes hits of rows; none of what no branch leads to any more, and of what only the index took for one."""
 
-    def __init__(self, store: Store, query: str, pattern: Any, wanted: SearchFilter) -> None:
+    def __init__(
+        self, store: Store, index: SearchIndex, query: str, pattern: Any, wanted: SearchFilter
+    ) -> None:
         self._store = store
+        self._grew = index.grew()
         self._query = query
         self._pattern = pattern
         self._wanted = wanted
-        self._tips = dict(store.refs.iterate(BRANCHES))
+        self._tips = branches_of(store)
         self._commits = commits_of(store)
         self._contexts = ContextCompiler(store)
         self._branches: dict[ObjectId, str | None] = {}
@@ -269,6 +272,8 @@ class _Showing:
 
     def _branch(self, commit: ObjectId, first: str) -> str | None:
         """Return a branch that leads to a commit, if possible the one that it was found through."""
+        if first in self._grew:
+            return first
         if commit not in self._branches:
             others = (ref for ref in self._tips if ref != first)
             leading = (

@@ -2,6 +2,7 @@
 
     names      the branches, roles, kinds and tools that the other tables speak of by number
     commits    which commits are indexed
+    tips       where each branch ended when it was last indexed, and whether it only ever grew
     messages   one row for each wording of a message: its commit and number, branch, time, role, kind, tools
     words      FTS5 (sqlite.org/fts5.html) over these, without the text itself: that stays in the objects
 
@@ -27,7 +28,7 @@ from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.store import Store
 
-VERSION = 2
+VERSION = 3
 BATCH_COMMITS = 2_000
 """So many commits are made durable together: an interrupted build goes on from there."""
 MAXIMUM_TEXT = 1 << 20
@@ -37,6 +38,7 @@ _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
 CREATE TABLE commits (id INTEGER PRIMARY KEY);
+CREATE TABLE tips (ref TEXT PRIMARY KEY, tip BLOB, grew INTEGER) WITHOUT ROWID;
 CREATE TABLE messages (
   id INTEGER PRIMARY KEY, made_by INTEGER, number INTEGER, reworded_by INTEGER, ref INTEGER, time INTEGER,
   role INTEGER, kind INTEGER, tool INTEGER
@@ -73,19 +75,30 @@ class SearchIndex:
         Raises:
             ObjectNotFoundError, CorruptObjectError: a commit is damaged or not here.
         """
-        base, count = self.base, 0
+        base = self.base
+        tips = branches_of(self._store)
+        before = {ref: (tip, grew) for ref, tip, grew in base.execute("SELECT * FROM tips")}
+        moved = [ref for ref, tip in tips.items() if ref not in before or before[ref][0] != tip]
+        now = [(ref, before[ref][0], False) for ref in before if ref not in tips and before[ref][1]]
+        if not (moved or now):
+            return 0
+        count = 0
         # A table of its own rather than a list: the first time these are all the commits there are.
         base.execute(
-            "CREATE TEMP TABLE fresh (id INTEGER PRIMARY KEY, oid BLOB, ref TEXT, time INTEGER, at INTEGER)"
+            "CREATE TEMP TABLE fresh (at INTEGER PRIMARY KEY, id INTEGER UNIQUE, oid BLOB, ref TEXT, time INTEGER)"
         )
         with base:
             base.execute("BEGIN")
-            for oid, ref, commit in self._walk():
-                row = (number_of(oid), bytes(oid), ref, commit.time, count)
-                base.execute("INSERT INTO fresh VALUES (?, ?, ?, ?, ?)", row)
-                count += 1
-                if progress is not None and not count % BATCH_COMMITS:
-                    progress(0, count)
+            for ref in sorted(moved):
+                met: set[bytes] = set()
+                for oid, commit in self._walk(tips[ref], met):
+                    row = (count, number_of(oid), bytes(oid), ref, commit.time)
+                    base.execute("INSERT INTO fresh VALUES (?, ?, ?, ?, ?)", row)
+                    count += 1
+                    if progress is not None and not count % BATCH_COMMITS:
+                        progress(0, count)
+                had, grew = before.get(ref, (b"", True))
+                now.append((ref, bytes(tips[ref]), grew and (not had or had in met)))
         # Children were met before their parents; of commits of the same time that order is turned round.
         ordered = base.execute("SELECT oid, ref FROM fresh ORDER BY time, at DESC")
         done = 0
@@ -98,19 +111,25 @@ class SearchIndex:
             if progress is not None:
                 progress(done, count)
         base.execute("DROP TABLE fresh")
+        with base:
+            base.executemany("INSERT OR REPLACE INTO tips VALUES (?, ?, ?)", now)
         return count
 
-    def _walk(self) -> Iterator[tuple[ObjectId, str, Commit]]:
-        """Yield the commits that are not indexed, each once, with a branch that leads to it; children come first."""
-        for ref, tip in list(self._store.refs.iterate(BRANCHES)):
-            waiting = [tip]
-            while waiting:
-                oid = waiting.pop()
-                if self._is_in("commits", oid) or self._is_in("fresh", oid):
-                    continue
-                commit = read_commit(oid, self._store.objects.read)
-                yield oid, ref, commit
-                waiting += commit.parents
+    def _walk(self, tip: ObjectId, met: set[bytes]) -> Iterator[tuple[ObjectId, Commit]]:
+        """Yield the commits before a tip that are not indexed, children first; the indexed ones behind are `met`."""
+        waiting = [tip]
+        while waiting:
+            oid = waiting.pop()
+            if self._is_in("commits", oid) or self._is_in("fresh", oid):
+                met.add(oid)
+                continue
+            commit = read_commit(oid, self._store.objects.read)
+            yield oid, commit
+            waiting += commit.parents
+
+    def grew(self) -> set[str]:
+        """Return the branches that were never taken back: what was found through one of them still belongs to it."""
+        return {ref for (ref,) in self.base.execute("SELECT ref FROM tips WHERE grew")}
 
     def _is_in(self, table: str, oid: bytes) -> bool:
         found = self.base.execute(f"SELECT 1 FROM {table} WHERE id = ?", (number_of(oid),))
@@ -205,6 +224,11 @@ class SearchIndex:
                     raise
             base.execute("INSERT OR REPLACE INTO meta VALUES ('version', ?)", (wanted,))
         return base
+
+
+def branches_of(store: Store) -> dict[str, ObjectId]:
+    """Return the tip of each branch."""
+    return {ref: tip for ref, tip in store.refs.values().items() if ref.startswith(BRANCHES)}
 
 
 def number_of(oid: bytes) -> int:
