@@ -34,7 +34,8 @@ class Environment:
         opencode_database: the database of opencode (`OPENCODE_DB`), or "" for those in `data_dir`.
         editor: the user's editor (`TRACE_EDITOR`, else `GIT_EDITOR`, `VISUAL` or `EDITOR`), or "".
         list_editor: the one for to-do lists (`TRACE_EDITOR`, else `GIT_SEQUENCE_EDITOR`, else as `editor`), or "".
-        pager: the user's pager (`TRACE_PAGER`, else `PAGER`, else `less`); "" for none.
+        pager: the user's pager (`TRACE_PAGER`, else `GIT_PAGER`); "" for none, None where neither is set.
+        other_pager: that of all programs (`PAGER`, else `less`).
         color: whether coloured output is welcome (`NO_COLOR` and `TERM=dumb` say no).
         secrets: names and values of all variables, of which `secrets.known` picks what has to be kept secret; no `repr`
             shows them.
@@ -53,6 +54,7 @@ class Environment:
             "list_editor",
             "opencode_database",
             "pager",
+            "other_pager",
             "secrets",
             "trace_dir",
             "user_ids",
@@ -74,7 +76,8 @@ class Environment:
         opencode_database: str = "",
         editor: str = "",
         list_editor: str | None = None,
-        pager: str = "",
+        pager: str | None = "",
+        other_pager: str = "less",
         color: bool = False,
         debug: bool = False,
         user_ids: tuple[int, ...] | None = OWN_ID,
@@ -93,6 +96,7 @@ class Environment:
         self.editor = editor
         self.list_editor = editor if list_editor is None else list_editor
         self.pager = pager
+        self.other_pager = other_pager
         self.color = color
         self.debug = debug
         self.user_ids = user_ids
@@ -146,9 +150,8 @@ class Environment:
             opencode_database=values.get("OPENCODE_DB", ""),
             editor=first_of(_EDITORS),
             list_editor=first_of(_LIST_EDITORS),
-            pager=next(
-                (values[n] for n in ("TRACE_PAGER", "PAGER") if n in values), "less"
-            ).strip(),
+            pager=next((values[n] for n in ("TRACE_PAGER", "GIT_PAGER") if n in values), None),
+            other_pager=values.get("PAGER", "less"),
             color=not values.get("NO_COLOR") and values.get("TERM") != "dumb",
             debug=values.get("TRACE_DEBUG", "") not in ("", "0"),
             user_ids=_user_ids(values.get("SUDO_UID", "")),

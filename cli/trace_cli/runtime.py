@@ -120,16 +120,18 @@ class Invocation:
     def page(self) -> None:
         """Show what is written from here on in the user's pager, where standard output is a terminal.
 
-        The pager is `TRACE_PAGER`, else `PAGER`, else `less`, which shows colours and ends at once where all fits on
-        one screen. An empty one, or `cat`, means none.
+        The pager is `TRACE_PAGER`, else `GIT_PAGER`, else git's `core.pager`, else `PAGER`, else `less`, which shows
+        colours and ends at once where all fits on one screen. An empty one, or `cat`, means none.
         """
+        if not self.terminal or not self.pages or self._output is not None:
+            return
+        from trace_store.files import Disk
+        from trace_store.maintenance.git_settings import core_pager
+
         command = self.environment.pager
-        if (
-            not self.terminal
-            or not self.pages
-            or self._output is not None
-            or command in ("", "cat")
-        ):
+        if command is None:
+            command = core_pager(Disk(), self.environment) or self.environment.other_pager
+        if command.strip() in ("", "cat"):
             return
         import shlex  # these two load slowly, and only a person waits
         import subprocess

@@ -66,6 +66,18 @@ def test_a_pager_shows_what_a_terminal_gets(session: Callable[..., Outcome]) -> 
     assert on_a_terminal("log", TRACE_PAGER="no-such-program")[1] == 0
 
 
+def test_the_pager_of_git_is_used(session: Callable[..., Outcome], tmp_path: Path) -> None:
+    """The user's own; a work tree's may be a stranger's."""
+    (tmp_path / ".gitconfig").write_text('[core]\n\tpager = "sed s/^/G:/"\n')
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "none"), "PAGER": "cat"}
+    assert on_a_terminal("log", **home)[0].startswith("G:")
+    assert not on_a_terminal("log", **home, GIT_PAGER="cat")[0].startswith("G:")
+    (tmp_path / ".gitconfig").rename(tmp_path / "config")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "config").rename(tmp_path / ".git" / "config")
+    assert not on_a_terminal("log", **home)[0].startswith("G:")
+
+
 def test_who_closes_the_pager_early_meets_no_error(session: Callable[..., Outcome]) -> None:
     shown, code = on_a_terminal("compile", TRACE_PAGER="head -n 1")
     assert code == 0

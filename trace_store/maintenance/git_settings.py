@@ -37,8 +37,16 @@ def find_git(disk: Disk, folder: str) -> str | None:
         folder = parent
 
 
+def core_pager(disk: Disk, environment: Environment) -> str:
+    """Return the pager that the user's own settings of git name; "" for none.
+
+    Those of a work tree are not asked: it may be a stranger's, and is to start no program.
+    """
+    return GitSettings(disk, "", environment).core("pager")
+
+
 class GitSettings:
-    """The settings that apply to one work tree."""
+    """The settings that apply to one work tree; with no work tree, the user's own."""
 
     __slots__ = ("_disk", "_environment", "_git")
 
@@ -49,6 +57,10 @@ class GitSettings:
 
     def converts_line_ends(self) -> bool:
         """Tell whether `core.autocrlf` is set to anything but false; what is nearer to the work tree wins."""
+        return self.core("autocrlf").lower() in ("true", "input", "yes", "on", "1")
+
+    def core(self, wanted: str) -> str:
+        """Return the value of a setting `core.…`; "" where it has none."""
         value = ""
         for path in self._files("config"):
             section = ""
@@ -56,9 +68,9 @@ class GitSettings:
                 if line.startswith("["):
                     section = line.strip("[] ").lower()
                 key, _, given = line.partition("=")
-                if section == "core" and key.strip().lower() == "autocrlf":
-                    value = given.strip().lower()
-        return value in ("true", "input", "yes", "on", "1")
+                if section == "core" and key.strip().lower() == wanted:
+                    value = given.strip().strip('"')
+        return value
 
     def filters(self, root: str) -> list[tuple[str, str]]:
         """Return (file, line) of the attributes that let git convert files of a repository, or keep them elsewhere.
@@ -121,7 +133,7 @@ class GitSettings:
         own = [os.path.join(self._environment.config_dir, "git", name)]
         if name == "config":
             own += [os.path.join(self._environment.home, ".gitconfig")]
-            own += [os.path.join(self._git, "config")]
+            own += [os.path.join(self._git, "config")] if self._git else []
         return own
 
     def _between(self, folder: str, name: str) -> list[str]:

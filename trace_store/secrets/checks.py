@@ -122,7 +122,7 @@ def is_words(data: bytes) -> bool:
 
 def is_key(data: bytes) -> bool:
     """Tell whether a value whose name speaks of a secret looks as if a machine had made it."""
-    if len(data) < 16 or is_example(data) or is_words(data):
+    if len(data) < 16 or is_example(data) or is_words(data) or is_list_of_words(data):
         return False
     if not (is_mixed(data) or looks_random(data)):
         return False
@@ -160,7 +160,8 @@ def _is_sign(character: str) -> bool:
 
 def is_url_password(data: bytes) -> bool:
     """Tell whether what stands for a password in a URL may be one."""
-    return not is_example(data) and len(set(data)) > 2 and not data.isdigit()
+    is_name = data.startswith((b"${", b"$(", b"{{", b"<"))
+    return not is_name and not is_example(data) and len(set(data)) > 2 and not data.isdigit()
 
 
 def is_cookie(data: bytes) -> bool:
@@ -200,4 +201,5 @@ def is_discord(data: bytes) -> bool:
 def is_private_key(data: bytes) -> bool:
     """Tell whether something stands between the lines that begin and end a private key."""
     body = data.split(b"-----")[2] if data.count(b"-----") > 1 else data
-    return sum(chr(each).isalnum() for each in body) >= 48 and len(set(body)) > 12
+    letters = sum(chr(each).isalnum() for each in body)
+    return letters >= 48 and len(set(body)) > 12 and not is_list_of_words(body)

@@ -45,7 +45,12 @@ KEYS = (
         ("LS0tLS1CRUdJTi",),
     ),
     # github.com/C2SP/C2SP/age.md: Bech32
-    Rule("age-secret-key", rf"{BEFORE}(AGE-SECRET-KEY-1[{_B32}]{{58}})\b", ("AGE-SECRET-KEY-1",)),
+    Rule(
+        "age-secret-key",
+        rf"{BEFORE}(AGE-SECRET-KEY-1[{_B32}]{{58}})\b",
+        ("AGE-SECRET-KEY-1",),
+        checks.at_least(3),
+    ),
     Rule(
         "age-plugin-identity",
         rf"{BEFORE}(AGE-PLUGIN-[A-Z0-9]{{1,20}}-1[{_B32}]{{20,}})\b",
