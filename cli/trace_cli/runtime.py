@@ -341,7 +341,7 @@ def _refuse_named_pipe(path: str) -> None:
     try:
         is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
     except (OSError, ValueError):
-        return  # whoever opens it says what is wrong
+        return  # opening it reports what is wrong
     if is_pipe and not path.startswith(_DESCRIPTORS):
         raise errors.UnreadableInputError(
             f"not a regular file: {path!r} is a named pipe; - reads standard input", path=path

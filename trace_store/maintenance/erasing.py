@@ -58,7 +58,7 @@ class Erasing:
         store = self._store
         for (
             path
-        ) in store.layout.search_files():  # it knows the words, and is made anew when it is asked
+        ) in store.layout.search_files():  # it holds the words, and the next search rebuilds it
             self.files += store.disk.remove(path)
         self._remove_journals()
         purged = frozenset(map(ObjectId, self._database.purged))

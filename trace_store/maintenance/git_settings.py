@@ -158,7 +158,7 @@ class GitSettings:
 
 def _matches(pattern: str, file: str, folder: str) -> bool:
     """Tell whether a pattern, which counts in a folder, may mean a file."""
-    from fnmatch import fnmatchcase  # it loads slowly, and every seal comes by here
+    from fnmatch import fnmatchcase  # it loads slowly, and every seal runs this
 
     if not file.startswith(os.path.join(folder, "")):
         return False

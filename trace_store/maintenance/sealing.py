@@ -343,7 +343,7 @@ class _Sealing:
             if set(here) == set(known) or (name in pending and name not in self._fold.refs):
                 continue
             if not here and not self._fully and self._refs.witness.is_gone(name):
-                continue  # whoever commits to it is told; a seal that somebody asked for accepts it
+                continue  # a commit to it is refused; an explicit seal accepts it
             tips = self._refs.resolve(name, here, known, None)
             if len(tips) < len(here) and all(map(self._objects.contains, here)):
                 self._refs.files.write(name, tips, here, known)

@@ -88,7 +88,7 @@ def put_back(store: Store) -> PutBack:
     """Put back what was taken away and git never had: packs, and tips of refs.
 
     Nothing is synced: the second copies stay, and what a power cut takes is put back again.
-    Where there is no git nothing is put back: whoever took packs and tips away there may have meant it.
+    Where there is no git nothing is put back: packs and tips may have been removed there on purpose.
 
     Raises:
         StorageError: the disk refuses.

@@ -184,7 +184,7 @@ def decode(data: bytes) -> list[Any]:
 def has_too_many_elements(data: bytes | memoryview) -> bool:
     """Return True if msgpack bytes hold more elements than one object may, without unpacking them.
 
-    Bytes that are not msgpack are left to whoever unpacks them.
+    Bytes that are not msgpack are not checked here.
     """
     size = len(data)
     if size <= MAXIMUM_TOTAL_ELEMENTS:

@@ -23,7 +23,7 @@ def with_purged_text(
 
 
 def admit(database: ObjectDatabase, objects: Mapping[ObjectId, bytes]) -> dict[ObjectId, bytes]:
-    """Return what may be written of objects that others name already: the rest is told to be purged.
+    """Return what may be written of objects that others name already: the rest is reported as purged.
 
     Content that holds a purged text gets a tombstone of its own, so its absence is explained.
 

@@ -73,7 +73,7 @@ class Tombstone:
         return placeholder_of(self.time, self.why)
 
     def error(self, what: str = "") -> errors.PurgedError:
-        """Return the error of whoever asks for the object's bytes, or writes them; `what` was purged."""
+        """Return the error for reading or writing the object's bytes; `what` was purged."""
         when = f" on {self.date}" if self.date else ""
         why = f": {self.why}" if self.why else ""
         return errors.PurgedError(

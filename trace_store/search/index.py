@@ -242,6 +242,6 @@ def digits_of(number: int) -> str:
 
 
 def remove_index(store: Store) -> None:
-    """Remove the index: the next search makes it anew."""
+    """Remove the index; the next search rebuilds it."""
     for path in store.layout.search_files():
         store.disk.remove(path)
