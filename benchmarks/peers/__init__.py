@@ -21,6 +21,7 @@ PEERS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "langgraph-delta": ("langgraph_saver", "Saver", (True,)),
     "floor": ("floor", "Floor", ()),
     "zstd": ("compressed", "Compressed", ()),
+    "fts5": ("fulltext", "FullText", ()),
     "python": ("python", "Python", ()),
     "git": ("git", "Git", ()),
     "trace-tracked": ("tracked", "TrackedTrace", ()),

@@ -19,6 +19,7 @@ import trace_store.commit_table.table
 import trace_store.context.loading
 import trace_store.objects.moulds
 import trace_store.odb.loose
+import trace_store.search.finding
 from benchmarks.model import Proof, Turn, Work, write_ids
 from benchmarks.peers.floor import write_all
 from trace_store import (
@@ -121,6 +122,16 @@ class Trace:
         wanted = Path(ids).read_text("utf-8").split()
         found = [read_content(bytes.fromhex(each), objects.read) for each in wanted]
         return lambda: Work(len(found), sum(len(text_of(each)) for each in found))
+
+    def search(self, folder: Path, words: str) -> Proof:
+        """Return the newest 20 messages with each word, with what stands around it."""
+        repo = _open(folder)
+        found = [
+            (hit.role, hit.snippet)
+            for word in Path(words).read_text("utf-8").split()
+            for hit in repo.search(word)
+        ]
+        return lambda: Work(len(found), 0)
 
     def verify(self, folder: Path) -> Proof:
         """Check every object and every link."""
