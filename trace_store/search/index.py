@@ -61,6 +61,7 @@ class SearchIndex:
             StateError: the SQLite at hand has no FTS5.
         """
         self._store = store
+        self._names: dict[str, int] = {}
         self.base = self._opened()
 
     def __enter__(self) -> SearchIndex:
@@ -174,10 +175,11 @@ class SearchIndex:
         """Return the number that a name has; None for no name."""
         if not name:
             return None
-        found = self.base.execute("SELECT id FROM names WHERE name = ?", (name,)).fetchone()
-        if found is None:
-            return self.base.execute("INSERT INTO names (name) VALUES (?)", (name,)).lastrowid
-        return int(found[0])
+        if name not in self._names:
+            self.base.execute("INSERT OR IGNORE INTO names (name) VALUES (?)", (name,))
+            found = self.base.execute("SELECT id FROM names WHERE name = ?", (name,)).fetchone()
+            self._names[name] = int(found[0])
+        return self._names[name]
 
     def _opened(self) -> sqlite3.Connection:
         store = self._store
