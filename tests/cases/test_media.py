@@ -13,7 +13,15 @@ from tests.cases.support.inputs import INPUTS
 from tests.support.command_line import Outcome, Trace
 from tests.support.pictures import GIF, JPEG, PNG, png
 from trace_store import Image, Message, Repo, Text
-from trace_store.context.media_facts import image_facts, image_fault, media_tokens, page_count
+from trace_store.context.media_facts import (
+    ANTHROPIC_IMAGES,
+    OPENAI_IMAGES,
+    image_facts,
+    image_fault,
+    media_tokens,
+    page_count,
+)
+from trace_store.context.mending import mend
 
 FILES = sorted(
     path for number in ("11", "12", "14", "16") for path in INPUTS.glob(f"{number}-*/*.jsonl")
@@ -60,9 +68,26 @@ def test_case_11_12_headers_are_read(
 
 
 def test_case_16_limits() -> None:
-    assert not image_fault("image/png", png(8_000, 2))
-    assert "8,001 by 2 pixels" in image_fault("image/png", png(8_001, 2))
-    assert "bytes" in image_fault("image/png", PNG[:-12] + b"\0" * 4_000_000 + PNG[-12:])
+    assert not image_fault("image/png", png(8_000, 2), ANTHROPIC_IMAGES)
+    assert "8,001 by 2 pixels" in image_fault("image/png", png(8_001, 2), ANTHROPIC_IMAGES)
+    heavy = PNG[:-12] + b"\0" * 4_000_000 + PNG[-12:]
+    assert "bytes" in image_fault("image/png", heavy, ANTHROPIC_IMAGES)
+    assert not image_fault("image/png", heavy, OPENAI_IMAGES)
+
+
+@pytest.mark.parametrize(("count", "wrong"), [(20, False), (21, True)])
+def test_case_16_many_images_have_to_be_smaller(count: int, wrong: bool) -> None:
+    """Anthropic refuses sides of more than 2,000 pixels in a request with more than 20 images."""
+    images = [Image("image/png", png(2_001, 2)), *[Image("image/png", png(100, 2))] * (count - 1)]
+    with Repo.memory() as repo:
+        repo.commit([Message("user", [Text("look"), *images])])
+        context = repo.compile()
+        messages = list(context.messages)
+        assert bool(mend(messages, providers=("anthropic",)).faults) is wrong
+        assert not mend(messages, providers=("openai", "gemini")).faults
+        sent = str(context.to_anthropic())
+        assert ("not shown" in sent) is wrong
+        assert "not shown" not in str(context.to_openai())
 
 
 def test_case_40_media_count_by_size_and_pages() -> None:

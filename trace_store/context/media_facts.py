@@ -14,20 +14,13 @@ from math import ceil
 
 from trace_store.values import value
 
-LARGEST_SIDE = 8_000
-LARGEST_SIDE_OF_MANY = 2_000
 MANY_IMAGES = 20
-"""Anthropic refuses larger sides, and in a request with more images than these far smaller ones.
-
-docs.claude.com/en/docs/build-with-claude/vision, "Evaluate image size"
-"""
+"""With more images in a request Anthropic refuses far smaller ones."""
 ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
 """Names that mean the same type."""
-LARGEST_IMAGE_BYTES = 5 * 1024 * 1024
-"""Of the base64 of one image; the same page."""
 _PIXELS_A_TOKEN = 750
 _MOST_PIXELS = 1_200_000
-"""Anthropic makes images smaller until they have about 1,600 tokens; the same page."""
+"""Anthropic makes images smaller until they have about 1,600 tokens: its page on vision, as below."""
 PAGE_TOKENS = 2_250
 """A page of a PDF takes 1,500 to 3,000: docs.claude.com/en/docs/build-with-claude/pdf-support."""
 SECOND_TOKENS = 32
@@ -59,6 +52,29 @@ class ImageFacts:
     whole: bool = True
 
 
+@value
+class ImageLimits:
+    """What a provider takes of an image.
+
+    Attributes:
+        side: pixels of its longer side; 0 for any.
+        encoded_bytes: bytes of its base64; 0 for any.
+    """
+
+    side: int = 0
+    encoded_bytes: int = 0
+
+
+ANY_IMAGE = ImageLimits()
+ANTHROPIC_IMAGES = ImageLimits(8_000, 5 << 20)
+ANTHROPIC_MANY_IMAGES = ImageLimits(2_000, 5 << 20)
+"""platform.claude.com/docs/en/build-with-claude/vision, "General limits"."""
+OPENAI_IMAGES = ImageLimits(0, 50 << 20)
+"""platform.openai.com/docs/guides/images-vision: so many bytes in a request."""
+GEMINI_IMAGES = ImageLimits(0, 20 << 20)
+"""ai.google.dev/gemini-api/docs/image-understanding: so many bytes in a request that holds its images."""
+
+
 def image_facts(data: bytes) -> ImageFacts | None:
     """Return what an image is; None for bytes that are no image of a known type, or lack their header."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -81,12 +97,13 @@ def image_facts(data: bytes) -> ImageFacts | None:
     return None
 
 
-def image_fault(media_type: str, data: bytes) -> str:
-    """Return what is wrong with an image, in words; "" when providers take it.
+def image_fault(media_type: str, data: bytes, most: ImageLimits = ANY_IMAGE) -> str:
+    """Return what is wrong with an image, in words; "" when a provider takes it.
 
     Args:
         media_type: what it says of itself.
         data: its bytes.
+        most: the provider's limits.
     """
     facts = image_facts(data)
     if not data:
@@ -96,10 +113,10 @@ def image_fault(media_type: str, data: bytes) -> str:
     if not facts.whole:
         return f"an image ({facts.media_type}) is cut off"
     side = max(facts.width, facts.height)
-    if side > LARGEST_SIDE:
-        return f"an image is {facts.width:,} by {facts.height:,} pixels; {LARGEST_SIDE:,} are taken"
-    if ceil(len(data) / 3) * 4 > LARGEST_IMAGE_BYTES:
-        return f"an image has {len(data):,} bytes; {LARGEST_IMAGE_BYTES:,} of base64 are taken"
+    if most.side and side > most.side:
+        return f"an image is {facts.width:,} by {facts.height:,} pixels; {most.side:,} are taken"
+    if most.encoded_bytes and ceil(len(data) / 3) * 4 > most.encoded_bytes:
+        return f"an image has {len(data):,} bytes; {most.encoded_bytes:,} of base64 are taken"
     declared = ALIASES.get(media_type.lower(), media_type.lower())
     if declared != facts.media_type:
         return f"an image says {media_type[:40]!r} and is {facts.media_type}"

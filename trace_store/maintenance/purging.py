@@ -214,9 +214,7 @@ def purge(
     if not force:
         refuse_common(plan)
     now = store.clock.now()
-    put_back(
-        store
-    )  # a pack of which only the second copy is left is rewritten like the others
+    put_back(store)  # a pack of which only the second copy is left is rewritten like the others
     kept_out = keep_out and _keep_out(store, plan, now, by, why)
     made = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
     database.refresh()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
+from trace_store.context.media_facts import ANTHROPIC_IMAGES, ImageLimits
 from trace_store.context.mending.faults import PROVIDERS, Fault
 from trace_store.context.render import Renderable
 from trace_store.objects.message import default_kind
@@ -91,6 +92,7 @@ class Bench:
         removed: messages that are no longer in it.
         faults: what was wrong, in the order in which it was found.
         count: how often something was to be mended.
+        images: what Anthropic takes of an image in a request with so many of them.
     """
 
     items: list[Item]
@@ -98,6 +100,7 @@ class Bench:
     removed: list[Item] = field(default_factory=list)
     faults: dict[Fault, None] = field(default_factory=dict)
     count: int = 0
+    images: ImageLimits = ANTHROPIC_IMAGES
 
     def find(
         self,

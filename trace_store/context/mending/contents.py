@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from trace_store.context.media_facts import image_fault
+from trace_store.context.media_facts import ANY_IMAGE, image_fault
 from trace_store.context.mending.bench import Bench, Item
 from trace_store.context.mending.faults import (
     ANTHROPIC,
@@ -16,10 +16,12 @@ from trace_store.context.mending.faults import (
     BROKEN_CHARACTER,
     INVALID_ARGUMENTS,
     OBJECT_ARGUMENTS,
+    PROVIDERS,
     UNSIGNED_REASONING,
 )
 from trace_store.context.render.anthropic_blocks import NOWHERE, PROVIDER
 from trace_store.context.render.media import (
+    anthropic_images,
     block_fault,
     image_note,
     invalid_image,
@@ -39,6 +41,7 @@ LEFT_OUT = "left out"
 
 def mend_contents(bench: Bench) -> None:
     """Mend what messages say, part by part."""
+    bench.images = anthropic_images(bench.items)
     for item in bench.items:
         if not (item.ghost or item.says_nothing):
             before: Sequence[Part | None] = (None, *item.parts)
@@ -132,15 +135,19 @@ def _call(bench: Bench, item: Item, part: ToolCall) -> ToolCall:
 def _image(bench: Bench, item: Item, part: Image, *, inside_result: bool = False) -> Iterator[Part]:
     found = split_image(part)
     detail = invalid_image(part) if found is None else image_fault(*found)
-    typed = None if found is None else typed_image(part)
+    limits, refusing = ANY_IMAGE, PROVIDERS
+    if not detail and found is not None:
+        limits, refusing = bench.images, ANTHROPIC
+        detail = image_fault(*found, limits)
+    typed = None if found is None else typed_image(part, limits)
     in_model_words = item.role == "assistant" and not inside_result
     done = LEFT_OUT if in_model_words else "a note in its place"
     if typed is not None:
         done = f"its type is {typed[0]}"
-    if not detail or not bench.find(INVALID_IMAGE, item, detail, done):
+    if not detail or not bench.find(INVALID_IMAGE, item, detail, done, refusing):
         yield part
     elif typed is not None:
-        yield Image(*typed)
+        yield from _image(bench, item, Image(*typed), inside_result=inside_result)
     elif not in_model_words:
         yield Text(image_note(part))
 
@@ -175,7 +182,7 @@ def _opaque(
             yield Text(opaque_note(part))
         return
     block = opaque_block(part) if part.provider == PROVIDER else None
-    fault = "" if block is None else block_fault(block)
+    fault = "" if block is None else block_fault(block, bench.images)
     if fault and bench.find(INVALID_IMAGE, item, fault, "a note in its place", ANTHROPIC):
         yield Text(opaque_note(part))
         return

@@ -6,6 +6,7 @@ Rule: a block is right by itself here; which message it stands in is `anthropic.
 from __future__ import annotations
 
 from trace_store.context.render.media import (
+    anthropic_images,
     base64_image,
     block_fault,
     image_note,
@@ -68,6 +69,7 @@ class Blocks:
         self._repairs = repairs
         self._model = model
         self._reasoning = reasoning
+        self._images = anthropic_images(messages)
 
     def system(self, turn: Turn) -> Placed:
         """Return the blocks of a system message at the front."""
@@ -185,10 +187,10 @@ class Blocks:
         return False
 
     def _image(self, image: Image, at: int) -> Wire:
-        fault = invalid_image(image)
+        fault = invalid_image(image, self._images)
         if fault:
             self._repairs.add(INVALID_IMAGE, at, fault)
-        encoded = base64_image(image)
+        encoded = base64_image(image, self._images)
         if encoded is not None:
             source = {"type": "base64", "media_type": encoded[0], "data": encoded[1]}
             return {"type": "image", "source": source}
@@ -244,13 +246,14 @@ class Blocks:
 
     def _own_block(self, part: Opaque) -> Wire | None:
         block = opaque_block(part) if part.provider == PROVIDER else None
-        if block is None or block["type"] in NOWHERE or block_fault(block):
+        if block is None or block["type"] in NOWHERE or block_fault(block, self._images):
             return None
         block.pop("cache_control", None)
         return block
 
     def _leave_out(self, part: Opaque, at: int) -> None:
-        fault = block_fault(opaque_block(part) or {}) if part.provider == PROVIDER else ""
+        own = part.provider == PROVIDER
+        fault = block_fault(opaque_block(part) or {}, self._images) if own else ""
         if fault:
             self._repairs.add(INVALID_IMAGE, at, fault)
             return

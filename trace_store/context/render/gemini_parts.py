@@ -5,6 +5,7 @@ Rule: a part is right by itself here; which content it stands in is `gemini.py`'
 
 from __future__ import annotations
 
+from trace_store.context.media_facts import GEMINI_IMAGES
 from trace_store.context.render.media import (
     gemini_media,
     image_note,
@@ -237,7 +238,7 @@ class Parts:
         return None
 
     def _image(self, image: Image, at: int) -> Wire:
-        fault = invalid_image(image)
+        fault = invalid_image(image, GEMINI_IMAGES)
         if fault:
             self._repairs.add(INVALID_IMAGE, at, fault)
         shown = gemini_media(image)

@@ -8,15 +8,30 @@ from __future__ import annotations
 
 import base64
 import binascii
+from itertools import islice
 
-from trace_store.context.media_facts import ALIASES, image_facts, image_fault
+from trace_store.context.media_facts import (
+    ALIASES,
+    ANTHROPIC_IMAGES,
+    ANTHROPIC_MANY_IMAGES,
+    ANY_IMAGE,
+    GEMINI_IMAGES,
+    MANY_IMAGES,
+    ImageLimits,
+    image_facts,
+    image_fault,
+)
 from trace_store.context.render.values import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
 from trace_store.context.render.wire import parse_object
-from trace_store.objects.parts import Image, Opaque
+from trace_store.objects.parts import Image, Opaque, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
+
+    from trace_store.context.render.values import Spoken
+    from trace_store.objects.parts import Part
 
 IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 SENDERS = frozenset({"anthropic", "gemini", "openai"})
@@ -33,7 +48,7 @@ _ENDINGS = {
 def gemini_media(image: Image) -> dict[str, Any] | None:
     """Return an image as a part of Gemini's, or None when its models do not take it."""
     if split_image(image) is not None:
-        found = typed_image(image)
+        found = typed_image(image, GEMINI_IMAGES)
         if found is None or found[0] not in GEMINI_IMAGE_TYPES:
             return None
         data = base64.b64encode(found[1]).decode()
@@ -59,22 +74,39 @@ def split_image(image: Image) -> tuple[str, bytes] | None:
         return None
 
 
-def typed_image(image: Image) -> tuple[str, bytes] | None:
-    """Return the media type that its bytes tell, and the bytes, of an image that providers take; else None."""
+def anthropic_images(messages: Iterable[Spoken]) -> ImageLimits:
+    """Return what Anthropic takes of an image in a request with these messages."""
+    images = (1 for message in messages for part in message.parts for _ in _images_in(part))
+    count = sum(islice(images, MANY_IMAGES + 1))
+    return ANTHROPIC_MANY_IMAGES if count > MANY_IMAGES else ANTHROPIC_IMAGES
+
+
+def _images_in(part: Part) -> Iterator[Part]:
+    if isinstance(part, Image):
+        yield part
+    elif isinstance(part, ToolResult):
+        for inner in part.content:
+            yield from _images_in(inner)
+    elif isinstance(part, Opaque) and (opaque_block(part) or {}).get("type") == "image":
+        yield part
+
+
+def typed_image(image: Image, most: ImageLimits = ANY_IMAGE) -> tuple[str, bytes] | None:
+    """Return the media type that its bytes tell, and the bytes, of an image that a provider takes; else None."""
     found = split_image(image)
     facts = None if found is None else image_facts(found[1])
-    if found is None or facts is None or image_fault(facts.media_type, found[1]):
+    if found is None or facts is None or image_fault(facts.media_type, found[1], most):
         return None
     return facts.media_type, found[1]
 
 
-def invalid_image(image: Image) -> str:
-    """Return why providers refuse an image as it stands, in words; "" for a sound one, and one behind an address."""
+def invalid_image(image: Image, most: ImageLimits = ANY_IMAGE) -> str:
+    """Return why a provider refuses an image as it stands, in words; "" for a sound one, and one behind an address."""
     found = split_image(image)
     if found is not None:
         # One of a type that no provider takes is left out; the context is none the worse for it.
         known = found[0].lower() in {*IMAGE_TYPES, *GEMINI_IMAGE_TYPES, *ALIASES}
-        return image_fault(*found) if known or image_facts(found[1]) is not None else ""
+        return image_fault(*found, most) if known or image_facts(found[1]) is not None else ""
     return (
         ""
         if image.url is not None and not image.url.startswith("data:")
@@ -82,9 +114,9 @@ def invalid_image(image: Image) -> str:
     )
 
 
-def base64_image(image: Image) -> tuple[str, str] | None:
+def base64_image(image: Image, most: ImageLimits = ANY_IMAGE) -> tuple[str, str] | None:
     """Return media type and base64 of an image that models take, else None."""
-    found = typed_image(image)
+    found = typed_image(image, most)
     if found is None or found[0] not in IMAGE_TYPES:
         return None
     return found[0], base64.b64encode(found[1]).decode()
@@ -113,7 +145,7 @@ def opaque_block(part: Opaque) -> dict[str, Any] | None:
     return block if block is not None and isinstance(block.get("type"), str) else None
 
 
-def block_fault(block: dict[str, Any]) -> str:
+def block_fault(block: dict[str, Any], most: ImageLimits = ANTHROPIC_IMAGES) -> str:
     """Return what is wrong with a block of Anthropic's that holds an image or a document, in words; "" for others."""
     source = block.get("source")
     if block.get("type") not in ("image", "document") or not isinstance(source, dict):
@@ -129,7 +161,7 @@ def block_fault(block: dict[str, Any]) -> str:
     except (binascii.Error, ValueError):
         return f"{what} is no base64"
     if block["type"] == "image":
-        return image_fault(str(source.get("media_type")), content)
+        return image_fault(str(source.get("media_type")), content, most)
     if source.get("media_type") == "application/pdf" and not content.startswith(b"%PDF-"):
         return f"{what} is no PDF"
     return ""

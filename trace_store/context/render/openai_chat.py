@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 
+from trace_store.context.media_facts import OPENAI_IMAGES
 from trace_store.context.render.media import (
     ERROR_LINE,
     base64_image,
@@ -172,7 +173,7 @@ class _Writer:
         if isinstance(part, Text):
             return [_text_part(part.text)] if part.text else []
         if isinstance(part, Image):
-            fault = invalid_image(part)
+            fault = invalid_image(part, OPENAI_IMAGES)
             if fault:
                 self._repairs.add(INVALID_IMAGE, piece.at, fault)
             shown = _image_part(part) if images else None
@@ -225,7 +226,7 @@ class _Writer:
 
 
 def _image_part(image: Image) -> dict[str, Any] | None:
-    encoded = base64_image(image)
+    encoded = base64_image(image, OPENAI_IMAGES)
     url = f"data:{encoded[0]};base64,{encoded[1]}" if encoded else web_url(image)
     return None if url is None else {"type": "image_url", "image_url": {"url": url}}
 

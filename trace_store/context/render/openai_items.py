@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from trace_store.context.media_facts import OPENAI_IMAGES
 from trace_store.context.render.media import base64_image, opaque_block, web_url
 from trace_store.context.render.values import OPAQUE_LEFT_OUT, REASONING_LEFT_OUT, Repairs
 from trace_store.objects.parts import Image, Opaque
@@ -64,7 +65,7 @@ def input_text(text: str) -> Wire:
 
 def image_part(image: Image) -> Wire | None:
     """Return an image as a block, or None when models do not take it."""
-    encoded = base64_image(image)
+    encoded = base64_image(image, OPENAI_IMAGES)
     url = f"data:{encoded[0]};base64,{encoded[1]}" if encoded else web_url(image)
     return None if url is None else {"type": "input_image", "image_url": url, "detail": "auto"}
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 
+from trace_store.context.media_facts import OPENAI_IMAGES
 from trace_store.context.render.media import (
     ERROR_LINE,
     image_note,
@@ -269,7 +270,7 @@ class _Writer:
         if isinstance(part, Text):
             return [input_text(part.text)] if part.text else []
         if isinstance(part, Image):
-            fault = invalid_image(part)
+            fault = invalid_image(part, OPENAI_IMAGES)
             if fault:
                 self._repairs.add(INVALID_IMAGE, at, fault)
             shown = image_part(part) if blocks else None
