@@ -13,7 +13,7 @@ import sys
 from errno import EAGAIN
 
 from trace_cli.failures import OutputClosedError, usage_error
-from trace_store import errors
+from trace_store import errors, maintenance
 from trace_store.environment import Environment
 
 TYPE_CHECKING = False
@@ -125,12 +125,10 @@ class Invocation:
         """
         if not self.terminal or not self.pages or self._output is not None:
             return
-        from trace_store.files import Disk
-        from trace_store.maintenance.git_settings import core_pager
 
         command = self.environment.pager
         if command is None:
-            command = core_pager(Disk(), self.environment) or self.environment.other_pager
+            command = maintenance.core_pager(self.environment) or self.environment.other_pager
         if command.strip() in ("", "cat"):
             return
         import shlex  # these two load slowly, and only a person waits

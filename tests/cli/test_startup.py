@@ -105,7 +105,7 @@ BRANCHED = [
 WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"], ["fsck"]]
 """They need what makes JSON or runs further processes, and with it some of what that imports."""
 MOST_MODULES = {
-    "version": 14,
+    "version": 15,
     "config": 74,
     "commit -q --no-seal": 88,
     "commit -q": 104,

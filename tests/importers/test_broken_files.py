@@ -57,7 +57,8 @@ def test_a_broken_file_is_imported_and_repaired(damage: Damage, tmp_path: Path) 
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(data)
     with Store.init(str(tmp_path / "project")) as store:
-        (file,) = import_paths(store, [str(path)]).files
+        file, *others = import_paths(store, [str(path)]).files
+        assert all(other.is_stray for other in others)
         assert {skip.reason for skip in file.skips} == set(damage.skips)
         assert set(raw_records(store)) == {raw for raw, _ in records_in(data)}
 

@@ -43,7 +43,8 @@ def check(path: Path, tmp_path: Path) -> None:
     format = format_of(data[:HEAD_BYTES])
     assert format is not None
     with Store.init(str(tmp_path / "project")) as store:
-        (report,) = import_paths(store, [str(path)]).files
+        report, *others = import_paths(store, [str(path)]).files
+        assert all(other.is_stray for other in others)
         outcomes = Counter[str]()
         for (kind, what), count in report.records.items():
             outcomes["unreadable" if kind == "unreadable" else what] += count

@@ -33,7 +33,7 @@ HERE = Environment(author="Ada", discovery=False)
 @pytest.fixture
 def config(repository: Trace, tmp_path: Path) -> Path:
     """The configuration of a repository with a commit, and a setting of each sort."""
-    assert repository("commit", "-q", "--user", "Plan the release.").code == 0
+    assert repository("commit", "-q", "--no-seal", "--user", "Plan the release.").code == 0
     assert repository("config", "budget", "200k").code == 0
     assert repository("config", "default_branch", "trunk").code == 0
     path = tmp_path / ".trace" / "config"

@@ -8,6 +8,7 @@ from trace_store.doors import door
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.maintenance.adopting import adopt
+    from trace_store.maintenance.git_settings import core_pager
     from trace_store.maintenance.handling import with_explanation
     from trace_store.maintenance.intact import gaps
     from trace_store.maintenance.journal_rests import keep_rests
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adopt",
+    "core_pager",
     "damaged_loose",
     "files_in",
     "forget_holder",
@@ -50,6 +52,7 @@ __getattr__ = door(
     __name__,
     {
         "adopt": "adopting",
+        "core_pager": "git_settings",
         "damaged_loose": "loose_damage",
         "files_in": "lost_found",
         "forget_holder": "waiting",

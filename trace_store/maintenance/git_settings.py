@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import read_file
+from trace_store.files import Disk, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trace_store.environment import Environment
-    from trace_store.files import Disk
 
 _MOST_READ = 1 << 20
 _CONVERTING = ("filter", "ident", "text", "eol", "working-tree-encoding", "export-subst")
@@ -37,12 +36,12 @@ def find_git(disk: Disk, folder: str) -> str | None:
         folder = parent
 
 
-def core_pager(disk: Disk, environment: Environment) -> str:
+def core_pager(environment: Environment) -> str:
     """Return the pager that the user's own settings of git name; "" for none.
 
     Those of a work tree are not asked: it may be a stranger's, and is to start no program.
     """
-    return GitSettings(disk, "", environment).core("pager")
+    return GitSettings(Disk(), "", environment).core("pager")
 
 
 class GitSettings:

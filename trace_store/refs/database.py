@@ -126,10 +126,6 @@ class RefDatabase:
         """Return the names of refs with more than one tip."""
         return list(self.standing().diverged)
 
-    def incomplete(self) -> list[str]:
-        """Return the names of refs with a tip that is not here."""
-        return self.standing().incomplete
-
     def moved_by_git(self) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
         """Return (name, what this working copy last wrote, what it is now) of refs that something else moved.
 

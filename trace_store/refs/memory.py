@@ -67,10 +67,6 @@ class MemoryRefs:
         """Return nothing: only files that git merges can diverge."""
         return []
 
-    def incomplete(self) -> list[str]:
-        """Return the names of refs whose object is not here."""
-        return self.standing().incomplete
-
     def moved_by_git(self) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
         """Return nothing: git does not see these refs."""
         return []

@@ -52,6 +52,7 @@ TOLD_ADAPTATIONS = 3
         completes="RENDERER",
     ),
     Option("--table", "as_table", "List the messages with their tokens and addresses"),
+    Option("--plain", "plain", "The table with numbers as they are, and tabs between columns"),
     Option("--at", "at", "A revision, or a time: the context as it was then", "WHEN", default=""),
     Option(
         "--strategy",
@@ -78,6 +79,7 @@ def compile_(
     revision: str,
     form: str | None,
     as_table: bool,
+    plain: bool,
     at: str,
     strategy: str,
     reasoning: bool,
@@ -95,14 +97,16 @@ def compile_(
     `trace commit --json`. What had to be repaired or left out for the provider is said on standard error: every fault,
     and the first few of what any session of another provider has many of.
 
-    With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages; with both, the
-    list is in the JSON. A context over its budget (`trace config budget`) is told on standard error; with --strict it
+    With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages, and --plain lists
+    them for `sort` and `cut`; with --json, too, the list is in the JSON. A context over its budget (`trace config
+    budget`) is told on standard error; with --strict it
     is not printed, and the exit code is 15.
 
     --at with a time goes back along the first parents of REVISION; with a revision it stands for REVISION.
     """
     if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
+    as_table = as_table or plain
     if form is not None and as_table and not as_json:
         raise usage_error("--table is no --format; give one of them")
     to_file = output not in (None, "-")
@@ -125,7 +129,7 @@ def compile_(
         _check_budget(invocation, store, context, strict=strict)
         options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
         if as_table and not as_json:
-            lines = _table(reader, store, context)
+            lines = _table(reader, store, context, plain=plain)
             _write(invocation, "".join(f"{each}\n" for each in lines).encode(), output, safe=True)
             return EXIT_OK
         rendered = context.render(form or "text", **options)
@@ -247,7 +251,7 @@ def _message_records(context: Context) -> list[dict[str, Any]]:
     ]
 
 
-def _table(invocation: Invocation, store: Store, context: Context) -> list[str]:
+def _table(invocation: Invocation, store: Store, context: Context, *, plain: bool) -> list[str]:
     if not isinstance(context, CompiledContext):
         raise usage_error("--table goes with the strategy full")
     counts = context.message_tokens()
@@ -263,13 +267,15 @@ def _table(invocation: Invocation, store: Store, context: Context) -> list[str]:
                 short_address(message.address),
                 message.role,
                 message.kind,
-                number(tokens),
+                str(tokens) if plain else number(tokens),
                 share(tokens, whole),
                 " ".join(marks),
                 _beginning(message.parts),
             )
         )
         styles.append(("yellow", ROLE_STYLES.get(message.role, ""), "dim", "", "dim", "cyan", ""))
+    if plain:
+        return ["\t".join(row) for row in rows]
     header = ("address", "role", "kind", "tokens", "budget" if budget else "share", "marks", "text")
     lines = table(invocation, header, rows, LEFT * 3 + RIGHT * 2 + LEFT * 2, styles)
     total = f"{counted(len(rows), 'message')}, {weight(context)}"

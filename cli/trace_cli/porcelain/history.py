@@ -324,10 +324,10 @@ class _Block:
         align = LEFT + LEFT + RIGHT + (RIGHT + RIGHT if self._tokens else "") + LEFT
         style = ["yellow", "dim", "", *(["", ""] if self._tokens else []), ""]
         lines = table(self._invocation, (), rows, align, [style] * len(rows))
-        contexts = context.ContextCompiler(self._store)
+        contexts = context.ContextCompiler(self._store) if self._sought else None
         for line, entry in zip(lines, entries, strict=True):
             self._invocation.line(line)
-            if self._sought and self._sought.casefold() not in line.casefold():
+            if contexts is not None and self._sought.casefold() not in line.casefold():
                 found = history.snippet_of(contexts, entry.oid, self._sought)
                 if found is not None:
                     self._invocation.line(f"    {marked(self._invocation, found)}")
