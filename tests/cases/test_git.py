@@ -294,6 +294,18 @@ def test_case_42_a_pattern_that_hides_the_folder_is_named(
     assert git("status", "--porcelain", ".trace") == ""
 
 
+def test_case_50_what_a_bundle_brought_comes_back(
+    project: Callable[..., Outcome], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = str(tmp_path_factory.mktemp("other"))
+    project("-C", other, "init", "-q")
+    project("-C", other, "commit", "--user", "from afar", "--branch", "side")
+    project("-C", other, "bundle", "create", "-q", "side.bundle", "side")
+    project("bundle", "import", os.path.join(other, "side.bundle"))
+    git("clean", "-fdq", ".trace")
+    assert "from afar" in project("log", "side").text
+
+
 def test_case_50_second_copies_go_once_git_has_the_pack(project: Callable[..., Outcome]) -> None:
     project("commit", "--user", "one")
     assert os.listdir(".trace/local/packs")

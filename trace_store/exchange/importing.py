@@ -18,6 +18,7 @@ from trace_store.exchange.creating import BundleReport, Progress
 from trace_store.exchange.opened import opened_bundle
 from trace_store.graph import is_ancestor
 from trace_store.maintenance.sealing import seal
+from trace_store.maintenance.second_copies import keep_copies
 from trace_store.objects.commit import parents_of
 from trace_store.odb import MemoryObjects, ObjectDatabase
 from trace_store.odb.examining import PackedObject
@@ -119,6 +120,8 @@ def import_bundle(
                 lacking = [f for f in header.tombstones if not _is_here(store, f[0])]
                 store.objects.tombstones.take(lacking)
             packs = receiver.keep()
+            if isinstance(store.objects, ObjectDatabase):
+                keep_copies(store, list(packs))
         finally:
             receiver.abandon()
         bundle = report(reader)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.packing import pack
     from trace_store.maintenance.schedule import seal_if_due_by_age
     from trace_store.maintenance.sealing import seal
-    from trace_store.maintenance.second_copies import put_back
+    from trace_store.maintenance.second_copies import keep_copies, put_back
     from trace_store.maintenance.telling import warn_of_unsealed
     from trace_store.maintenance.waiting import (
         forget_holder,
@@ -35,6 +35,7 @@ __all__ = [
     "forget_holder",
     "gaps",
     "is_kept",
+    "keep_copies",
     "keep_rests",
     "lock_patiently",
     "locked_error",
@@ -58,6 +59,7 @@ __getattr__ = door(
         "forget_holder": "waiting",
         "gaps": "intact",
         "is_kept": "lost_found",
+        "keep_copies": "second_copies",
         "keep_rests": "journal_rests",
         "lock_patiently": "waiting",
         "locked_error": "waiting",

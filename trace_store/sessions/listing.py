@@ -150,6 +150,12 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
     return sorted(found, key=lambda each: (-each.ended, each.ref))
 
 
+def known_names(store: Store) -> dict[str, str]:
+    """Return by branch what sessions were called when they were last listed: the agent's title, or the first prompt."""
+    found = ((ref, kept[3] or kept[4]) for ref, kept in _remembered(store).items())
+    return {ref: name for ref, name in found if name}
+
+
 def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:
     """Return the session with an id, the beginning of one that no other has, a branch's name or a title.
 

@@ -27,7 +27,7 @@ from trace_cli.plumbing.pack_inputs import (
 )
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store import errors
+from trace_store import errors, maintenance
 from trace_store.files import Disk, replace_file
 from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.odb import ObjectDatabase
@@ -70,7 +70,7 @@ def _receive(invocation: Invocation) -> int:
         try:
             packs = packs_on_stdin(invocation)
             names = [receiver.take(data, STANDARD_INPUT).name for data in packs]
-            receiver.keep()
+            maintenance.keep_copies(store, list(receiver.keep()))
         except errors.CorruptPackError as error:
             error.data.setdefault("hint", ADVICE)
             raise

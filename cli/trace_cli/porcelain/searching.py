@@ -6,7 +6,7 @@ from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import EXIT_OK, usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.porcelain.progress import Progress
-from trace_cli.render.escape import safe
+from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.snippets import marked
 from trace_cli.render.tables import ROLE_STYLES, moment, paint
@@ -14,7 +14,7 @@ from trace_store.exporters.session import session_name
 from trace_store.ident import format_time, known_time, parse_moment
 from trace_store.refs import BRANCHES
 from trace_store.search import SearchFilter, search
-from trace_store.sessions import read_title
+from trace_store.sessions import known_names, read_title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,11 +88,12 @@ def run(
             progress.clear()
         if not as_json:
             invocation.page()
+        names = known_names(store)
         for hit in found:
             if as_json:
-                write_record(invocation, _record(store, hit))
+                write_record(invocation, _record(store, hit, names))
             else:
-                invocation.line(_line(invocation, store, hit))
+                invocation.line(_line(invocation, store, hit, names))
         if not found and not as_json:
             invocation.note("nothing was found")
     return EXIT_OK
@@ -107,14 +108,15 @@ def _moment(text: str, now: int) -> int | None:
     return found
 
 
-def _title(store: Store, ref: str) -> str:
+def _title(store: Store, ref: str, names: dict[str, str]) -> str:
     named = session_name(ref)
-    return (read_title(store, named[0], named[1]) if named else "") or ref.removeprefix(BRANCHES)
+    given = read_title(store, named[0], named[1]) if named else ""
+    return given or names.get(ref) or ref.removeprefix(BRANCHES)
 
 
-def _line(invocation: Invocation, store: Store, hit: Hit) -> str:
+def _line(invocation: Invocation, store: Store, hit: Hit, names: dict[str, str]) -> str:
     when = moment(format_time(hit.time))[:16] if hit.time else "no time"
-    title = safe(_title(store, hit.ref))
+    title = safe(one_line(_title(store, hit.ref, names), 200))
     if len(title) > NAME_COLUMNS:
         title = title[: NAME_COLUMNS - 1] + "…"
     role = hit.role or "edited"
@@ -129,11 +131,11 @@ def _line(invocation: Invocation, store: Store, hit: Hit) -> str:
     )
 
 
-def _record(store: Store, hit: Hit) -> dict[str, object]:
+def _record(store: Store, hit: Hit, names: dict[str, str]) -> dict[str, object]:
     return {
         "address": address_text(hit.address),
         "ref": hit.ref,
-        "title": _title(store, hit.ref),
+        "title": _title(store, hit.ref, names),
         "time": known_time(hit.time),
         "role": hit.role or None,
         "edited": hit.is_edit,
