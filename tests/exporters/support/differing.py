@@ -47,7 +47,7 @@ def import_bytes(data: bytes, format: str) -> tuple[FileReport, Store]:
     assert alike or format == found.NAME, f"taken for {found.NAME}: {data[:300]!r}"
     store = Store.memory()
     given = format if alike else None
-    (report,) = import_paths(store, ["-"], format=given, stdin=io.BytesIO(data)).files
+    report, *_ = import_paths(store, ["-"], format=given, stdin=io.BytesIO(data)).files
     assert not report.skipped
     # A file in which nobody says anything has records, and no commit to keep them with.
     reasons = {skip.reason for skip in report.skips}

@@ -29,7 +29,7 @@ def transcript(name: str, data: bytes) -> None:
     if name == CHATS:
         name = OPENAI if found is None else found.NAME
     try:
-        (report,) = import_paths(store, ["-"], format=name, stdin=io.BytesIO(data)).files
+        report, *_ = import_paths(store, ["-"], format=name, stdin=io.BytesIO(data)).files
     except errors.UnreadableInputError:
         assert not list(store.refs.iterate())
         return
