@@ -207,7 +207,6 @@ def build(target: Path) -> None:
     (target / "tmp").rmdir()  # git carries no empty directories
     # Git has these packs, so they need no second place.
     shutil.rmtree(target / "local/packs")
-    (target / "local/packs/config").unlink()
 
 
 def converse(story: Story) -> dict[str, Address]:

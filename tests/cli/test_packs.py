@@ -144,15 +144,15 @@ class TestVerifying:
         (path,) = packs(tmp_path)
         index = path.with_suffix(".idx")
         sound = index.read_bytes()
+        filled("commit", "--user", "more", "--no-seal")
+        filled("ls-objects", "--stdin", stdin=b"main\n")
+        extra = filled("pack-objects", "extra", stdin=filled("ls-objects", "main").out)
         changed = bytearray(sound)
         changed[70] ^= 1
         index.write_bytes(changed)
         assert repository("verify-pack").lines == [
             f"{path} damaged a pack index is too short, or its checksum is wrong"
         ]
-        filled("commit", "--user", "more", "--no-seal")
-        filled("ls-objects", "--stdin", stdin=b"main\n")
-        extra = filled("pack-objects", "extra", stdin=filled("ls-objects", "main").out)
         index.write_bytes((tmp_path / f"extra-{extra.text.strip()}.idx").read_bytes())
         assert "its index says something else" in repository("verify-pack").text
         index.unlink()

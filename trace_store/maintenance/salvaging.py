@@ -25,7 +25,6 @@ from trace_store.maintenance.salvaging_config import Opened
 from trace_store.maintenance.salvaging_refs import RefSalvage
 from trace_store.maintenance.salvaging_rest import mend_derived, mend_files
 from trace_store.maintenance.sealing import seal
-from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb import ObjectDatabase, PackWriter, admit
 from trace_store.odb.pack_wreckage import index_content
 from trace_store.odb.packs import pack_names
@@ -269,7 +268,7 @@ class _Salvage:
         try:
             for oid, data in fresh.items():
                 writer.add(oid, data)
-            keep_copies(self.store, writer.finish())
+            writer.finish()
         finally:
             writer.abandon()
         with self.store.mutex:
