@@ -683,6 +683,15 @@ def test_odd_values_in_a_database(tmp_path: Path) -> None:
     valid(store)
 
 
+def test_a_session_with_an_odd_id(tmp_path: Path) -> None:
+    """It is a part of what the session is known by, beside the file's path."""
+    path = tmp_path / "opencode.db"
+    talk = Talk(id="ses_\0/../x")
+    talk.user("Hello.")
+    make_database(path, talk).close()
+    assert import_paths(Store.memory(), [str(path)]).messages == 1
+
+
 def test_where_sessions_are_found(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()

@@ -175,9 +175,14 @@ def _unpacked(numbers: int | list[int], text: str) -> dict[int, ObjectId | None]
     }
 
 
+def real_path(path: str) -> str:
+    """Return the path of a file without links in it; a session within a file may have any name."""
+    return path if "\0" in path else os.path.realpath(path)
+
+
 def memory_key(path: str, format_name: str, onto: str, *, source: bool) -> str:
     """Return by what an import of a file is remembered."""
-    parts = (os.path.realpath(path), format_name, onto, "source" if source else "")
+    parts = (real_path(path), format_name, onto, "source" if source else "")
     return digest(bytes_of("\0".join(parts))).hex()[:32]
 
 

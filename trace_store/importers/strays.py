@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 from trace_store.errors import StorageError
 from trace_store.files import read_file, replace_file
 from trace_store.importers.reading import INNER, InputBytes
+from trace_store.importers.remembering import real_path
 from trace_store.store import Store
 
 _FILE = os.path.join("imports", "strays")
@@ -39,7 +40,7 @@ class Strays:
 
     def add(self, session: str, path: str, rows: Sequence[bytes]) -> None:
         """Remember rows of a session that a file holds."""
-        known = self._rows.setdefault(session, {}).setdefault(os.path.realpath(path), [])
+        known = self._rows.setdefault(session, {}).setdefault(real_path(path), [])
         new = [row for row in map(_text, rows) if row not in known]
         known += new
         self._changed = self._changed or bool(new)
