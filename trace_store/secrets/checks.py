@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BASE62 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_SMALL_WORD = re.compile(rb"[a-z]{3,}(?=[^A-Za-z0-9]|\Z)")
 _NO_WORD = re.compile(rb"[^A-Za-z0-9]+")
 _WORD = re.compile(rb"[0-9]{0,5}|[A-Za-z]{1,40}[0-9]{0,4}(?:[A-Z][A-Za-z]{2,40})?")
 _WORD_IN_NAME = re.compile(rb"[0-9]{0,5}|[A-Za-z]{1,40}[0-9]{0,4}(?:[A-Za-z]{3,40}[0-9]{0,4}){0,2}")
@@ -59,9 +60,7 @@ def at_least(bits: float) -> Check:
 
 def is_list_of_words(data: bytes) -> bool:
     """Tell whether most of it is small words with signs between them, as in a path or a name of several words."""
-    words = [
-        each for each in _NO_WORD.split(data) if len(each) > 2 and each.isalpha() and each.islower()
-    ]
+    words = _SMALL_WORD.findall(data)
     return len(words) > 2 and sum(map(len, words)) > len(data) // 2
 
 

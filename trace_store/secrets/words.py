@@ -141,8 +141,11 @@ def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
 
 
 def _is_mixed(word: bytes) -> bool:
-    """Tell whether a word is long enough for a value, and has a digit."""
-    return len(word) >= _TOKEN_BYTES and any(48 <= each < 58 for each in word)
+    """Tell whether a word is long enough for a value, and has a digit, or capital letters behind small ones."""
+    if len(word) < _TOKEN_BYTES:
+        return False
+    inner = word[1:]
+    return any(48 <= each < 58 for each in word) or not (inner.islower() or inner.isupper())
 
 
 def _may_hold_token(content: bytes) -> bool:

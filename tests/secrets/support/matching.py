@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 import re._constants as codes  # type: ignore[import-not-found]
@@ -24,7 +25,12 @@ _OPPOSITES = {
 
 def text_of(pattern: str, source: random.Random) -> str:
     """Return a text that a pattern of RE2 mostly matches: places of no width are passed over."""
-    return _of(parser.parse(pattern.replace(r"\z", r"\Z")), source)
+    return _of(_parsed(pattern), source)
+
+
+@functools.cache
+def _parsed(pattern: str) -> Any:
+    return parser.parse(pattern.replace(r"\z", r"\Z"))
 
 
 def _of(items: Any, source: random.Random) -> str:
@@ -39,7 +45,7 @@ def _one(code: Any, value: Any, source: random.Random) -> str:
     if code is codes.ANY:
         return source.choice(_PLAIN)
     if code is codes.IN:
-        return source.choice(_members(value))
+        return source.choice(_members(tuple(value)))
     if code is codes.BRANCH:
         return _of(source.choice(value[1]), source)
     if code is codes.SUBPATTERN:
@@ -51,7 +57,8 @@ def _one(code: Any, value: Any, source: random.Random) -> str:
     return ""  # \b, \A and their like
 
 
-def _members(items: Any) -> list[str]:
+@functools.cache
+def _members(items: tuple[Any, ...]) -> list[str]:
     wanted = [c for c in [" ", *_PLAIN] if any(_has(item, c) for item in items)]
     if items[0][0] is codes.NEGATE:
         return [c for c in _PLAIN if not any(_has(item, c) for item in items[1:])]

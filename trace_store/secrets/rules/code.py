@@ -49,7 +49,7 @@ CODE = (
     ),
     # Python's package index, on its API tokens: a macaroon, which begins with the index it is for
     token("pypi-token", "pypi-AgEIcHlwaS5vcmc", "[A-Za-z0-9_-]{50,}", end=""),
-    token("testpypi-token", "pypi-AgENdGVzdC5weXBpLm9yZw", "[A-Za-z0-9_-]{50,}", end=""),
+    token("testpypi-token", "pypi-AgENdGVzdC5weXBpLm9yZw", "[A-Za-z0-9_-]{50,}", _LONG, end=""),
     # guides.rubygems.org/api-key-scopes, learn.microsoft.com/nuget, doc.rust-lang.org/cargo, clojars
     token("rubygems-key", "rubygems_", "[a-f0-9]{48}"),
     token("nuget-key", "oy2", "[a-z0-9]{43}", _KEY),

@@ -122,7 +122,7 @@ GENERAL = (
             *("-password", "-passwd"),
         ),
         checks.is_password,
-        trigger=r"(?:sshpass\s|--?(?i:[\w.-]*(?:pass|token|api-key|secret)[\w]*)[\s=]|(?:curl|wget|http)\s[^\n|;]*(?:-u|--user|-a|--auth)|(?:mysql|mariadb)[\w-]*\s[^\n|;]*-p|login\s[^\n|;]*-p)",
+        trigger=r"(?:sshpass\s|--?(?i:[\w.-]*(?:pass|pwd|token|api-key|secret)[\w]*)[\s=]|(?:curl|wget|http)\s[^\n|;]*(?:-u|--user|-a|--auth)|(?:mysql|mariadb)[\w-]*\s[^\n|;]*-p|login\s[^\n|;]*-p)",
     ),
     Rule(
         "command-line-secret",
