@@ -41,7 +41,7 @@ class Invocation:
         directory: the value of --dir, or None.
         terminal: whether standard output is a terminal.
         color: whether standard output may be coloured.
-        intact: whether refs whose commits are missing stand for what is whole of them.
+        intact: whether a branch with missing commits is read at its newest whole state.
         interactive: whether standard error is a terminal, so that progress may be shown.
         output_failed: whether standard output takes nothing any more.
         pages: whether a pager may be used; `--no-pager` says no.

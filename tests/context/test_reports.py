@@ -1,4 +1,4 @@
-"""What providers report counts, with the estimate of what changed since; found at the same cost in every history."""
+"""A provider's report sets the token count, later changes add their estimate; finding it has a constant cost."""
 
 from __future__ import annotations
 

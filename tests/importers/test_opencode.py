@@ -708,7 +708,7 @@ def test_where_sessions_are_found(tmp_path: Path) -> None:
     (data / "opencode-bad.db").write_bytes(b"SQLite format 3\0" * 9)
     environment = Environment(data_dir=str(tmp_path / "data"))
     found = FORMAT.histories(environment, str(project), Disk())
-    # What cannot be read is named too: whoever imports it is told why.
+    # Messages that cannot be read are listed too, so that the report says why.
     assert [path.removeprefix(str(data)) for path in found] == [
         "/opencode-bad.db",
         "/opencode-beta.db#ses_beta",

@@ -47,7 +47,7 @@ class IndexView:
         last: the last of them; None for a context without a commit.
         base: as in the header.
         generation: names the writing that the records belong to, for columns that run beside.
-        anew: makes the same context's records anew where these turn out to be damaged; None when that is an error.
+        rebuilt: returns a view of a rebuilt index, for when a record is damaged; None if that is an error.
     """
 
     opened: Opened
@@ -55,7 +55,7 @@ class IndexView:
     last: MessageRecord | None
     base: int
     generation: bytes
-    anew: Callable[[], IndexView] | None = None
+    rebuilt: Callable[[], IndexView] | None = None
 
     @property
     def tip(self) -> bytes | None:
@@ -123,9 +123,9 @@ class IndexView:
                 done += len(places)
             return
         except errors.CorruptIndexError:
-            if self.anew is None:
+            if self.rebuilt is None:
                 raise
-        yield from self.anew().blocks(done, stop)
+        yield from self.rebuilt().blocks(done, stop)
 
     def find(self, address: tuple[bytes, int]) -> MessageRecord | None:
         """Return the record of a message, None when the context does not show it. Looks at the latest first.
@@ -136,9 +136,9 @@ class IndexView:
         try:
             return self._find(address)
         except errors.CorruptIndexError:
-            if self.anew is None:
+            if self.rebuilt is None:
                 raise
-        return self.anew().find(address)
+        return self.rebuilt().find(address)
 
     def tools_commit(self) -> bytes | None:
         """Return the commit that set the tools in force, or None; errors as in `find`."""
@@ -147,9 +147,9 @@ class IndexView:
         try:
             return self.record(self.last.tools - 1).commit
         except errors.CorruptIndexError:
-            if self.anew is None:
+            if self.rebuilt is None:
                 raise
-        return self.anew().tools_commit()
+        return self.rebuilt().tools_commit()
 
     def measured(self) -> Measured | None:
         """Return the last commit with a report that measures its context, or None; errors as in `find`."""
@@ -166,7 +166,7 @@ class IndexView:
                     else self.record(record.tools - 1).commit
                 )
         except errors.CorruptIndexError:
-            if self.anew is None:
+            if self.rebuilt is None:
                 raise
         else:
             if record.flags & form.CARRIED:
@@ -174,7 +174,7 @@ class IndexView:
                     record.commit, record.number, record.place_commit, tools, is_beginning=False
                 )
             return Measured(record.commit, record.ordinal, record.prefix, tools, is_beginning=True)
-        return self.anew().measured()
+        return self.rebuilt().measured()
 
     def _blocks(self, start: int, stop: int | None) -> Iterator[tuple[bytes, Sequence[int]]]:
         left = (self.message_count if stop is None else min(stop, self.message_count)) - start

@@ -357,7 +357,7 @@ class CompiledContext(RenderableContext):
     def token_count(self) -> int:
         """Tokens of the context, as far as `token_source` says.
 
-        With a provider's report: what it says, and the estimate of what was added since, less that of what went. Else
+        With a provider's report: the reported count plus the change of the estimate since then. Without one:
         `estimated_token_count`.
         """
         estimated, report = self.estimated_token_count, self.report

@@ -125,7 +125,7 @@ class ContextCompiler:
         """
         ref, tip = self._locate(revision)
         ours, index = self._view(ref, tip)
-        ours = replace(ours, anew=None)  # what is damaged is a difference, and stays one
+        ours = replace(ours, rebuilt=None)  # what is damaged is a difference, and stays one
         theirs = cold_view(tip, self.store.objects.read)
         try:
             pairs = zip_longest(ours.shown(), theirs.shown())
@@ -246,13 +246,13 @@ class ContextCompiler:
         """Return a view that has the index made anew, once, where one of its records turns out to be damaged."""
         made: list[IndexView] = []
 
-        def anew() -> IndexView:
+        def rebuilt() -> IndexView:
             if not made:
                 made.append(index.rebuild(tip, read) if tip else view)
             return made[0]
 
         read = self.store.objects.read
-        return replace(view, anew=anew)
+        return replace(view, rebuilt=rebuilt)
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
         return list(filter(None, (index.load() for _, index in self._other_indexes(ref))))

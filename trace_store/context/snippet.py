@@ -1,4 +1,4 @@
-"""What messages say, as text, and the piece of it around what was searched for."""
+"""The text of messages, and snippets around a search hit."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class RefDatabase:
             return self.overview.standing(self.head_target(), self._tips)
 
     def values(self) -> dict[str, ObjectId]:
-        """Return the own value of each ref, in no order; where nobody moved refs but Trace it looks at few files."""
+        """Return the value of each ref, unsorted. It reads few files unless something other than Trace moved refs."""
         with self._mutex:
             self._journal.refresh()
             return self.overview.values(self.head_target(), self._tips)

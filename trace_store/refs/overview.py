@@ -181,7 +181,7 @@ class Overview:
     def values(
         self, head: object, tips_of: Callable[[str], tuple[ObjectId, ...]]
     ) -> dict[str, ObjectId]:
-        """Return the own value of each ref, in no order; arguments as in `naming`."""
+        """Return the value of each ref, unsorted; arguments as in `naming`."""
         published = self._journal.published.tips.all()
         wanted = self._wanted(self.look(), head)
         found = {name: tips[0] for name, tips in published.items() if tips and name not in wanted}

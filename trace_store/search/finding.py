@@ -219,7 +219,7 @@ def _compiled(pattern: str) -> Any:
 
 
 class _Showing:
-    """Makes hits of rows; none of what no branch leads to any more, and of what only the index took for one."""
+    """Turns rows of the index into hits; a row whose commit is on no branch any more gives none."""
 
     def __init__(
         self, store: Store, index: SearchIndex, query: str, pattern: Any, wanted: SearchFilter

@@ -8,7 +8,7 @@
 
 Rule: the index is derived data. A search adds the commits that are new, and reads each commit once. A damaged index, or
 one of another version or repository, is rebuilt. Row numbers follow time, so newest-first order is free. A commit is
-known by the first eight bytes of its id, as a number: half of a short row would be ids otherwise.
+stored as the first eight bytes of its id, as a number: whole ids would take half of a short row.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class SearchIndex:
                         progress(0, count)
                 had, grew = before.get(ref, (b"", True))
                 now.append((ref, bytes(tips[ref]), grew and (not had or had in met)))
-        # Children were met before their parents; of commits of the same time that order is turned round.
+        # The walk met children before parents; sorting by `at` in reverse puts parents first among commits of one time.
         ordered = base.execute("SELECT oid, ref FROM fresh ORDER BY time, at DESC")
         done = 0
         while batch := ordered.fetchmany(BATCH_COMMITS):
@@ -117,7 +117,7 @@ class SearchIndex:
         return count
 
     def _walk(self, tip: ObjectId, met: set[bytes]) -> Iterator[tuple[ObjectId, Commit]]:
-        """Yield the commits before a tip that are not indexed, children first; the indexed ones behind are `met`."""
+        """Yield the commits of a tip that are not indexed, children first; where the walk ends, ids go into `met`."""
         waiting = [tip]
         while waiting:
             oid = waiting.pop()
@@ -129,7 +129,7 @@ class SearchIndex:
             waiting += commit.parents
 
     def grew(self) -> set[str]:
-        """Return the branches that were never taken back: what was found through one of them still belongs to it."""
+        """Return the branches that only ever grew: every commit that was found through one is still on it."""
         return {ref for (ref,) in self.base.execute("SELECT ref FROM tips WHERE grew")}
 
     def _is_in(self, table: str, oid: bytes) -> bool:

@@ -99,7 +99,7 @@ def compile_(
 
     With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages, and --plain lists
     them for `sort` and `cut`; with --json, too, the list is in the JSON. A context over its budget (`trace config
-    budget`) is told on standard error; with --strict it
+    budget`) is reported on standard error; with --strict it
     is not printed, and the exit code is 15.
 
     --at with a time goes back along the first parents of REVISION; with a revision it stands for REVISION.

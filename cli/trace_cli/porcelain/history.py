@@ -194,9 +194,9 @@ def log(
 def _up_to_gap(
     invocation: Invocation, entries: Iterable[LogEntry]
 ) -> tuple[Iterator[LogEntry], list[errors.ObjectNotFoundError]]:
-    """Return the entries before the first missing commit, and a list that gets its error once they are read.
+    """Return the entries before the first missing commit, and a list to which its error is added.
 
-    The error is raised as it is while there is nothing to show.
+    The error is raised instead if nothing was shown before it.
     """
     gap: list[errors.ObjectNotFoundError] = []
 

@@ -283,7 +283,7 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
 
 def _show_intact(invocation: Invocation, store: Store) -> None:
-    """Let branches with missing commits stand for what is whole of them, and say from where on they are missing."""
+    """Read branches with missing commits at their newest whole state, and say which commit is missing."""
     if not isinstance(store.refs, RefDatabase):
         return
     for gap in maintenance.gaps(store):

@@ -1,4 +1,4 @@
-"""What was searched for, within what it stands in."""
+"""Snippets with the search hit in bold."""
 
 from __future__ import annotations
 
