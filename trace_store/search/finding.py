@@ -25,7 +25,7 @@ from trace_store.objects.parts import Part, ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.revision import commits_of
-from trace_store.search.index import Progress, SearchIndex, branches_of, digits_of
+from trace_store.search.index import Progress, SearchIndex, digits_of
 from trace_store.store import Store
 from trace_store.values import value
 
@@ -229,7 +229,7 @@ class _Showing:
         self._query = query
         self._pattern = pattern
         self._wanted = wanted
-        self._tips = branches_of(store)
+        self._tips = index.branches
         self._commits = commits_of(store)
         self._contexts = ContextCompiler(store)
         self._branches: dict[ObjectId, str | None] = {}

@@ -62,6 +62,7 @@ class SearchIndex:
         """
         self._store = store
         self._names: dict[str, int] = {}
+        self.branches: dict[str, ObjectId] = {}  # as of the last `catch_up`
         self.base = self._opened()
 
     def __enter__(self) -> SearchIndex:
@@ -77,7 +78,7 @@ class SearchIndex:
             ObjectNotFoundError, CorruptObjectError: a commit is damaged or not here.
         """
         base = self.base
-        tips = branches_of(self._store)
+        tips = self.branches = branches_of(self._store)
         before = {ref: (tip, grew) for ref, tip, grew in base.execute("SELECT * FROM tips")}
         moved = [ref for ref, tip in tips.items() if ref not in before or before[ref][0] != tip]
         now = [(ref, before[ref][0], False) for ref in before if ref not in tips and before[ref][1]]
