@@ -13,8 +13,9 @@ from random import Random
 import pytest
 
 from tests.support.command_line import Outcome, Trace
-from trace_store import Image, Repo
+from trace_store import Image, Repo, maintenance
 from trace_store.errors import BrokenHistoryError, RefLostError
+from trace_store.maintenance import second_copies
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 
@@ -313,6 +314,32 @@ def test_case_50_second_copies_go_once_git_has_the_pack(project: Callable[..., O
     git("commit", "-qm", "2")
     project("gc")
     assert os.listdir(".trace/local/packs") == ["config"]
+
+
+def test_case_50_a_tip_that_git_takes_away_during_a_seal_comes_back(
+    project: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project("branch", "side")
+    project("commit", "--user", "ours")
+    tips = Path(".trace/refs/heads/main")
+    project("commit", "--branch", "side", "--user", "theirs")
+    theirs = tips / next(Path(".trace/refs/heads/side").iterdir()).name
+    theirs.touch()  # as a merge by git leaves it
+    project("seal")
+    project("commit", "--no-seal", "--user", "next")
+    ours = next(each for each in tips.iterdir() if each != theirs)
+    ask = second_copies._committed
+
+    def taking(*words: object) -> object:
+        theirs.unlink(missing_ok=True)  # after the seal has read the files
+        return ask(*words)  # type: ignore[arg-type]
+
+    with Repo.open(".") as repo, monkeypatch.context() as patch:
+        patch.setattr(second_copies, "_committed", taking)
+        ours.unlink()
+        maintenance.seal(repo.store)
+    assert "2 tips" in project("status").text
+    assert theirs.exists()
 
 
 def test_case_50_nothing_acknowledged_is_lost_under_many_writers(

@@ -56,9 +56,8 @@ class Erasing:
     def clean(self) -> None:
         """Go through all files once."""
         store = self._store
-        for (
-            path
-        ) in store.layout.search_files():  # it holds the words, and the next search rebuilds it
+        # The search index holds the words of messages; the next search rebuilds it.
+        for path in store.layout.search_files():
             self.files += store.disk.remove(path)
         self._remove_journals()
         purged = frozenset(map(ObjectId, self._database.purged))

@@ -150,7 +150,7 @@ class _Sealing:
         self._fold = Fold()
         self._changes: dict[str, tuple[ObjectId, ...]] = {}
         self._logs: dict[str, list[ReflogEntry]] = {}
-        self._put_back: dict[str, list[ObjectId]] = {}
+        self._files: dict[str, tuple[ObjectId, ...]] = {}
         self._written = 0
 
     def run(self) -> SealReport:
@@ -168,8 +168,7 @@ class _Sealing:
             self._fold.apply_all(file.frames)
         self._refuse_overtaken(before)
         unsettled = _unsettled(look, before.tips)
-        names = {*self._fold.refs, *unsettled}
-        self._put_back = put_back_tips(store, [(name, before.tips.get(name)) for name in names])
+        self._read_tips({*self._fold.refs, *unsettled}, before)
         moved = self._publish_moved(before)
         others = [name for name in unsettled if name not in self._changes]
         accepted = self._accept(others, before)
@@ -314,12 +313,23 @@ class _Sealing:
                 raise errors.CorruptJournalError(str(error), oid=oid) from error
             return copy
 
+    def _read_tips(self, names: set[str], before: Published) -> None:
+        """Read the files of refs once: whatever goes on, a tip is either seen here, or put back, or was with git."""
+        read = self._refs.files.read
+        found = {name: read(name) for name in names}
+        gone = [
+            (name, tip) for name in names for tip in before.tips.get(name) if tip not in found[name]
+        ]
+        for name, tip in put_back_tips(self._store, gone):
+            found[name] = (*found[name], tip)
+        self._files = found
+
     def _publish_moved(self, before: Published) -> list[str]:
         """Write the files of the refs that the closed journals moved."""
         for name, entries in entries_of(self._fold.frames).items():
             self._logs.setdefault(name, []).extend(entries)
         for name, fold in sorted(self._fold.refs.items()):
-            files = self._files(name)
+            files = self._files[name]
             known = before.tips.get(name, ())
             tips = self._refs.resolve(name, files, known, fold)
             self._refs.files.write(name, tips, files, known)
@@ -330,16 +340,12 @@ class _Sealing:
                 self._logs[name].insert(0, entry)
         return sorted(self._fold.refs)
 
-    def _files(self, name: str) -> tuple[ObjectId, ...]:
-        """Return the tips of a ref, and those that were put back, which git may take away again meanwhile."""
-        return tuple(dict.fromkeys([*self._refs.files.read(name), *self._put_back.get(name, ())]))
-
     def _accept(self, names: list[str], before: Published) -> list[str]:
         """Take note of the refs, of some, that something else moved, and drop tips that others supersede."""
         accepted: list[str] = []
         pending = self._store.journal.fold.refs
         for name in names:
-            here, known = self._files(name), before.tips.get(name)
+            here, known = self._files[name], before.tips.get(name)
             if set(here) == set(known) or (name in pending and name not in self._fold.refs):
                 continue
             if not here and not self._fully and self._refs.witness.is_gone(name):

@@ -22,8 +22,6 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from trace_store.files import Disk
     from trace_store.layout import Layout
     from trace_store.store import Store
@@ -100,39 +98,31 @@ def put_back(store: Store) -> PutBack:
     if store.journal.published.stamp is None:
         return PutBack(tips=_tips_of_index(store))
     packs = store.missing_packs()
-    published = store.journal.published.tips
-    moved = [(name, published.get(name)) for name, _, _ in store.refs.standing().moved]
-    return _put_back(store, packs, moved)
+    published, read = store.journal.published.tips, store.refs.files.read
+    moved = [name for name, _, _ in store.refs.standing().moved]
+    gone = [(name, tip) for name in moved for tip in published.get(name) if tip not in read(name)]
+    return _put_back(store, packs, gone)
 
 
 def put_back_tips(
-    store: Store, published: Iterable[tuple[str, Sequence[ObjectId]]]
-) -> dict[str, list[ObjectId]]:
-    """Put back tips of refs that are missing and that git never had, with all packs of that kind.
+    store: Store, gone: list[tuple[str, ObjectId]]
+) -> tuple[tuple[str, ObjectId], ...]:
+    """Put back those of some tips of refs that git never had, with all packs of that kind; return these tips.
 
     Args:
         store: where.
-        published: what this working copy last wrote for some refs: (name, tips).
-
-    Returns:
-        The tips that were put back, by ref.
+        gone: (name, tip) that this working copy has written, and that its files were seen without.
 
     Raises:
         StorageError: the disk refuses.
     """
-    found: dict[str, list[ObjectId]] = {}
-    for name, tip in _put_back(store, [], published).tips:
-        found.setdefault(name, []).append(tip)
-    return found
+    return _put_back(store, [], gone).tips
 
 
-def _put_back(
-    store: Store, packs: list[str], published: Iterable[tuple[str, Sequence[ObjectId]]]
-) -> PutBack:
+def _put_back(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) -> PutBack:
     assert isinstance(store.refs, RefDatabase)
     assert isinstance(store.objects, ObjectDatabase)
     layout, disk, files = store.layout, store.disk, store.refs.files
-    tips = [(name, tip) for name, had in published for tip in had if tip not in files.read(name)]
     if not (packs or tips):
         return PutBack()
     packs = packs or store.missing_packs()
