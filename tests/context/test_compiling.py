@@ -36,6 +36,7 @@ from trace_store.context.tokens import (
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     InvalidInputError,
+    InvalidMessageError,
     NotFoundError,
     RenderError,
     UnbornBranchError,
@@ -363,3 +364,16 @@ def test_an_index_that_differs_from_the_history_is_told_with_its_first_message(
 def _record(column: bytearray, number: int) -> bytes:
     at = HEADER_BYTES + number * MESSAGE_BYTES
     return bytes(column[at : at + MESSAGE_BYTES])
+
+
+def test_a_kind_may_be_a_name_of_ones_own(repo: Repo) -> None:
+    made = repo.commit(
+        [Message("user", "Use SQLite.", kind="design-note"), Message("user", "Yes.")]
+    )
+    context = repo.compile()
+    assert [message.kind for message in context.messages] == ["design-note", "dialogue"]
+    assert context.messages[0].message().kind == "design-note"
+    assert [entry.oid for entry in repo.log(kind="design-note")] == [made.oid]
+    for wrong in ("Dialogue", "two words", "1st", "x" * 65):
+        with pytest.raises(InvalidMessageError, match="not a kind of message"):
+            Message("user", "x", kind=wrong)

@@ -27,7 +27,7 @@ from trace_store.context.renderable import (
 from trace_store.context.tokens.counting import REPLY_TOKENS
 from trace_store.context.wording import find_message, find_wording, ghost_text
 from trace_store.objects.commit import Commit
-from trace_store.objects.message import Message, load_parts
+from trace_store.objects.message import FREEFORM, Message, kind_of, load_parts
 from trace_store.objects.parts import Part, Text
 from trace_store.oid import ObjectId, digest
 from trace_store.values import value
@@ -129,7 +129,8 @@ class CompiledMessage:
     @property
     def kind(self) -> str:
         """The kind."""
-        return self.record.kind
+        kind = self.record.kind  # one that the index has no number for is "freeform" there
+        return kind if kind != FREEFORM else kind_of(self.stored) or FREEFORM
 
     @property
     def priority(self) -> str:

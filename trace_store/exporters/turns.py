@@ -17,6 +17,7 @@ from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import SKIPPED, Turn
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
+from trace_store.objects.message import FREEFORM, KINDS
 from trace_store.oid import OID_BYTES, ObjectId
 
 ANSWERER = "assistant"
@@ -69,12 +70,13 @@ def _with_hidden(
             found.append((key, standing, ""))
             continue
         priority = ops.NORMAL if entry.priority == ops.SKIP else entry.priority
+        kind = entry.message.get("kind")
         record = MessageRecord(
             *entry.address,
             *entry.place,
             flags=priority_flag(priority) | (LABELLED if entry.labels else 0),
             role=entry.message["role"],
-            kind=entry.message.get("kind", "freeform"),
+            kind=kind if kind in KINDS else FREEFORM,
             tools=0,
             prefix=bytes(OID_BYTES),
             ordinal=position + 1,

@@ -11,7 +11,7 @@ from trace_store.context.snippet import snippet_in, texts_of
 from trace_store.context.wording import created_messages, find_message
 from trace_store.history.naming import named
 from trace_store.objects import operations as ops
-from trace_store.objects.message import KINDS, ROLES, load_parts
+from trace_store.objects.message import KINDS, ROLES, is_kind, load_parts
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -82,7 +82,8 @@ def matching(
     """
     _check("operation", wanted.operation, ops.OPERATIONS)
     _check("priority", wanted.priority, ops.PRIORITIES)
-    _check("kind", wanted.kind, KINDS)
+    if wanted.kind and not is_kind(wanted.kind):
+        _check("kind", wanted.kind, KINDS)
     _check("role", wanted.role, ROLES)
     match = _Match(contexts, wanted, tip)
     for entry in entries:

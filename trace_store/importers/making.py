@@ -14,7 +14,7 @@ from trace_store.objects.codec import encode_text
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import bytes_of
 from trace_store.objects.direct import encode_commit, encode_message
-from trace_store.objects.message import KINDS, ROLES, Message, store_message, store_parts
+from trace_store.objects.message import ROLES, Message, is_kind, store_message, store_parts
 from trace_store.objects.parts import Part
 from trace_store.oid import ObjectId
 from trace_store.transcripts.sources import SOURCE_KEY, encode_source
@@ -58,7 +58,7 @@ def encode_plain(
         return None
     messages: list[bytes] = []
     for role, parts, kind, model, id_, labels, skipped, name, priority in planned.messages:
-        if labels or skipped or priority or role not in ROLES or (kind and kind not in KINDS):
+        if labels or skipped or priority or role not in ROLES or (kind and not is_kind(kind)):
             return None
         try:
             message = encode_message(role, parts, put, kind=kind, name=name, model=model, id=id_)

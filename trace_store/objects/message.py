@@ -28,8 +28,12 @@ if TYPE_CHECKING:
     Read = Callable[[bytes], bytes]
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
-KINDS = ("instruction", "dialogue", "tool_io", "reasoning", "artifact", "output", "freeform")
+FREEFORM = "freeform"
+KINDS = ("instruction", "dialogue", "tool_io", "reasoning", "artifact", "output", FREEFORM)
+"""The usual kinds. Any other name is one as well, and is treated as FREEFORM."""
 MAXIMUM_NAME_BYTES = 4096
+_MAXIMUM_KIND = 64
+_KIND_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 class Message:
@@ -37,7 +41,7 @@ class Message:
 
     Attributes:
         role: one of ROLES.
-        kind: one of KINDS; when not given it follows from role and parts.
+        kind: one of KINDS, or another name in lower case; when not given it follows from role and parts.
         parts: what it says.
         name: the speaker's name, when the provider is told one.
         model: the model that made it; reasoning is bound to it.
@@ -69,9 +73,10 @@ class Message:
         self.role = role
         self.parts: tuple[Part, ...] = parts
         self.kind = kind or default_kind(role, parts)
-        if self.kind not in KINDS:
+        if not is_kind(self.kind):
             raise errors.InvalidMessageError(
-                f"unknown kind {_unknown(self.kind, KINDS)}: one of {', '.join(KINDS)}"
+                f"not a kind of message: {_unknown(self.kind, KINDS)}; it is one of {', '.join(KINDS)}, "
+                "or another name of lower-case letters, digits, _ and -"
             )
         self.name = name
         self.model = model
@@ -115,6 +120,16 @@ def message_parts(content: str | Sequence[Part]) -> tuple[Part, ...]:
         if found := part.problem():
             raise errors.InvalidMessageError(found)
     return tuple(content)
+
+
+def is_kind(kind: object) -> bool:
+    """Return True for one of KINDS, and for another name of lower-case letters, digits, "_" and "-"."""
+    return kind in KINDS or (
+        isinstance(kind, str)
+        and 0 < len(kind) <= _MAXIMUM_KIND
+        and "a" <= kind[0] <= "z"
+        and _KIND_CHARACTERS.issuperset(kind)
+    )
 
 
 def _unknown(name: object, known: Sequence[str]) -> str:
@@ -177,11 +192,17 @@ def load_message(stored: Mapping[str, Any], read: Read) -> Message:
     return Message(
         stored["role"],
         load_parts(stored["parts"], read),
-        kind=stored.get("kind", ""),
+        kind=kind_of(stored),
         name=stored.get("name", ""),
         model=stored.get("model", ""),
         id=stored.get("id", ""),
     )
+
+
+def kind_of(stored: Mapping[str, Any]) -> str:
+    """Return the kind that a stored message says; FREEFORM for what is no name of one, "" for none."""
+    kind = stored.get("kind", "")
+    return str(kind) if not kind or is_kind(kind) else FREEFORM
 
 
 def load_parts(stored: Sequence[Mapping[str, Any]], read: Read) -> tuple[Part, ...]:
