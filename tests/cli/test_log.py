@@ -58,7 +58,7 @@ def test_what_was_looked_for_is_shown(ok: Run) -> None:
 def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("log", "--since", "some day"), 2, "not a time")
     refused(repository("log", "--operation", "nothing"), 2, "one of append")
-    refused(repository("log", "--kind", "nothing"), 2, "one of instruction")
+    refused(repository("log", "--kind", "No thing"), 2, "one of instruction")
     refused(repository("log", "--role", "usr"), 2, "one of system")
     refused(repository("log", "--follow", "HEAD"), 2, "not the address")
     refused(repository("log", "--graph", "--json"), 2, "--graph draws for people")
@@ -283,3 +283,16 @@ def test_changes_in_either_order_are_the_same(talk: Run) -> None:
             for order in ([], ["--reverse"])
         )
         assert newest[1:] == oldest[:0:-1]
+
+
+def test_facts_and_settings_are_recorded_and_found(
+    ok: Callable[..., Outcome], trace: Trace
+) -> None:
+    ok("commit", "--assistant", "42.", "--set", "temperature=0.2", "--meta", "ticket=T-12")
+    ok("commit", "--user", "Thanks.")
+    (line,) = ok("log", "--meta", "ticket=T-12", "--json").lines
+    record = json.loads(line)
+    assert (record["meta"], record["settings"]) == ({"ticket": "T-12"}, {"temperature": "0.2"})
+    assert "Set:      temperature=0.2" in ok("show", "HEAD~1").lines
+    for wrong in (["--meta", "x"], ["--set", "=x"], ["--set", "a=1", "--set", "a=2"]):
+        assert trace("commit", "--user", "x", *wrong).code == 2

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from trace_store import FixedClock, Message, Repo, Text, ToolCall, ToolResult
-from trace_store.errors import InvalidInputError
+from trace_store.errors import InvalidInputError, InvalidOperationError
 from trace_store.history import LogFilter, log, matching
 from trace_store.history.filters import mentions
+from trace_store.oid import ObjectId
 
 
 @pytest.fixture
@@ -107,3 +108,34 @@ def test_text_that_is_not_here_says_nothing() -> None:
     with Repo.memory() as repo:
         repo.append("user", [Text("x" * 3)])
         assert found(repo, text="y") == []
+
+
+def test_facts_settings_and_labels_are_found() -> None:
+    with Repo.memory() as repo:
+        one = repo.commit(
+            [Message("user", "a")],
+            meta={"ticket": "T-1"},
+            settings={"temperature": 0.2, "greedy": False},
+        )
+        two = repo.commit([Message("user", "b")], meta={"ticket": "T-2"})
+        label = repo.annotate(two.addresses, labels="decision")
+
+        def oids(**asked: Any) -> list[ObjectId]:
+            return [entry.oid for entry in repo.log(**asked)]
+
+        assert oids(meta="ticket") == [two.oid, one.oid]
+        assert (
+            oids(meta="ticket=T-1")
+            == oids(meta="temperature=0.2")
+            == oids(meta="greedy=false")
+            == [one.oid]
+        )
+        assert oids(meta="ticket=") == oids(meta="T-1") == []
+        assert oids(label="decision") == [label.oid]
+        assert len(repo.compile()) == 2
+
+
+@pytest.mark.parametrize("wrong", [{}, {"": "x"}, {"a" * 101: "x"}, {"a": None}, {1: "x"}, ["a"]])
+def test_what_is_no_fact_is_refused(wrong: Any) -> None:
+    with Repo.memory() as repo, pytest.raises(InvalidOperationError):
+        repo.batch().__enter__().configure(meta=wrong)

@@ -271,7 +271,7 @@ def test_bad_messages_are_refused_before_anything_is_written(repo: Repo) -> None
     with pytest.raises(InvalidMessageError):
         repo.append("narrator", "x")
     with pytest.raises(InvalidMessageError):
-        repo.append("user", "x", kind="poem")
+        repo.append("user", "x", kind="A poem")
     with pytest.raises(InvalidMessageError):
         repo.append("assistant", [ToolCall("\ud800", "f", "{}")])
     with pytest.raises(InvalidMessageError):

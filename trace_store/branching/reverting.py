@@ -231,6 +231,6 @@ def _around(reading: _Reading, oid: ObjectId, commit: Commit) -> tuple[Fold, Fol
 
 
 def _why(oid: ObjectId, commit: Commit) -> str:
-    if commit.operations and all(each.name == ops.USAGE for each in commit.operations):
-        return f"{oid.short()} records what a provider reported, which changes no message"
+    if commit.operations and all(each.name in ops.LEAVES_CONTEXT for each in commit.operations):
+        return f"{oid.short()} records what a provider reported or facts, which changes no message"
     return f"what {oid.short()} did does not show here any more"

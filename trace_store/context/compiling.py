@@ -12,7 +12,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.context.plain import PlainContext
 from trace_store.context.wording import one_line
 from trace_store.objects.message import Message
-from trace_store.objects.operations import USAGE
+from trace_store.objects.operations import LEAVES_CONTEXT
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
@@ -83,7 +83,7 @@ def _commit_lines(contexts: ContextCompiler, context: CompiledContext) -> list[M
     while oid is not None:
         commit = contexts.read_commit(oid)
         oid, read = (commit.parents[0] if commit.parents else None), contexts.store.objects.read
-        if not commit.message and all(o.name == USAGE for o in commit.operations):
+        if not commit.message and all(o.name in LEAVES_CONTEXT for o in commit.operations):
             continue  # it says nothing about the context
         roles = [m["role"] for o in commit.operations for m in o.fields.get("messages", ())]
         role = "assistant" if roles[:1] == ["assistant"] else "user"

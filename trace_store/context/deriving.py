@@ -385,7 +385,7 @@ class _Change:
                 self._tail[at] = record.flagged(flags_after(record.flags, operation))
 
     def _usage(self, operation: Operation) -> None:
-        """What a provider reported changes no message."""
+        """What a provider reported changes no message, and neither do facts and settings."""
 
 
 _PLACES = (ops.INCLUDE, ops.MOVE, ops.REPLACE)
@@ -399,4 +399,5 @@ _APPLY: dict[str, Callable[[_Change, Operation], None]] = {
     ops.REPLACE: _Change._replace,
     ops.MOVE: _Change._move,
     ops.USAGE: _Change._usage,
+    ops.CONFIG: _Change._usage,
 }

@@ -303,7 +303,7 @@ def _tools(state: Fold, operation: Operation, making: _Making) -> None:
 
 
 def _usage(state: Fold, operation: Operation, making: _Making) -> None:
-    """What a provider reported changes no message."""
+    """What a provider reported changes no message, and neither do facts and settings."""
 
 
 def _show(address: Address) -> str:
@@ -322,6 +322,7 @@ _APPLY: dict[str, Callable[[Fold, Operation, _Making], None]] = {
     ops.MOVE: _move,
     ops.TOOLS: _tools,
     ops.USAGE: _usage,
+    ops.CONFIG: _usage,
 }
 
 __all__ = [

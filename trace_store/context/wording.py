@@ -119,8 +119,9 @@ def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
         return [Line(commit.message.split("\n", 1)[0])]
     if not commit.operations:
         return [Line("records without a message" if commit.meta else "no change")]
-    # What a provider reported is told only where nothing else happened.
-    operations = [o for o in commit.operations if o.name != ops.USAGE] or commit.operations
+    # What a provider reported, and facts, are told only where nothing else happened.
+    telling = [o for o in commit.operations if o.name not in ops.LEAVES_CONTEXT]
+    operations = telling or commit.operations
     return [
         _append_line(operation, read)
         if operation.name == ops.APPEND
@@ -141,6 +142,9 @@ def _operation_line(operation: Operation) -> str:
     fields = operation.fields
     if operation.name == ops.USAGE:
         return _usage_line(fields)
+    if operation.name == ops.CONFIG:
+        given = [*fields.get("meta", {}).items(), *fields.get("settings", {}).items()]
+        return "config: " + ", ".join(f"{name}={value}" for name, value in given)
     if operation.name == ops.REPLACE:
         reason = fields.get("reason", "replace")
         count = len(fields["targets"])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trace_store.context.usage import Usage
     from trace_store.objects.content import Salt
 
+    Fact: TypeAlias = str | int | float | bool
     Target: TypeAlias = str | Address
     Content: TypeAlias = str | Sequence[Part]
     Reword: TypeAlias = Callable[[Address, str], Sequence[Part]]
@@ -293,6 +294,37 @@ class Draft:
         if sent:
             counts["sent"] = sent.hex()
         self._add(ops.usage(counts, about=about))
+
+    def configure(
+        self,
+        *,
+        meta: Mapping[str, Fact] | None = None,
+        settings: Mapping[str, Fact] | None = None,
+    ) -> None:
+        """Record facts about the commit, and settings that its messages were generated with; `log(meta=)` finds them.
+
+        Values are kept as text: true and false as JSON has them.
+
+        Raises:
+            InvalidOperationError: there is neither, a name is no text or too long, or a value is of another type.
+        """
+        self._add(ops.config(self._facts(meta), self._facts(settings)))
+
+    def _facts(self, given: Mapping[str, Fact] | None) -> dict[str, str]:
+        facts: Any = {} if given is None else given
+        if not isinstance(facts, Mapping):
+            raise errors.InvalidOperationError(
+                "facts and settings come as a mapping of names to values"
+            )
+        found: dict[str, str] = {}
+        for name, value in facts.items():
+            if not isinstance(name, str) or not isinstance(value, str | int | float):
+                raise errors.InvalidOperationError(
+                    f"{str(name)[:40]}: a fact is text, a number, true or false, not {type(value).__name__}"
+                )
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            found[self._gathering.text(name)] = self._gathering.text(text)
+        return dict(sorted(found.items()))
 
     def savepoint(self) -> Savepoint:
         """Return a context in which what was added is taken back, and only that, when the block raises."""

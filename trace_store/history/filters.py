@@ -48,6 +48,8 @@ class LogFilter:
         tool: the name of a tool that a message calls, or whose result it holds.
         path: a file or folder that a message mentions, by all of its path or the end of it.
         priority: the commit gives this priority, or makes a message that has it in the context that is looked at.
+        label: the commit gives this label to a message.
+        meta: the name of a fact or a setting that it records, or `name=value`.
         merges: whether it has several parents.
     """
 
@@ -62,6 +64,8 @@ class LogFilter:
     tool: str = ""
     path: str = ""
     priority: str = ""
+    label: str = ""
+    meta: str = ""
     merges: bool | None = None
 
 
@@ -138,6 +142,10 @@ class _Match:
         if wanted.until is not None and entry.time > wanted.until:
             return False
         if wanted.operation and wanted.operation not in entry.operations:
+            return False
+        if wanted.label and not _labels(entry.commit, wanted.label):
+            return False
+        if wanted.meta and not _records(entry.commit, wanted.meta):
             return False
         if wanted.follow is not None and not any(
             address == wanted.follow for address, _ in named(entry.oid, entry.commit)
@@ -242,3 +250,15 @@ def _calls(commit: Commit) -> Iterator[Mapping[str, Any]]:
         for part in message["parts"]:
             if part["type"] == "tool_call":
                 yield part
+
+
+def _labels(commit: Commit, label: str) -> bool:
+    """Return True if a commit gives a label."""
+    return any(label in each.fields.get("labels", ()) for each in commit.operations)
+
+
+def _records(commit: Commit, wanted: str) -> bool:
+    """Return True if a commit records a fact or a setting, named alone or as `name=value`."""
+    name, given, value = wanted.partition("=")
+    found = [ops.facts_of(commit, key).get(name) for key in (ops.META, ops.SETTINGS)]
+    return any(each is not None and (not given or each == value) for each in found)

@@ -9,7 +9,7 @@ operations in order, and an empty commit id means the commit that the operation 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.objects.commit import Operation
+from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
@@ -29,6 +29,7 @@ REPLACE = "replace"
 MOVE = "move"
 TOOLS = "tools"
 USAGE = "usage"
+CONFIG = "config"
 OPERATIONS = (
     APPEND,
     INCLUDE,
@@ -40,11 +41,12 @@ OPERATIONS = (
     MOVE,
     TOOLS,
     USAGE,
+    CONFIG,
 )
 CREATES_MESSAGES = (APPEND, REPLACE)
-ADDS_AT_END = (APPEND, TOOLS, USAGE)
+ADDS_AT_END = (APPEND, TOOLS, USAGE, CONFIG)
 """Operations that leave all earlier messages as they are, and so fit any context."""
-LEAVES_CONTEXT = (USAGE,)
+LEAVES_CONTEXT = (USAGE, CONFIG)
 """Operations after which the compiled messages are the same."""
 
 PINNED = "pinned"
@@ -52,6 +54,11 @@ IMPORTANT = "important"
 NORMAL = "normal"
 SKIP = "skip"
 PRIORITIES = (PINNED, IMPORTANT, NORMAL, SKIP)
+
+META = "meta"
+SETTINGS = "settings"
+MAXIMUM_NAME = 100
+"""Characters of the name of a fact or a setting."""
 
 HERE = b""
 """The commit id of an address inside the commit that is being made."""
@@ -197,6 +204,35 @@ def usage(counts: Mapping[str, int | str], *, about: ObjectId | None = None) -> 
     if about is not None:
         fields["about"] = about
     return Operation(USAGE, fields)
+
+
+def config(meta: Mapping[str, str], settings: Mapping[str, str]) -> Operation:
+    """Record facts about the commit, and the settings that its messages were generated with.
+
+    Raises:
+        InvalidOperationError: a name is empty or too long, or there is neither.
+    """
+    fields: dict[str, Any] = {}
+    for key, given in ((META, meta), (SETTINGS, settings)):
+        for name in given:
+            if not 0 < len(name) <= MAXIMUM_NAME:
+                raise errors.InvalidOperationError(
+                    f"not a name of 1 to {MAXIMUM_NAME} characters: {name[:40]!r}"
+                )
+        if given:
+            fields[key] = dict(given)
+    if not fields:
+        raise errors.InvalidOperationError("there is nothing to record")
+    return Operation(CONFIG, fields)
+
+
+def facts_of(commit: Commit, key: str) -> dict[str, str]:
+    """Return what a commit records by name: its facts (META), or its SETTINGS."""
+    found: dict[str, str] = {}
+    for operation in commit.operations:
+        if operation.name == CONFIG:
+            found |= operation.fields.get(key, {})
+    return found
 
 
 def message_count(operation: Operation) -> int:

@@ -92,6 +92,10 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
+def _are_named_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
 _MESSAGE_TEXTS = ("kind", "name", "model", "id")
 _SHAPES: dict[str, tuple[tuple[tuple[str, Check], ...], tuple[tuple[str, Check], ...]]] = {
     "append": ((("messages", _are_messages),), ()),
@@ -115,4 +119,5 @@ _SHAPES: dict[str, tuple[tuple[tuple[str, Check], ...], tuple[tuple[str, Check],
     "move": ((("targets", _are_addresses),), (("after", _is_address),)),
     "tools": ((("schemas", _are_oids),), ()),
     "usage": ((), (("about", _is_oid),)),
+    "config": ((), (("meta", _are_named_texts), ("settings", _are_named_texts))),
 }

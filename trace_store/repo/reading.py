@@ -93,6 +93,8 @@ class Reading(Handle):
         tool: str = "",
         path: str = "",
         priority: str = "",
+        label: str = "",
+        meta: str = "",
         author: str = "",
         operation: str = "",
         since: int | str | datetime | None = None,
@@ -111,6 +113,8 @@ class Reading(Handle):
             tool: the name of a tool that a message calls, or whose result it holds.
             path: a file or folder that a message mentions.
             priority: the commit gives this priority, or makes a message that has it in the context.
+            label: the commit gives this label to a message.
+            meta: the name of a fact or a setting that the commit records, or `name=value`.
             author: a part of who made it, whatever the case.
             operation: the name of one of its operations.
             since: made then or later: milliseconds since the epoch, a `datetime`, or text as in "2 days ago".
@@ -125,7 +129,7 @@ class Reading(Handle):
         """
         start = name_of(revision)
         walk.check_limit(limit)
-        asked = (author, operation, text, kind, role, tool, path, priority)
+        asked = (author, operation, text, kind, role, tool, path, priority, label, meta)
         if not any(asked) and all(each is None for each in (since, until, follow, merges)):
             return walk.log(self.store, start, limit=limit)
         tip = revisions.resolve_range(self.store, start).include[-1]
@@ -141,6 +145,8 @@ class Reading(Handle):
             tool=tool,
             path=path,
             priority=priority,
+            label=label,
+            meta=meta,
             merges=merges,
         )
         found = walk.log(self.store, start)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.parsing import Given
-    from trace_store.history.draft import Address, Content, Draft, Target
+    from trace_store.history.draft import Address, Content, Draft, Fact, Target
     from trace_store.history.writing import CommitResult
     from trace_store.objects.parts import Part
     from trace_store.repo.handle import Revision
@@ -60,13 +60,32 @@ class Writing(Handle):
         return self.commit([message], private=private)
 
     def commit(
-        self, messages: Sequence[Given], *, message: str = "", private: bool = False
+        self,
+        messages: Sequence[Given],
+        *,
+        message: str = "",
+        private: bool = False,
+        meta: Mapping[str, Fact] | None = None,
+        settings: Mapping[str, Fact] | None = None,
     ) -> CommitResult:
         """Append messages as one commit; a provider's own form of a message will do, as in `Draft.extend`.
+
+        Args:
+            messages: what to append.
+            message: what to say about the commit.
+            private: as in `append`.
+            meta: facts about the commit, such as `{"ticket": "T-12"}`; `log(meta="ticket=T-12")` finds it.
+            settings: what the messages were generated with, such as `{"temperature": 0.2}`; found alike.
 
         Raises:
             As `append`.
         """
+        if meta or settings:
+            with self.batch(message, private=private) as draft:
+                draft.extend(messages)
+                draft.configure(meta=meta, settings=settings)
+            assert draft.result is not None
+            return draft.result
         salt = self._salt() if private else None
         result = writing.commit(
             self.store,

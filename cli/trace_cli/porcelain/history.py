@@ -46,6 +46,14 @@ FILTERS = (
     Option(
         "--priority", "priority", "Only what gives or has this priority", "PRIORITY", default=""
     ),
+    Option("--label", "label", "Only what gives this label", "LABEL", default=""),
+    Option(
+        "--meta",
+        "meta",
+        "Only what records this fact or setting, as `trace commit` has it",
+        "NAME[=VALUE]",
+        default="",
+    ),
     Option("--operation", "operation", "Only with this operation", "OPERATION", default=""),
     Option("--author", "author", "Only by whom this is a part of the name", "AUTHOR", default=""),
     Option("--since --after", "since", "Only at this time or later", "TIME", default=""),
@@ -116,6 +124,8 @@ def log(
     tool: str,
     path: str,
     priority: str,
+    label: str,
+    meta: str,
     operation: str,
     author: str,
     since: str,
@@ -144,6 +154,8 @@ def log(
         "tool": tool,
         "path": path,
         "priority": priority,
+        "label": label,
+        "meta": meta,
         "operation": operation,
         "author": author,
         "since": since,

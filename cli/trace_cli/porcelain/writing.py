@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_cli.runtime import Invocation
+    from trace_store.history.draft import Draft
 
 
 @takes(
@@ -79,6 +80,20 @@ def _shortcut(role: str) -> Option:
     Option(
         "--private", "private", "Let no id confirm a guess of the content: it is hashed with a salt"
     ),
+    Option(
+        "--meta",
+        "meta",
+        "Record a fact about the commit, which `trace log --meta` finds",
+        "NAME=VALUE",
+        many=True,
+    ),
+    Option(
+        "--set",
+        "settings",
+        "Record a setting that the messages were generated with",
+        "NAME=VALUE",
+        many=True,
+    ),
     Option("--staged", "staged", "Commit what `trace reset` staged, as one commit"),
     MESSAGE,
     SECRETS,
@@ -98,6 +113,8 @@ def commit(
     from_jsonl: bool,
     branch: str | None,
     private: bool,
+    meta: list[str],
+    settings: list[str],
     staged: bool,
     message: str,
     secrets: str,
@@ -124,9 +141,10 @@ def commit(
         trace commit --tool "42" --call-id call_1
         trace commit --role assistant -F answer.md
         trace commit --jsonl < messages.jsonl
+        trace commit --assistant "42." --set temperature=0.2 --meta ticket=T-12
     """
     if staged:
-        if text or said or file or from_json or from_jsonl or branch or private:
+        if text or said or file or from_json or from_jsonl or branch or private or meta or settings:
             raise usage_error("--staged commits what is staged, and nothing else")
         porcelain.commit_staged(
             invocation, message=message, as_json=as_json, quiet=quiet, seals=not no_seal
@@ -152,9 +170,16 @@ def commit(
             raise
     if not messages:
         raise usage_error("there is no message to record")
+    facts, generated = _facts(meta), _facts(settings)
+
+    def add(_: Store, draft: Draft) -> None:
+        draft.extend(messages)
+        if facts or generated:
+            draft.configure(meta=facts, settings=generated)
+
     recorded(
         invocation,
-        lambda _, draft: draft.extend(messages),
+        add,
         message=message,
         as_json=as_json,
         quiet=quiet,
@@ -163,6 +188,19 @@ def commit(
         secrets=secrets,
         seals=not no_seal,
     )
+
+
+def _facts(given: Sequence[str]) -> dict[str, str]:
+    """Return names and values, each given as NAME=VALUE."""
+    found: dict[str, str] = {}
+    for each in given:
+        name, sign, value = each.partition("=")
+        if not (name and sign):
+            raise usage_error(f"{each[:40]!r} is not NAME=VALUE")
+        if name in found:
+            raise usage_error(f"{name[:40]!r} is given twice")
+        found[name] = value
+    return found
 
 
 def _said(

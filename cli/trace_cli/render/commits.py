@@ -9,6 +9,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text
 from trace_cli.render.tables import NO_TIME, fit, moment, number, paint
 from trace_store.ident import format_time, known_time
+from trace_store.objects.operations import META, SETTINGS, facts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +90,11 @@ def commit_lines(
     lines.append(f"Date:     {known_time(commit.time) or NO_TIME}")
     if growth is not None:
         lines.append(f"Tokens:   {growth.added:+,}, in all {growth.total:,} ({growth.source})")
+    for key, title in ((META, "Meta:"), (SETTINGS, "Set:")):
+        facts = facts_of(commit, key)
+        if facts:
+            said = ", ".join(f"{name}={value}" for name, value in facts.items())
+            lines.append(f"{title:<10}{one_line(said, SUMMARY_WIDTH)}")
     lines.append("")
     if commit.message:
         lines += [f"    {line}" for line in safe(commit.message).split("\n")] + [""]
@@ -121,6 +127,8 @@ def log_record(
         "operations": list(entry.operations),
         "message_count": entry.message_count,
         "addresses": [address_text((entry.oid, n)) for n in range(entry.message_count)],
+        "meta": facts_of(entry.commit, META),
+        "settings": facts_of(entry.commit, SETTINGS),
         "refs": names.get(entry.oid, []),
     }
     if growth is not None:

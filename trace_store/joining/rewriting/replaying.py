@@ -161,7 +161,7 @@ class Replay:
 
     def _says_more(self, made: Sequence[Operation]) -> bool:
         """Tell whether operations change what is shown, or how, or say something of another kind."""
-        if any(each.name in (ops.INCLUDE, ops.TOOLS, ops.USAGE) for each in made):
+        if any(each.name in (ops.INCLUDE, ops.TOOLS, *ops.LEAVES_CONTEXT) for each in made):
             return True
         before, after = self.state(), self.state().copy()
         after.apply(ops.HERE, Commit((), "", 0, made))
