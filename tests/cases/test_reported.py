@@ -73,3 +73,24 @@ def test_a_real_session_has_the_size_that_was_reported(path: Path) -> None:
     assert context.token_count == context.reported_token_count == 148_007
     assert context.token_source == "provider:claude-opus-4-5-20251101"
     assert 80_000 < context.estimated_token_count < 95_000
+
+
+def test_a_report_on_a_context_that_was_changed_here_does_not_count(
+    ok: Run, tmp_path: Path
+) -> None:
+    session = Transcript()
+    session.user("Read the parser.")
+    session.assistant("msg_1", text("It splits at newlines. " * 20), stop="end_turn", output=9)
+    path = session.write(tmp_path)
+    ok("import", path)
+    ok("edit", "HEAD.0", "It splits.")
+    edited = json.loads(ok("status", "--json").out)
+    session.user("And at blanks?")
+    for number in (2, 3):
+        session.assistant(f"msg_{number}", text("Yes."), stop="end_turn", output=9)
+        session.write(tmp_path)
+        ok("import", path)
+        found = json.loads(ok("status", "--json").out)
+        added = found["estimated_token_count"] - edited["estimated_token_count"]
+        assert found["token_count"] == edited["token_count"] + added
+        assert found["token_source"].endswith("+estimate")

@@ -268,7 +268,7 @@ TYPOS: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: [{"role": "user", "content": "x"}], "append takes one message"),
     (lambda: 5, "int is no message"),
-    (lambda: Message("user", "x", kind="dialog"), "did you mean 'dialogue'?"),
+    (lambda: Message("user", "x", kind="Dialog"), "did you mean 'dialogue'?"),
     (lambda: Message("user", [Text(5)]), "text of Text is int, not text"),  # type: ignore[arg-type]
     (lambda: Message("user", [Opaque("x", {})]), "data of Opaque is dict"),  # type: ignore[arg-type]
     (lambda: Message("user", [Image("image/png", "abc")]), "data of Image is str, not bytes"),  # type: ignore[arg-type]

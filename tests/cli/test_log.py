@@ -292,7 +292,7 @@ def test_facts_and_settings_are_recorded_and_found(
     ok("commit", "--user", "Thanks.")
     (line,) = ok("log", "--meta", "ticket=T-12", "--json").lines
     record = json.loads(line)
-    assert (record["meta"], record["settings"]) == ({"ticket": "T-12"}, {"temperature": "0.2"})
+    assert (record["facts"], record["settings"]) == ({"ticket": "T-12"}, {"temperature": "0.2"})
     assert "Set:      temperature=0.2" in ok("show", "HEAD~1").lines
     for wrong in (["--meta", "x"], ["--set", "=x"], ["--set", "a=1", "--set", "a=2"]):
         assert trace("commit", "--user", "x", *wrong).code == 2

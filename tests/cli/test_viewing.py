@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -49,7 +50,31 @@ def test_a_session_is_read_with_folded_results(session: Callable[..., Outcome]) 
     assert sum("… " in line and "`trace show" in line for line in lines) > 2
     assert not any("`trace show" in line for line in session("view", "--full").lines)
     address = session("log", "-n", "1").lines[0].split()[0] + ".0"
-    assert session("view", address).lines[1].startswith(address)
+    assert session("view", address).lines[3].startswith(address)
+
+
+def test_a_message_is_shown_in_the_session_that_has_it(session: Callable[..., Outcome]) -> None:
+    hit = json.loads(session("search", "--json", "-n", "1", "tabs").lines[0])
+    session("switch", "--orphan", "empty")
+    session("commit", "--user", "elsewhere")
+    lines = session("view", hit["address"]).lines
+    assert lines[1] == f"branch:   {hit['ref'].removeprefix('refs/heads/')}"
+    assert lines[3].startswith(hit["address"][:12])
+
+
+def test_a_title_names_a_session(session: Callable[..., Outcome]) -> None:
+    session("sessions", "rename", "89c6", "Word counts")
+    shown = session("view", "89c6").lines
+    for name in ("Word counts", "word cou"):
+        assert session("view", name).lines == shown
+    assert session("export", "Word counts", "-f", "markdown").out
+
+
+def test_what_is_hidden_is_counted(session: Callable[..., Outcome]) -> None:
+    session("remove", "HEAD.0")
+    count = json.loads(session("sessions", "--json").lines[0])["message_count"]
+    assert f" {count}/{count + 1} " in session("sessions").text
+    assert "; 1 more that the model is not shown (--hidden shows them)" in session("view").text
 
 
 def test_what_is_not_there_is_said(repository: Trace, session: Callable[..., Outcome]) -> None:

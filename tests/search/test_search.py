@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import ok, repository, trace
 from tests.support.command_line import Outcome, Trace
 from trace_cli.porcelain.demonstration import SAMPLE
-from trace_store import Repo
+from trace_store import FixedClock, Repo
 from trace_store.search import SearchFilter, SearchIndex, search
 from trace_store.search.finding import fts_query
 
@@ -64,7 +64,7 @@ def test_the_newest_come_first_with_their_place(repo: Repo) -> None:
     assert second.snippet.text[second.snippet.start : second.snippet.end] == "freeze"
 
 
-def test_filters(ok: Callable[..., Outcome]) -> None:
+def test_filters(ok: Callable[..., Outcome], repository: Trace) -> None:
     ok("import", "-q", str(SAMPLE))
 
     def hits(*words: str) -> int:
@@ -73,12 +73,21 @@ def test_filters(ok: Callable[..., Outcome]) -> None:
     assert hits("tabs") >= 1
     assert hits("--role", "user", "tabs") == 1
     assert hits("--agent", "claude-code", "tabs") == hits("tabs")
-    assert not hits("--agent", "codex", "tabs")
+    assert hits("--role", "user") > 1, "without words"
+    assert hits("--tool", "Edit", "--path", "wordcount.py") >= 1
+    for wrong, said in (
+        (("--agent", "claude"), "one of claude-code"),
+        (("--session", "nosuch"), "no session or branch begins with 'nosuch'"),
+        (("--role", "users"), "one of system, developer, user"),
+    ):
+        refused = repository("search", *wrong, "tabs")
+        assert (refused.code, said in refused.err) == (2, True), refused
     assert hits("--session", "89c6", "tabs") == hits("tabs")
     assert hits("--tool", "Bash", "pytest") >= 1
     assert not hits("--until", "2026-03-01", "tabs")
     assert hits("--regex", r"t[a]bs\b") >= 1
     assert hits("-n", "1", "count") == 1
+    assert ok("search", "-n", "1", "count").err == "there are more than 1: -n shows more\n"
     assert hits("--rank", "count") >= 1
 
 
@@ -161,7 +170,21 @@ def test_a_damaged_index_is_made_anew(ok: Callable[..., Outcome], tmp_path: Path
 def test_what_cannot_be_searched_is_said(repository: Trace) -> None:
     assert repository("search", "...").code == 2
     assert repository("search", "--regex", "(").code == 2
-    assert repository("search", "nothing").err == "nothing was found\n"
+    assert repository("search", "nothing").err.startswith(
+        "nothing was found: words are found whole"
+    )
+    assert repository("search", "nothing*").err == "nothing was found\n"
+    assert repository("search").code == 2
+
+
+def test_what_was_said_last_comes_first_whenever_it_was_indexed(tmp_path: Path) -> None:
+    with Repo.init(tmp_path, clock=FixedClock(9_000_000)) as repo:
+        repo.append("user", "zebra")
+        assert len(search(repo.store, "zebra")) == 1
+    with Repo.open(tmp_path, clock=FixedClock(1_000)) as repo:
+        repo.append("user", "an older zebra")
+        found = search(repo.store, "zebra")
+    assert [hit.snippet.text for hit in found] == ["zebra", "an older zebra"]
 
 
 def test_filters_of_the_library(repo: Repo) -> None:

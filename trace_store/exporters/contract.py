@@ -292,4 +292,6 @@ def models_of(turns: Sequence[Turn]) -> list[str]:
 
 
 def _plural(noun: str) -> str:
+    if noun.endswith("s"):
+        return noun
     return f"{noun.removesuffix('y')}ies" if noun.endswith("ty") else f"{noun}s"

@@ -120,7 +120,7 @@ def facts_of(session: ExportSession) -> list[tuple[str, str]]:
     rows = [
         ("session", facts.session or session.id),
         ("thread", session.thread),
-        ("agent", " ".join(word for word in (session.format, facts.version) if word)),
+        ("agent", f"{session.format} {facts.version}".strip() if session.format else ""),
         ("model", ", ".join(models_of(session.turns))),
         ("folder", facts.cwd),
         ("git branch", facts.branch),
@@ -196,7 +196,7 @@ def _span(session: ExportSession) -> str:
 def _messages(session: ExportSession) -> str:
     shown = Counter(turn.message.role for turn in session.turns if not turn.hidden)
     roles = ", ".join(f"{count:,} {role}" for role, count in sorted(shown.items()))
-    hidden = sum(1 for turn in session.turns if turn.hidden)
+    hidden = sum(1 for turn in session.turns if turn.hidden) or session.hidden_count
     more = f"; {hidden:,} more that the model is not shown" if hidden else ""
     return f"{shown.total():,}{f' ({roles})' if roles else ''}{more}"
 

@@ -90,10 +90,13 @@ class Continuation:
         self.places: dict[Place, Address] = {}
         self._present: dict[str, _Present] = {}
         self._carried: set[bytes] = set()
+        self._apart: ObjectId | None = None  # the commit behind which somebody changed the context
         self._last: int | None = None
         self._rows: dict[int, tuple[int | None, int]] = {}
         if saved is not None:
             self._last = saved["last"]
+            apart = saved.get("apart")
+            self._apart = None if apart is None else ObjectId.parse(apart)
             self._rows = {number: (parent, count) for number, parent, count in saved["rows"]}
             self.places = {
                 (number, index): (ObjectId.parse(oid), n)
@@ -107,6 +110,8 @@ class Continuation:
             key = key_of(commit)
             if key and not commit.operations and not event_of(commit):
                 self._carried.update(records_left(commit, store.objects.read))
+            if not key and commit.parents and any(map(_changes_context, commit.operations)):
+                self._apart = commit.parents[0]
             if key:
                 self._present.setdefault(_base_key(key), _Present()).commits.insert(0, oid)
 
@@ -114,6 +119,7 @@ class Continuation:
         """Return what must be remembered to go on later, as values that JSON knows."""
         return {
             "last": self._last,
+            "apart": None if self._apart is None else str(self._apart),
             "rows": [[number, *row] for number, row in self._rows.items()],
             "places": [[*place, bytes(oid).hex(), n] for place, (oid, n) in self.places.items()],
         }
@@ -143,7 +149,8 @@ class Continuation:
             return present.commits[0], made
         operations = [
             *earlier_operations(whole, gathering.put, address, stored_parts),
-            *own_operations(whole, gathering.put, address),
+            # What the agent's provider reported is not about a context that somebody changed here.
+            *own_operations(whole, gathering.put, address, self._apart),
         ]
         kept = put_source(whole, gathering.put) if source else None
         if not operations and kept is None and not (whole.meta or whole.links):
@@ -273,6 +280,13 @@ def _taken_out(commits: Sequence[Commit]) -> set[Address]:
         if operation.name == ops.REMOVE
         for target in operation.fields["targets"]
     }
+
+
+def _changes_context(operation: Operation) -> bool:
+    """Return True if another context is compiled after an operation."""
+    if operation.name == ops.ANNOTATE:
+        return operation.fields.get("priority") == ops.SKIP
+    return operation.name not in ops.LEAVES_CONTEXT
 
 
 def _base_key(key: str) -> str:

@@ -79,7 +79,10 @@ def encode_plain(
 
 
 def own_operations(
-    planned: PlannedCommit, put: Put, address: Callable[[Place], Address]
+    planned: PlannedCommit,
+    put: Put,
+    address: Callable[[Place], Address],
+    about: ObjectId | None = None,
 ) -> list[Operation]:
     """Return the operations that bring a planned commit's own messages, and its usage.
 
@@ -87,6 +90,7 @@ def own_operations(
         planned: the commit.
         put: stores a content and returns its id.
         address: where an earlier message of the plan is.
+        about: the commit whose context the usage measures; None is the one before.
     """
     operations: list[Operation] = []
     stored = [stored_message(message, put) for message in planned.messages]
@@ -118,7 +122,7 @@ def own_operations(
                 )
             )
     if planned.usage:
-        operations.append(ops.usage(planned.usage))
+        operations.append(ops.usage(planned.usage, about=about))
     return operations
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from itertools import chain, islice
 from typing import Any
@@ -20,7 +20,7 @@ from trace_store.context.wording import created_messages
 from trace_store.errors import InvalidInputError, MessageNotFoundError, TraceError
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
-from trace_store.objects.message import load_parts
+from trace_store.objects.message import ROLES, load_parts
 from trace_store.objects.parts import Part, ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
@@ -29,10 +29,11 @@ from trace_store.search.index import Progress, SearchIndex, digits_of
 from trace_store.store import Store
 from trace_store.values import value
 
-RANKED = 1_000
-"""So many of the newest hits are put in the order of bm25."""
+NEWEST = 1_000
+"""So many of the hits that were indexed last are put in the order of time, or of bm25."""
 Parts = tuple[Part, ...]
 _WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
+_TOKEN = re.compile(r"\w+")
 
 
 @value
@@ -93,9 +94,11 @@ def search(
 ) -> list[Hit]:
     """Return the messages that a query finds, newest first, hidden ones and earlier wordings too.
 
+    The 1,000 hits that were indexed last are sorted by time; what is beyond comes in the order in which it was indexed.
+
     Args:
         store: where.
-        query: words as above, or a pattern of RE2.
+        query: words as above, or a pattern of RE2; "" where a filter says enough.
         wanted: filters.
         limit: at most so many.
         ranked: whether the best of the newest 1,000 come first.
@@ -103,21 +106,24 @@ def search(
         progress: told how many commits are indexed, and of how many.
 
     Raises:
-        InvalidInputError: nothing is searched for, or the pattern is none.
+        InvalidInputError: nothing is searched for, the pattern is none, or no session, agent or role is called so.
         StateError: there is no full-text search here.
         ObjectNotFoundError, CorruptObjectError: a commit is damaged or not here.
     """
     wanted = wanted or SearchFilter()
     pattern = _compiled(query) if regex else None
     match = "" if regex else fts_query(query)
-    if not regex and not match:
-        raise InvalidInputError("nothing to search for", value=query)
     if wanted.path and not regex:
-        match += f" AND {_term(wanted.path, '*')}"
+        match = " AND ".join(filter(None, (match, _term(wanted.path, "*"))))
+    if not match and (query.strip() or wanted == SearchFilter()) and not regex:
+        raise InvalidInputError("nothing to search for", value=query)
+    if wanted.role and wanted.role not in ROLES:
+        raise InvalidInputError(f"unknown role {wanted.role[:40]!r}: one of {', '.join(ROLES)}")
     with SearchIndex(store) as index:
         index.catch_up(progress)
+        _check_places(wanted, index.branches)
         showing = _Showing(store, index, query, pattern, wanted)
-        with closing(_rows(index.base, match, wanted, ranked=ranked)) as rows:
+        with closing(_rows(index.base, match, wanted, max(limit, NEWEST), ranked=ranked)) as rows:
             hits = (hit for hit in map(showing.hit, rows) if hit is not None)
             return list(islice(hits, limit))
 
@@ -156,7 +162,7 @@ def _term(text: str, star: str = "") -> str:
 
 
 def _rows(
-    base: sqlite3.Connection, match: str, wanted: SearchFilter, *, ranked: bool
+    base: sqlite3.Connection, match: str, wanted: SearchFilter, newest: int, *, ranked: bool
 ) -> Generator[sqlite3.Row, None, None]:
     base.row_factory = sqlite3.Row
     tests: list[str] = []
@@ -194,12 +200,41 @@ def _rows(
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     order = "words.rowid" if match else "m.id"
     found = f"m.*, names.name AS branch FROM {source} JOIN names ON names.id = m.ref{where}"
-    if ranked and match:
-        inner = f"SELECT bm25(words) AS rank, {found} ORDER BY {order} DESC LIMIT {RANKED}"
-        query = f"SELECT * FROM ({inner}) ORDER BY rank"
-    else:
-        query = f"SELECT {found} ORDER BY {order} DESC"
-    yield from base.execute(query, values)
+    rank = "bm25(words) AS rank, " if ranked and match else ""
+    query = f"SELECT {rank}{found} ORDER BY {order} DESC"
+    first = (
+        f"SELECT * FROM ({query} LIMIT {newest}) ORDER BY {'rank, ' * bool(rank)}time DESC, id DESC"
+    )
+    count = 0
+    for row in base.execute(first, values):
+        count += 1
+        yield row
+    if count == newest and not rank:
+        yield from base.execute(f"{query} LIMIT -1 OFFSET {newest}", values)
+
+
+def _check_places(wanted: SearchFilter, branches: Iterable[str]) -> None:
+    """Accept a filter whose session and agent are here.
+
+    Raises:
+        InvalidInputError: no branch is of the agent or the session.
+    """
+    names = [ref.removeprefix(BRANCHES) for ref in branches]
+    agents = sorted(
+        {
+            name.split("/")[1]
+            for name in names
+            if name.count("/") > 1 and name.startswith("sessions/")
+        }
+    )
+    if wanted.agent and wanted.agent not in agents:
+        known = f": one of {', '.join(agents)}" if agents else ""
+        raise InvalidInputError(f"no session is of the agent {wanted.agent[:40]!r}{known}")
+    session = wanted.session
+    if session and not any(name.startswith(session) or f"/{session}" in name for name in names):
+        raise InvalidInputError(
+            f"no session or branch begins with {session[:80]!r}", hint="`trace sessions` lists them"
+        )
 
 
 def _escaped(text: str) -> str:
@@ -215,7 +250,9 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        raise InvalidInputError(f"not a pattern: {error}", value=pattern) from error
+        said: Any = error.args[0] if error.args else ""
+        told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        raise InvalidInputError(f"not a pattern: {told}", value=pattern) from error
 
 
 class _Showing:
@@ -305,11 +342,14 @@ class _Showing:
 
 
 def _place(text: str, query: str) -> tuple[int, int]:
-    """Return where the first word of a query that stands in a text literally is."""
-    low = text.lower()
+    """Return where the first word of a query that stands in a text, as it is indexed, is; (0, 0) for nowhere."""
     for minus, phrase, word in _WORD.findall(query):
-        said = (phrase or word.strip('*"')).lower()
-        at = -1 if minus or not said else low.find(said)
-        if at >= 0:
-            return at, at + len(said)
+        tokens = _TOKEN.findall(phrase or word)
+        if minus or not tokens:
+            continue
+        whole = "" if word.endswith("*") else r"\b"
+        pattern = r"\b" + r"\W+".join(map(re.escape, tokens)) + whole
+        found = re.search(pattern, text, re.IGNORECASE)
+        if found is not None:
+            return found.span()
     return 0, 0

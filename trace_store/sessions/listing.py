@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from trace_store.context.compiler import ContextCompiler
@@ -26,13 +26,12 @@ from trace_store.files import read_file, replace_file
 from trace_store.importers.identity import branch_of, session_of
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
-from trace_store.refs.names import FILES
-from trace_store.revision import SESSIONS
+from trace_store.revision import resolve_commit
 from trace_store.sessions.titles import read_title
 from trace_store.store import Store
 from trace_store.values import value
 
-VERSION = 2
+VERSION = 3
 PROMPT_CHARACTERS = 200
 _FILE = "sessions"
 
@@ -47,12 +46,13 @@ class SessionInfo:
         ref: the full name of its branch.
         tip: where it ends.
         agent: the program that it is of, such as `claude-code`; "" for a branch that was not imported.
-        session: its id; the branch's name where there is none.
+        session: its id; the branch's name where there is none, and for a branch that was made from a session.
         title: what the user called it, else the agent; "" when nobody did.
         prompt: the beginning of the first prompt.
         folder: where the agent worked; "" when that is not known.
         began, ended: milliseconds since the epoch, UTC; 0 when that is not known.
         message_count: messages of its context.
+        hidden_count: messages that the context does not show, as before a compaction.
         token_count: their tokens, as a provider reported them last where one did.
         token_source: how far to trust that.
         estimated_token_count: their tokens as they are counted here.
@@ -70,6 +70,7 @@ class SessionInfo:
     began: int = 0
     ended: int = 0
     message_count: int = 0
+    hidden_count: int = 0
     token_count: int = 0
     token_source: str = ""
     estimated_token_count: int = 0
@@ -94,6 +95,7 @@ class SessionInfo:
             "began": self.began or None,
             "ended": self.ended or None,
             "message_count": self.message_count,
+            "hidden_count": self.hidden_count,
             "token_count": self.token_count,
             "token_source": self.token_source,
             "estimated_token_count": self.estimated_token_count,
@@ -103,7 +105,7 @@ class SessionInfo:
 
 
 def list_sessions(store: Store, *, progress: Progress | None = None) -> list[SessionInfo]:
-    """Return the sessions of agents, and HEAD's branch, those that ended last first; what is damaged is left out.
+    """Return the sessions of agents and the other branches, those that ended last first; what is damaged is left out.
 
     Args:
         store: where.
@@ -113,7 +115,6 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
         StorageError: the disk refuses to be read.
     """
     tips = dict(store.refs.iterate(BRANCHES))
-    head = store.refs.head().ref
     below: Counter[tuple[str, str]] = Counter()
     own: list[str] = []
     for ref in tips:
@@ -121,9 +122,8 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
         if named is not None and named[2]:
             kind = named[2].partition("/")[0]
             below[ref.removesuffix(f"/{named[2]}"), kind] += 1
-        elif named is not None or ref == head:
+        else:
             own.append(ref)
-    own += [ref for ref in _renamed(store, tips) if ref not in own]
     known = _remembered(store)
     contexts = ContextCompiler(store)
     found: list[SessionInfo] = []
@@ -157,7 +157,7 @@ def known_names(store: Store) -> dict[str, str]:
 
 
 def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:
-    """Return the session with an id, the beginning of one that no other has, a branch's name or a title.
+    """Return the session with an id, a branch's name or a title, or the only one whose id, title or prompt begins so.
 
     Raises:
         RevisionNotFoundError: there is none.
@@ -169,6 +169,7 @@ def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:
         lambda each: (
             each.session.startswith(text) or f"{each.agent}/{each.session}".startswith(text)
         ),
+        lambda each: each.name.casefold().startswith(text.casefold()),
     )
     for test in tests:
         found = [each for each in sessions if test(each)]
@@ -185,13 +186,21 @@ def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:
     )
 
 
-def _renamed(store: Store, tips: Mapping[str, ObjectId]) -> list[str]:
-    """Return the branches of sessions that have another name by now."""
-    folders = dict.fromkeys(
-        "/".join(name.removeprefix(FILES).split("/")[:2]) for name, _ in store.refs.iterate(FILES)
-    )
-    gone = [folder for folder in folders if f"{SESSIONS}{folder}" not in tips]
-    return [ref for ref in (branch_of(store, folder) for folder in gone) if ref in tips]
+def revision_of(store: Store, text: str) -> str:
+    """Return a revision as it is, or the branch of the session that `session_named` finds.
+
+    Raises:
+        RevisionNotFoundError: it is neither.
+        AmbiguousRevisionError: several begin so.
+    """
+    try:
+        resolve_commit(store, text)
+    except RevisionNotFoundError as error:
+        try:
+            return session_named(list_sessions(store), text).ref
+        except RevisionNotFoundError:
+            raise error from None
+    return text
 
 
 def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
@@ -200,6 +209,8 @@ def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
     facts = session.facts()
     found = session_of(store, ref) if facts.session else None
     known = found or (session.format, session.id, "")
+    if found and session_name(ref) is None and branch_of(store, f"{found[0]}/{found[1]}") != ref:
+        known = found[0], "", ""  # another branch goes on the session
     prompt = next((turn.message.text for turn in session.turns if is_prompt(turn)), "")
     times = [turn.time for turn in session.turns if turn.time > 0]
     context = session.context
@@ -207,7 +218,7 @@ def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
         *(known[0], known[1] or ref.removeprefix(BRANCHES)),
         *(facts.title, beginning(prompt, PROMPT_CHARACTERS), facts.cwd),
         *(min(times, default=0), max(times, default=0)),
-        *(len(session.turns), context.token_count, context.token_source),
+        *(len(session.turns), session.hidden_count, context.token_count, context.token_source),
         context.estimated_token_count,
     ]
 

@@ -15,8 +15,13 @@ from trace_cli.porcelain.opening import (
     recorded,
 )
 from trace_cli.porcelain.reading import argument_text, single_message, text_from
+from trace_cli.render.records import short_address
+from trace_cli.render.tables import counted
 from trace_store import context, errors, history
+from trace_store.context.pairs import loose
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
+from trace_store.objects.parts import ToolResult
+from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,6 +86,11 @@ def edit(
             parts = history.current_parts(contexts, address)
         if not from_json:
             draft.edit(address, history.reworded(parts, given, call))
+            results = sum(isinstance(part, ToolResult) for part in parts)
+            if results > 1 and not call:
+                invocation.note(
+                    f"note: {counted(results, 'result')} say this now; --call ID rewords one"
+                )
             return
         new = single_message(given).parts
         if not force:
@@ -134,7 +144,12 @@ def skip(
     invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
 ) -> None:
     """Leave messages out of the context until they are given another priority."""
-    _annotate(invocation, targets, message, as_json, quiet, priority=SKIP)
+
+    def add(store: Store, draft: Draft) -> None:
+        draft.annotate(targets, priority=SKIP)
+        _tell_halves(invocation, store, targets)
+
+    recorded(invocation, add, message=message, as_json=as_json, quiet=quiet)
 
 
 @takes(
@@ -189,6 +204,7 @@ def remove(
         if pinned:
             _ask(invocation, pinned)
         draft.remove(targets, ghost=ghost)
+        _tell_halves(invocation, store, targets)
 
     recorded(
         invocation,
@@ -223,6 +239,29 @@ def restore(
         as_json=as_json,
         quiet=quiet,
     )
+
+
+def _tell_halves(invocation: Invocation, store: Store, targets: Sequence[str]) -> None:
+    """Say which calls lose their result, or results their call, when messages are hidden: no provider takes that."""
+    head = store.refs.head().oid
+    if head is None:
+        return
+    try:
+        seen = list(context.ContextCompiler(store).fold(head).visible())
+        going = {tuple(addressed(invocation, store, each)) for each in targets}
+    except errors.TraceError:
+        return  # what is wrong is for the draft to tell
+    left = [each for each in seen if each.address not in going]
+    before, after = loose(seen), loose(left)
+    halves = [*(after[0] - before[0]), *(after[1] - before[1])]
+    if halves:
+        names = " ".join(short_address((ObjectId(oid), number)) for oid, number in sorted(halves))
+        what = "call" if after[0] - before[0] else "result"
+        other = "result" if what == "call" else "call"
+        invocation.note(
+            f"note: a {what} in {names} is without its {other} now, which providers refuse; "
+            "hide both, or shorten one with `trace edit`"
+        )
 
 
 def _is_pinned(invocation: Invocation, store: Store, target: str) -> bool:

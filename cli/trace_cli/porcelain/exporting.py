@@ -20,6 +20,7 @@ from trace_store.exporters.registry import FORMS, writer_named, writer_names
 from trace_store.exporters.saving import save_file
 from trace_store.files import Disk, read_file
 from trace_store.refs import BRANCHES
+from trace_store.sessions import revision_of
 from trace_store.values import replace
 
 TYPE_CHECKING = False
@@ -151,17 +152,19 @@ def export(
             )
         exported = writer.write(session)
         exported = replace(exported, losses=(*losses_before, *exported.losses))
-        _tell(invocation, writer, session, exported.losses, hidden=hidden)
         if strict and exported.losses:
+            _tell(invocation, writer, session, exported.losses, hidden=hidden)
             raise RenderError(
                 f"the session does not go into {name} without loss",
                 hint="without --strict it is written all the same",
             )
         if not to_file and not as_json:
+            _tell(invocation, writer, session, exported.losses, hidden=hidden)
             _print(invocation, exported)
             return
         path = _path(invocation, output or "", exported) if to_file else None
         written = _save(path, exported, force=force) if path else _length(exported)
+        _tell(invocation, writer, session, exported.losses, hidden=hidden)
     if as_json:
         write_record(invocation, _record(session, name, exported.losses, path, written))
     elif path:
@@ -180,9 +183,10 @@ def _write_pages(
     progress = Progress(invocation, shown=invocation.interactive and not as_json)
     entries: list[Entry] = []
     with opened_store(invocation) as store:
-        names = [revision]
         if revision == "HEAD":
             names = [name for name, _ in store.refs.iterate(BRANCHES)]
+        else:
+            names = [revision_of(store, revision)]
         for count, name in enumerate(names):
             session = read_session(store, name, hidden=hidden)
             exported = writer_named("html").write(session)
@@ -223,7 +227,7 @@ def _session(store: Store, revision: str, at: str, *, hidden: bool) -> ExportSes
         if revision not in ("HEAD", "@"):
             raise usage_error(f"{revision!r} and --at {at!r} are two revisions; give one")
         revision, at = at, ""
-    return read_session(store, revision, at=at, hidden=hidden)
+    return read_session(store, revision_of(store, revision), at=at, hidden=hidden)
 
 
 def _tell(

@@ -180,11 +180,27 @@ def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
         shown += f" and {more:,} more" if more > 0 else ""
         raise NotFoundError(
             f"no agent sessions found for {one_line(folder, 200)} (looked in {_places(environment)})",
-            hint=f"there are sessions of {shown}"
+            hint=f"there are sessions of {shown}; `trace import` with a file or folder takes them, as in "
+            f"`trace import {_first_place(environment)}`"
             if others
             else "name the transcripts: `trace import FILE`",
         )
     return found
+
+
+def _first_place(environment: Environment) -> str:
+    """Return the first place with sessions of agents."""
+    disk = Disk()
+    there = (
+        each
+        for each in _places(environment).split(", ")
+        if disk.exists(_expanded(each, environment))
+    )
+    return next(there, "FOLDER")
+
+
+def _expanded(path: str, environment: Environment) -> str:
+    return environment.home + path[1:] if path.startswith("~") else path
 
 
 def _places(environment: Environment) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_cli.arguments import SOME, Argument, Option, takes
+from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import EXIT_OK, usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
 from trace_cli.porcelain.progress import Progress
@@ -26,7 +26,7 @@ NAME_COLUMNS = 30
 
 
 @takes(
-    Argument("WORDS", "words", "What to search for", SOME),
+    Argument("WORDS", "words", "What to search for; none where an option says enough", ANY),
     Option("--session", "session", "Only in this session or branch", "SESSION", default=""),
     Option("--agent", "agent", "Only in sessions of this program", "AGENT", default=""),
     Option("--role", "role", "Only messages of this role", "ROLE", default=""),
@@ -62,11 +62,12 @@ def run(
     r"""Search the messages of all branches, newest first.
 
     Words are ANDed, "a phrase" stands together, word* is a beginning, OR stands between alternatives, and -word, behind
-    `--`, must not be there. Hidden messages and earlier wordings are found too. Each hit has the address that other
-    commands take. The index under `.trace/cache` is made by the first search and caught up by each.
+    `--`, must not be there. Hidden messages and earlier wordings are found too. `trace view ADDRESS` shows a hit in its
+    session. The index under `.trace/cache` is made by the first search and caught up by each.
 
         trace search freeze date
         trace search --role user --since "2 days ago" freeze
+        trace search --tool Edit --path src/app.py
         trace search --regex "def test_\w+_purge"
     """
     with opened_store(invocation) as store:
@@ -79,13 +80,14 @@ def run(
                 store,
                 " ".join(words),
                 wanted,
-                limit=limit,
+                limit=limit + 1,
                 ranked=rank,
                 regex=regex,
                 progress=lambda done, whole: progress.tell("indexing", done, whole),
             )
         finally:
             progress.clear()
+        more, found = len(found) > limit, found[:limit]
         if not as_json:
             invocation.page()
         names = known_names(store)
@@ -94,9 +96,17 @@ def run(
                 write_record(invocation, _record(store, hit, names))
             else:
                 invocation.line(_line(invocation, store, hit, names))
-        if not found and not as_json:
-            invocation.note("nothing was found")
+        if not found:
+            invocation.note("nothing was found" + _advice(words, regex=regex))
+        elif more:
+            invocation.note(f"there are more than {limit}: -n shows more")
     return EXIT_OK
+
+
+def _advice(words: list[str], *, regex: bool) -> str:
+    """Return what else to type, where whole words were searched for."""
+    word = next((each for each in words if each.isalnum()), "")
+    return f": words are found whole; `{word}*` finds what begins so" if word and not regex else ""
 
 
 def _moment(text: str, now: int) -> int | None:

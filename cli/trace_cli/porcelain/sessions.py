@@ -15,9 +15,12 @@ from trace_cli.subcommands import Group
 from trace_store import branching, sessions
 from trace_store.ident import format_time, parse_moment
 from trace_store.refs import BRANCHES
+from trace_store.revision import SESSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trace_cli.runtime import Invocation
     from trace_store.sessions import SessionInfo
     from trace_store.store import Store
@@ -26,6 +29,14 @@ HELP = """List the sessions of agents, and give them titles.
 
 A session is known by its title, its id or the beginning of it, or the name of its branch.
 """
+NAME_COLUMNS = 24
+ENDED = "ended"
+_KEYS: dict[str, Callable[[SessionInfo], int]] = {
+    ENDED: lambda each: each.ended,
+    "began": lambda each: each.began,
+    "messages": lambda each: each.message_count,
+    "tokens": lambda each: each.token_count,
+}
 _WHICH = Argument("SESSION", "name", "A title, an id or the beginning of one, or a branch")
 
 
@@ -33,6 +44,13 @@ _WHICH = Argument("SESSION", "name", "A title, an id or the beginning of one, or
     Option("--agent", "agent", "Only sessions of this program, such as codex", "AGENT"),
     Option("--folder", "folder", "Only sessions that worked in this folder or below", "DIR"),
     Option("--since", "since", "Only sessions that went on after this time", "WHEN"),
+    Option(
+        "--sort",
+        "order",
+        "Sort by ended, began, messages or tokens, largest first",
+        "KEY",
+        default=ENDED,
+    ),
     Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1),
     Option("--plain", "plain", "Numbers as they are, and tabs between columns"),
     JSON,
@@ -43,17 +61,22 @@ def listed(
     agent: str | None,
     folder: str | None,
     since: str | None,
+    order: str,
     limit: int | None,
     plain: bool,
     as_json: bool,
 ) -> None:
     """List the sessions, those that ended last first.
 
-    A session without a title is called by its first prompt. `+2` behind the messages are subagents.
+    A session without a title is called by its first prompt. Of `61/432` messages the model is shown 61, as after a
+    compaction; `+2` behind them are subagents. Branches that are no agent's are listed too.
 
         trace sessions --since yesterday
         trace sessions --agent codex --json
+        trace sessions --sort tokens -n 5
     """
+    if order not in _KEYS:
+        raise usage_error(f"--sort takes {', '.join(_KEYS)}, not {order[:40]!r}")
     with opened_store(invocation) as store:
         found = _all(invocation, store, quiet=as_json)
         start = parse_moment(since, store.clock.now()) if since else 0
@@ -68,13 +91,20 @@ def listed(
         and (
             below is None or f"{each.folder}{os.sep}".startswith(f"{below.rstrip(os.sep)}{os.sep}")
         )
-    ][:limit]
+    ]
+    chosen = sorted(chosen, key=_KEYS[order], reverse=True)[:limit]
     if as_json:
         for each in chosen:
             write_record(invocation, each.as_map())
         return
     if not chosen:
-        invocation.note("no sessions" if not found else "no such sessions")
+        agents = sorted({each.agent for each in found if each.agent})
+        known = (
+            f"; there are some of {', '.join(agents)}"
+            if agent and agent not in agents and agents
+            else ""
+        )
+        invocation.note(f"no such sessions{known}" if found else "no sessions")
         return
     invocation.page()
     if plain:
@@ -84,10 +114,10 @@ def listed(
         return
     rows = [
         (
-            one_line(each.session, 200)[:8],
+            _name(each),
             one_line(each.agent or "-", 20),
             _date(each),
-            number(each.message_count) + (f" +{each.agents}" if each.agents else ""),
+            _messages(each) + (f" +{each.agents}" if each.agents else ""),
             number(each.token_count),
             one_line(each.name, 200),
         )
@@ -116,11 +146,26 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
         ("began", moment(format_time(found.began)) if found.began else ""),
         ("ended", _date(found)),
         ("context", f"{counted(found.message_count, 'message')}, {_tokens(found)}"),
+        ("hidden", counted(found.hidden_count, "message") if found.hidden_count else ""),
         ("subagents", str(found.agents or "")),
         ("rewinds", str(found.rewinds or "")),
     ):
         if text:
             invocation.line(f"{key + ':':<11}{one_line(text, 300)}")
+
+
+def _name(found: SessionInfo) -> str:
+    """Return the beginning of a session's id, or the name of a branch that is none."""
+    is_session = found.ref.startswith(SESSIONS)
+    return one_line(found.session, 200)[: 8 if is_session else NAME_COLUMNS]
+
+
+def _messages(found: SessionInfo) -> str:
+    """Return the messages of a session's context, and of how many where it does not show all."""
+    shown = number(found.message_count)
+    if not found.hidden_count:
+        return shown
+    return f"{shown}/{number(found.message_count + found.hidden_count)}"
 
 
 def _tokens(found: sessions.SessionInfo) -> str:

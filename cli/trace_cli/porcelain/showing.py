@@ -11,15 +11,16 @@ from trace_cli.render.commits import commit_lines, log_record
 from trace_cli.render.escape import bounded, one_line, safe
 from trace_cli.render.records import address_text, json_bytes, short_address, write_record
 from trace_cli.render.structure import to_json
-from trace_cli.render.tables import ROLE_STYLES, counted, paint, size
+from trace_cli.render.tables import NO_TIME, ROLE_STYLES, counted, paint, size
 from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.folding import Entry
 from trace_store.context.render import render
 from trace_store.context.wording import created_messages
 from trace_store.history.entries import entry_of
-from trace_store.objects.codec import BLOB, COMMIT, decode, kind_of
-from trace_store.objects.commit import Commit
+from trace_store.ident import known_time
+from trace_store.objects.codec import BLOB, COMMIT, TAG, decode, kind_of
+from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -92,6 +93,10 @@ def show(
                 raise usage_error("--versions goes with the address of a message, such as HEAD.0")
             oid = resolve(store, what)
             data = store.objects.read(oid)
+            while kind_of(data) == TAG and not (raw or as_json):
+                tag = Tag.decode(data)
+                _show_tag(invocation, tag)
+                oid, data = tag.target, store.objects.read(tag.target)
             if kind_of(data) == COMMIT and not raw:
                 _show_commit(invocation, store, oid, Commit.decode(data), as_json=as_json)
             else:
@@ -111,6 +116,16 @@ def _address(
         if ref_of(store, what) is not None:
             return None  # a branch may be called v1.0
     return porcelain.looked_for(invocation, store, what, within)
+
+
+def _show_tag(invocation: Invocation, tag: Tag) -> None:
+    invocation.line(paint(invocation, f"tag {one_line(tag.name, 200)}", "yellow"))
+    invocation.line(f"Tagger:   {one_line(tag.author, 200)}")
+    invocation.line(f"Date:     {known_time(tag.time) or NO_TIME}")
+    invocation.line()
+    for line in safe(tag.message).splitlines():
+        invocation.line(f"    {line}")
+    invocation.line()
 
 
 def _show_commit(

@@ -146,7 +146,10 @@ class Run:
             write_record(self._invocation, {"aborted": given_up.kind, "ref": given_up.ref})
         elif not self._quiet:
             branch = safe(given_up.ref.removeprefix("refs/heads/"))
-            self._invocation.line(f"gave the {WORDS[self._kind]} up: {branch} is as it was")
+            now = store.refs.read(given_up.ref) if given_up.ref else None
+            moved = now is not None and now != given_up.before
+            where = f"stays at {now.short()}" if now and moved else "is as it was"
+            self._invocation.line(f"gave the {WORDS[self._kind]} up: {branch} {where}")
 
 
 def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:

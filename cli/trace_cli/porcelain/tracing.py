@@ -190,7 +190,7 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
         raise usage_error("WHAT is empty")
     with opened_store(invocation) as store:
         contexts = ContextCompiler(store)
-        commit, found = _found(invocation, store, contexts, what, as_text=as_text)
+        commit, found, is_text = _found(invocation, store, contexts, what, as_text=as_text)
         if commit is not None:
             for name in commit:
                 if as_json:
@@ -202,18 +202,18 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
             if as_json:
                 write_record(invocation, _found_record(each))
             else:
-                _show_found(invocation, store, contexts, each, what, trash=trash)
+                _show_found(invocation, store, contexts, each, what if is_text else "", trash=trash)
         if not commit and not found:
             raise errors.NotFoundError(f"nothing that a ref leads to has {one_line(what, 80)!r}")
 
 
 def _found(
     invocation: Invocation, store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
-) -> tuple[list[str] | None, list[Found]]:
-    """Return the refs that have a commit (None: it is none), and the wordings that were looked for."""
+) -> tuple[list[str] | None, list[Found], bool]:
+    """Return the refs that have a commit (None: it is none), the wordings that were looked for, and if by a text."""
     if not as_text:
         try:
-            return None, _found_message(invocation, store, contexts, what)
+            return None, _found_message(invocation, store, contexts, what), False
         except (errors.NotFoundError, errors.InvalidInputError):
             pass
         if is_prefix(what):
@@ -223,9 +223,9 @@ def _found(
                 pass
             else:
                 if kind_of(store.objects.read(oid)) == COMMIT:
-                    return comparing.whohas_commit(store, oid), []
-                return None, comparing.whohas_content(contexts, oid)
-    return None, comparing.whohas_text(contexts, what)
+                    return comparing.whohas_commit(store, oid), [], False
+                return None, comparing.whohas_content(contexts, oid), False
+    return None, comparing.whohas_text(contexts, what), True
 
 
 def _found_message(
@@ -244,18 +244,23 @@ def _show_found(
     store: Store,
     contexts: ContextCompiler,
     found: Found,
-    what: str,
+    text: str,
     *,
     trash: bool,
 ) -> None:
+    """Show a wording and the refs that have it; `text` is what it was found by, "" when it was named."""
     wording = found.wording
     stored = stored_wording(wording.address, wording.place, contexts.read_commit)
     where = paint(invocation, short_address(wording.address), "yellow")
     edited = "" if wording.place == wording.address else f"  edited in {wording.place[0].short()}"
     line = one_line(message_line(stored, store.objects.read, 100), 120)
     invocation.line(f"{where}{edited}  {line}")
-    hit = snippet_in(stored["parts"], what, store.objects.read)
-    if hit is not None and hit.text[hit.start : hit.end] not in line:
+    hit = snippet_in(stored["parts"], text, store.objects.read) if text else None
+    if text and hit is None:
+        invocation.line(
+            paint(invocation, "    in data beside its text, such as a signature", "dim")
+        )
+    elif hit is not None and hit.text[hit.start : hit.end] not in line:
         invocation.line(f"    {marked(invocation, hit)}")
     holders = [h for h in found.holders if trash or not h.ref.startswith(TRASH)]
     rows = [

@@ -14,7 +14,10 @@ from trace_store.exporters import read_session
 from trace_store.exporters.reading import facts_of, title_of
 from trace_store.ident import format_time
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.revision import resolve_address
+from trace_store.oid import ObjectId
+from trace_store.refs import BRANCHES
+from trace_store.revision import SESSIONS, commits_of, resolve_address
+from trace_store.sessions import revision_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,20 +59,15 @@ def view(invocation: Invocation, *, revision: str, full: bool, follow: bool, hid
     """
     with opened_store(invocation) as store:
         begin = _begin(store, revision)
-        session = read_session(store, "HEAD" if begin else revision, hidden=hidden)
-        turns = list(session.turns)
         if begin:
-            places = [at for at, turn in enumerate(turns) if turn.message.address == begin]
-            if not places:
-                raise NotFoundError(
-                    f"{revision} is not in the context of HEAD", hint="`trace show` shows it alone"
-                )
-            turns = turns[places[0] :]
+            session, turns = _from_message(store, begin, hidden=hidden)
+        else:
+            session = read_session(store, revision_of(store, revision), hidden=hidden)
+            turns = list(session.turns)
         if not follow:
             invocation.page()
-        if not begin:
-            for line in _head(invocation, session):
-                invocation.line(line)
+        for line in _head(invocation, session, whole=not begin):
+            invocation.line(line)
         _show(invocation, turns, full=full)
         if follow:
             _follow(invocation, store, session, hidden=hidden, full=full)
@@ -82,9 +80,40 @@ def _begin(store: Store, revision: str) -> tuple[bytes, int] | None:
     return resolve_address(store, revision)
 
 
-def _head(invocation: Invocation, session: ExportSession) -> Iterator[str]:
+def _from_message(
+    store: Store, begin: tuple[bytes, int], *, hidden: bool
+) -> tuple[ExportSession, list[Turn]]:
+    """Return a session with a message, and its turns from there on: HEAD's, or the first of another branch.
+
+    Raises:
+        NotFoundError: no branch holds it.
+    """
+    commits = commits_of(store)
+    head = store.refs.head()
+    tips = {ref: tip for ref, tip in store.refs.values().items() if ref.startswith(BRANCHES)}
+    # HEAD's branch first, then the sessions as they were imported.
+    refs = sorted(tips, key=lambda ref: (ref != head.ref, not ref.startswith(SESSIONS), ref))
+    for ref in refs:
+        if not commits.is_ancestor(ObjectId(begin[0]), tips[ref]):
+            continue
+        for shows in dict.fromkeys((hidden, True)):
+            session = read_session(store, ref, hidden=shows)
+            for at, turn in enumerate(session.turns):
+                if turn.message.address == begin:
+                    return session, list(session.turns[at:])
+    raise NotFoundError(
+        f"no branch holds {short_address(begin)}", hint="`trace show` shows it alone"
+    )
+
+
+def _head(invocation: Invocation, session: ExportSession, *, whole: bool) -> Iterator[str]:
     yield paint(invocation, one_line(title_of(session), 200), "bold")
+    if not whole:
+        yield f"branch:   {one_line(session.ref.removeprefix(BRANCHES), 300)}"
+        return
     for name, text in facts_of(session):
+        if name == "messages" and session.hidden_count > sum(bool(t.hidden) for t in session.turns):
+            text += " (--hidden shows them)"
         if name in _FACTS:
             yield f"{name + ':':<10}{one_line(text, 300)}"
 

@@ -167,6 +167,8 @@ def commit(
         except errors.UnreadableInputError as error:
             if messages and file is None:  # what was to be recorded is here
                 error.data.setdefault("hint", RESULT)
+            elif file is None:
+                error.data.setdefault("hint", "for example: trace commit --user TEXT")
             raise
     if not messages:
         raise usage_error("there is no message to record")

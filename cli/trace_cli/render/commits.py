@@ -127,7 +127,7 @@ def log_record(
         "operations": list(entry.operations),
         "message_count": entry.message_count,
         "addresses": [address_text((entry.oid, n)) for n in range(entry.message_count)],
-        "meta": facts_of(entry.commit, META),
+        "facts": facts_of(entry.commit, META),
         "settings": facts_of(entry.commit, SETTINGS),
         "refs": names.get(entry.oid, []),
     }
