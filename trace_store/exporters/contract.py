@@ -169,6 +169,7 @@ class Reader(Protocol):
     def facts(self) -> Facts: ...
     def records(self, commit: ObjectId) -> list[bytes]: ...
     def session(self, ref: str) -> ExportSession: ...
+    def is_branch(self, session: str) -> bool: ...
 
 
 @value
@@ -219,6 +220,10 @@ class ExportSession:
         """
         return self.reader.facts()
 
+    def goes_on_another(self, facts: Facts) -> bool:
+        """Return True for a branch that was made from a session which has a branch of its own."""
+        return not self.format and self.reader.is_branch(facts.session)
+
     def records(self, turn: Turn) -> list[bytes]:
         """Return the raw records that a message's commit was made from; errors as in `facts`."""
         return self.reader.records(turn.commit)
@@ -237,12 +242,14 @@ class Exported:
         losses: what of the session is not in it; empty when nothing is missing.
         file_name: what it may be called; fit for every file system.
         text: whether it is UTF-8 text, which a terminal can be shown.
+        resume: where the agent looks for the file and how it goes on with it, in words; "" when nobody does.
     """
 
     data: bytes | Iterable[bytes]
     losses: tuple[Loss, ...]
     file_name: str
     text: bool = True
+    resume: str = ""
 
     def chunks(self) -> Iterator[bytes]:
         """Yield its bytes in pieces; once only, unless `data` is bytes or a list."""

@@ -153,6 +153,11 @@ class _Reader:
             contexts=self._contexts,
         )
 
+    def is_branch(self, session: str) -> bool:
+        """Return True if a session with this id has a branch of its own."""
+        names = (session_name(ref) for ref, _ in self._store.refs.iterate(SESSIONS))
+        return any(named is not None and named[1] == session for named in names)
+
     def facts(self) -> Facts:
         commits = map(self._contexts.read_commit, chain_of(self._contexts, self._tip))
         kept = [commit for commit in commits if SOURCE_KEY in commit.meta]  # newest first

@@ -31,13 +31,16 @@ def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
     Args:
         parts: those of the message.
         text: the new text; each of several results says it.
-        call: the id of a call, so that only its result says it.
+        call: the id of a call, or the beginning of one, so that only its result says it.
 
     Raises:
         InvalidOperationError: there is no result of that call.
     """
     is_text = any(isinstance(part, Text) for part in parts)
     answered = [part.call_id for part in parts if isinstance(part, ToolResult)]
+    if call and call not in answered:
+        begun = [each for each in answered if each.startswith(call)]
+        call = begun[0] if len(begun) == 1 else call
     if call and call not in answered:
         raise errors.InvalidOperationError(
             f"the message has no result of call {call!r}, only of: {', '.join(answered) or 'none'}"

@@ -53,6 +53,14 @@ TOLD_ADAPTATIONS = 3
     ),
     Option("--table", "as_table", "List the messages with their tokens and addresses"),
     Option("--plain", "plain", "The table with numbers as they are, and tabs between columns"),
+    Option(
+        "--largest",
+        "largest",
+        "The table of the N messages with most tokens",
+        "N",
+        number=True,
+        least=1,
+    ),
     Option("--at", "at", "A revision, or a time: the context as it was then", "WHEN", default=""),
     Option(
         "--strategy",
@@ -65,7 +73,7 @@ TOLD_ADAPTATIONS = 3
     Option(
         "--strict",
         "strict",
-        "Refuse a context that would have to be repaired, or is over its budget",
+        "Refuse a context that its provider would refuse unrepaired, or that is over its budget",
     ),
     Option("--cache", "cache", "Set cache breakpoints where the format has them"),
     Option("--model", "model", "The model to count and write for", "MODEL", default=""),
@@ -80,6 +88,7 @@ def compile_(
     form: str | None,
     as_table: bool,
     plain: bool,
+    largest: int | None,
     at: str,
     strategy: str,
     reasoning: bool,
@@ -92,21 +101,25 @@ def compile_(
 ) -> int:
     """Print the context to send to a model.
 
-    The formats are `openai` (chat completions), `openai-responses`, `anthropic` and `gemini`, a request as the provider
-    takes it; `text`, for reading; and `json`, Trace's own, which loses nothing and can be committed again with
+    The formats are `openai` (chat completions), `openai-responses`, `anthropic` and `gemini`: the messages,
+    instructions and tools of a request, as the provider takes them, to which a client adds the model and its settings;
+    `text`, for reading; and `json`, Trace's own, which loses nothing and can be committed again with
     `trace commit --json`. What had to be repaired or left out for the provider is said on standard error: every fault,
-    and the first few of what any session of another provider has many of.
+    and the first few of what any session of another provider has many of. With --strict a fault is refused; what the
+    provider has no place for is left out all the same.
 
     With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages, and --plain lists
     them for `sort` and `cut`; with --json, too, the list is in the JSON. A context over its budget (`trace config
-    budget`) is reported on standard error; with --strict it
-    is not printed, and the exit code is 15.
+    budget`) is reported on standard error; with --strict it is not printed, and the exit code is 15.
+
+        trace compile 89c6 --largest 5
+        trace compile --format anthropic -o request.json
 
     --at with a time goes back along the first parents of REVISION; with a revision it stands for REVISION.
     """
     if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
-    as_table = as_table or plain
+    as_table = as_table or plain or largest is not None
     if form is not None and as_table and not as_json:
         raise usage_error("--table is no --format; give one of them")
     to_file = output not in (None, "-")
@@ -129,7 +142,7 @@ def compile_(
         _check_budget(invocation, store, context, strict=strict)
         options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
         if as_table and not as_json:
-            lines = _table(reader, store, context, plain=plain)
+            lines = _table(reader, store, context, plain=plain, largest=largest)
             _write(invocation, "".join(f"{each}\n" for each in lines).encode(), output, safe=True)
             return EXIT_OK
         rendered = context.render(form or "text", **options)
@@ -251,14 +264,18 @@ def _message_records(context: Context) -> list[dict[str, Any]]:
     ]
 
 
-def _table(invocation: Invocation, store: Store, context: Context, *, plain: bool) -> list[str]:
+def _table(
+    invocation: Invocation, store: Store, context: Context, *, plain: bool, largest: int | None
+) -> list[str]:
     if not isinstance(context, CompiledContext):
         raise usage_error("--table goes with the strategy full")
-    counts = context.message_tokens()
+    weighed = list(zip(context.messages, context.message_tokens(), strict=True))
+    if largest is not None:
+        weighed = sorted(weighed, key=lambda each: -each[1][0])[:largest]
     budget = store.config.budget
     whole = budget or context.estimated_token_count
     rows, styles = [], []
-    for message, (tokens, _) in zip(context.messages, counts, strict=True):
+    for message, (tokens, _) in weighed:
         marks = [message.priority] if message.priority != "normal" else []
         marks += ["ghost"] if message.ghost else []
         marks += [f"#{one_line(label, 40)}" for label in sorted(message.labels)]
@@ -278,7 +295,8 @@ def _table(invocation: Invocation, store: Store, context: Context, *, plain: boo
         return ["\t".join(row) for row in rows]
     header = ("address", "role", "kind", "tokens", "budget" if budget else "share", "marks", "text")
     lines = table(invocation, header, rows, LEFT * 3 + RIGHT * 2 + LEFT * 2, styles)
-    total = f"{counted(len(rows), 'message')}, {weight(context)}"
+    of = "" if largest is None else f"{len(rows)} of "
+    total = f"{of}{counted(len(context), 'message')}, {weight(context)}"
     lines.append(total + _of_budget(context, budget))
     return lines
 

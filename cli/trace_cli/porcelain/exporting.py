@@ -166,11 +166,13 @@ def export(
         written = _save(path, exported, force=force) if path else _length(exported)
         _tell(invocation, writer, session, exported.losses, hidden=hidden)
     if as_json:
-        write_record(invocation, _record(session, name, exported.losses, path, written))
+        write_record(invocation, _record(session, name, exported, path, written))
     elif path:
         what = counted(len(session.turns), "message")
         shown = path if os.path.isabs(output or "") else os.path.relpath(path)
         invocation.line(f"{safe(shown)}: {what}, {size(written)}")
+        if exported.resume:
+            invocation.note(f"note: {one_line(exported.resume, 400)}")
 
 
 def _write_pages(
@@ -275,7 +277,7 @@ def _length(exported: Exported) -> int:
 
 
 def _record(
-    session: ExportSession, form: str, losses: Sequence[Loss], path: str | None, size_bytes: int
+    session: ExportSession, form: str, exported: Exported, path: str | None, size_bytes: int
 ) -> dict[str, Any]:
     return {
         "session": session.id,
@@ -289,6 +291,8 @@ def _record(
         "message_count": len(session.turns),
         "hidden_count": session.hidden_count,
         "losses": [
-            {"what": loss.what, "count": loss.count, "detail": loss.detail} for loss in losses
+            {"what": loss.what, "count": loss.count, "detail": loss.detail}
+            for loss in exported.losses
         ],
+        "resume": exported.resume or None,
     }

@@ -193,7 +193,11 @@ class _Writer:
 
     def _left_out(self, part: Part, at: int) -> None:
         code = left_out_code(part) if isinstance(part, Opaque) else OPAQUE_LEFT_OUT
-        self._repairs.add(code, at, f"not OpenAI's form: {_provider(part)}; not sent")
+        self._repairs.add(
+            code,
+            at,
+            f"data in the own form of {_provider(part)}, which chat completions do not take; left out",
+        )
 
     def _call(self, call: ToolCall, at: int) -> dict[str, Any]:
         name = tool_name(call.name, OPENAI_NAME_LIMIT, at, self._repairs)

@@ -64,7 +64,9 @@ def is_uuid(text: str) -> bool:
 
 def session_uuid(session: ExportSession, facts: Facts, made: str) -> str:
     """Return a session's own id when it is a UUID and the session is no branch of another, else the one made for it."""
-    return facts.session if not session.thread and is_uuid(facts.session) else made
+    if session.thread or not is_uuid(facts.session) or session.goes_on_another(facts):
+        return made
+    return facts.session
 
 
 def fit_times(drafts: Iterable[Draft]) -> None:

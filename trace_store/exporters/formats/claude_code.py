@@ -42,6 +42,7 @@ from trace_store.exporters.drafting.drafts import (
     with_roles,
 )
 from trace_store.ident import format_time
+from trace_store.importers.formats.claude_code.history import project_name
 from trace_store.importers.formats.claude_code.normalising import SYNTHETIC_MODEL, is_harness_text
 from trace_store.importers.json_records import compact
 from trace_store.objects.content import bytes_of
@@ -65,7 +66,17 @@ def write(session: ExportSession) -> Exported:
     facts = _facts(session)
     lines = _Lines(session, facts).all(drafts)
     data = b"".join(to_bytes(line) + b"\n" for line in lines)
-    return Exported(data, losses_of(session, drafts, facts=facts), file_name(session, SUFFIX))
+    # Claude Code finds a session to resume by the name of its file.
+    name = file_name(session, SUFFIX) if session.thread else facts.session + SUFFIX
+    folder = (
+        f"~/.claude/projects/{project_name(facts.cwd)}"
+        if facts.cwd
+        else "~/.claude/projects/PROJECT"
+    )
+    where = f" in {facts.cwd}" if facts.cwd else ""
+    resume = f"in {folder}/ Claude Code finds it: `claude --resume {facts.session}`{where}"
+    losses = losses_of(session, drafts, facts=facts)
+    return Exported(data, losses, name, resume="" if session.thread else resume)
 
 
 def _fit(session: ExportSession) -> list[Draft]:

@@ -83,7 +83,10 @@ def write(session: ExportSession) -> Exported:
     data = b"".join(to_bytes(record) + b"\n" for record in records)
     time = format_time(drafts[0].time if drafts else 0)[:19].replace(":", "-")
     name = f"rollout-{time}-{facts.session}{SUFFIX}"
-    return Exported(data, losses_of(session, drafts, facts=facts), name)
+    folder = f"~/.codex/sessions/{time[:10].replace('-', '/')}"
+    resume = f"in {folder}/ Codex finds it: `codex resume {facts.session}`"
+    losses = losses_of(session, drafts, facts=facts)
+    return Exported(data, losses, name, resume="" if session.thread else resume)
 
 
 def _fit(session: ExportSession) -> list[Draft]:
