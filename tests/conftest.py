@@ -7,8 +7,10 @@ import tempfile
 
 from hypothesis import settings
 
+from tests.support.examples import examples
+
 # How long one example takes says nothing on a machine with other work; the whole test has a time limit.
-settings.register_profile("trace", deadline=None, print_blob=True)
+settings.register_profile("trace", deadline=None, print_blob=True, max_examples=examples(100))
 settings.load_profile("trace")
 
 # What Trace keeps for the user goes to a folder of this run's own, never to the home of who runs the tests.

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.context.test_deriving import commits, written
+from tests.support.examples import examples
 from trace_store import Message, Repo, Text
 from trace_store.comparing import ContextDiff, diff, word_diff
 from trace_store.comparing.changes import KINDS
@@ -15,7 +16,7 @@ from trace_store.context.compiled import CompiledMessage
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.history import writing
 
-SLOW = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(40))
 
 
 def branch(repo: Repo, name: str, *, at: str = "HEAD") -> None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.context.test_index_building import shown
+from tests.support.examples import examples
 from tests.support.message_strategies import messages as any_messages
 from trace_store import Message, Repo, Text
 from trace_store.context import ends
@@ -130,7 +131,7 @@ hidings = st.one_of(
     st.integers(1, 2),
     st.integers(1, 20),
 )
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(150))
 def test_what_is_shown_again_stands_where_a_fold_has_it(
     history: list[list[tuple[Any, ...]]], stride: int, steps: int
 ) -> None:
@@ -145,7 +146,7 @@ def test_what_is_shown_again_stands_where_a_fold_has_it(
 
 
 @given(commits, st.integers(1, 3))
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(150))
 def test_a_derived_index_is_one_made_from_a_fold(
     history: list[list[tuple[Any, ...]]], stride: int
 ) -> None:
@@ -172,7 +173,7 @@ def assert_as_folded(repo: Repo) -> None:
 
 
 @given(commits, st.lists(changes, min_size=1, max_size=3))
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(150))
 def test_what_the_records_let_through_a_fold_lets_through(
     history: list[list[tuple[Any, ...]]], changed: list[tuple[Any, ...]]
 ) -> None:

@@ -24,7 +24,7 @@ from trace_store.objects.commit import read_commit
 @given(histories, st.integers(1, 4))
 @settings(
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=int(os.environ.get("TRACE_TEST_EXAMPLES", "80")),
+    max_examples=int(os.environ.get("TRACE_TEST_EXAMPLES", "30")),
 )
 def test_an_index_that_follows_merges_is_one_made_from_a_fold(
     history: list[tuple[Any, ...]], stride: int

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.message_strategies import contexts
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.mending import CODES, PROVIDERS, Mended, mend
@@ -386,13 +387,13 @@ def assert_mended(messages: Sequence[Any], providers: tuple[str, ...]) -> Mended
     return found
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(contexts, chosen)
 def test_any_context_is_mended(messages: list[Message], providers: tuple[str, ...]) -> None:
     assert_mended(messages, providers)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(entangled, chosen)
 def test_any_tangle_of_calls_and_results_is_mended(
     messages: list[Any], providers: tuple[str, ...]
@@ -402,7 +403,7 @@ def test_any_tangle_of_calls_and_results_is_mended(
     assert [item.parts for item in found.items if item.ghost] == [g.parts for g in ghosts]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(entangled)
 def test_no_tool_output_is_made_up(messages: list[Any]) -> None:
     """What stands in the mended context was said, or says plainly that nothing was recorded."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from tests.support.examples import examples
 from tests.support.message_strategies import contexts, tools
 from tests.support.pictures import PNG as PNG_BYTES
 from trace_store.context.parsing import parse_messages
@@ -30,7 +31,7 @@ from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, Tool
 from trace_store.oid import digest, hash_object
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(contexts, tools)
 def test_c39_lossless_json_gives_back_every_field(
     messages: list[Message], schemas: list[dict[str, Any]]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.message_strategies import likely_contexts as contexts
 from tests.support.message_strategies import tools
 from tests.support.valid_requests import CHECKS, assert_valid_requests
@@ -27,7 +28,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(contexts, tools, options)
 def test_every_context_gives_valid_requests(
     messages: list[Message], schemas: list[dict[str, Any]], chosen: dict[str, Any]
@@ -35,7 +36,7 @@ def test_every_context_gives_valid_requests(
     assert_valid_requests(messages, schemas, **chosen)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(contexts)
 def test_strict_refuses_exactly_what_is_a_fault(messages: list[Message]) -> None:
     for name in CHECKS:
@@ -48,7 +49,7 @@ def test_strict_refuses_exactly_what_is_a_fault(messages: list[Message]) -> None
         assert refused.value.at == faults[0].at
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(contexts)
 def test_pairs_stay_together_and_nothing_sound_is_lost(messages: list[Message]) -> None:
     """All providers show the same calls, and each call has the result of its own id."""
@@ -85,7 +86,7 @@ def test_pairs_stay_together_and_nothing_sound_is_lost(messages: list[Message]) 
         assert calls - dropped_calls == len(openai) == results - dropped_results
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(contexts, st.integers(min_value=1, max_value=4))
 def test_a_growing_context_keeps_its_prefix(messages: list[Message], more: int) -> None:
     """Once a user has spoken after the answers, later messages change nothing before."""

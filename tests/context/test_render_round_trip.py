@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.message_strategies import MODELS, likely_contexts, sound_contexts
 from tests.support.pictures import PNG as PNG_BYTES
 from tests.support.pictures import PNG_TEXT
@@ -30,7 +31,7 @@ def read_again(form: str, messages: list[Message]) -> list[Message]:
     return parse_messages(to_bytes(request).decode("utf-8"))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(likely_contexts.filter(bool))
 def test_lossless_json_gives_equal_messages_blobs_and_prefix_hashes(
     messages: list[Message],
@@ -51,7 +52,7 @@ def stored(messages: list[Message]) -> tuple[list[bytes], list[list[bytes]]]:
 
 @pytest.mark.parametrize("form", PROVIDERS)
 def test_a_providers_form_loses_what_is_documented_and_nothing_else(form: str) -> None:
-    @settings(max_examples=250, deadline=None)
+    @settings(max_examples=examples(250), deadline=None)
     @given(sound_contexts(form))
     def check(messages: list[Message]) -> None:
         told = {repair.code for repair in render(form, messages, model=MODELS[form]).repairs}
@@ -66,7 +67,7 @@ def test_a_providers_form_loses_what_is_documented_and_nothing_else(form: str) -
 def test_a_second_round_loses_nothing_more(form: str) -> None:
     """Rendered and read, a context stays what it is: only who spoke with which model must be said again."""
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(sound_contexts(form))
     def check(messages: list[Message]) -> None:
         spoken = {"assistant": MODELS[form]}
@@ -200,7 +201,7 @@ def test_everything_at_once() -> None:
         assert without(form, read_again(form, messages)) == without(form, messages)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_reading_never_fails_on_what_was_rendered(data: st.DataObject) -> None:
     """Whatever was repaired, the request can be read."""

@@ -22,6 +22,7 @@ import tiktoken
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from trace_store.context.tokens import CallableTokenizer, get_tokenizer
 from trace_store.context.tokens.ranks import ENCODINGS, load_tokens
 from trace_store.context.tokens.tokenizer import (
@@ -225,7 +226,7 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(400), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.lists(pieces, max_size=60).map("".join), size=st.integers(1, 20))
 def test_counts_of_parts_add_up(official: Counter, text: str, size: int) -> None:
     parts = list(exact_parts(text, size))
@@ -234,7 +235,7 @@ def test_counts_of_parts_add_up(official: Counter, text: str, size: int) -> None
     assert sum(map(official, parts)) == official(text)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(), max_size=200))
 def test_any_text_counts_as_in_tiktoken(name: str, official: Counter, text: str) -> None:
     assert get_tokenizer(name).count(text) == official(text)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from trace_store.context.tokens import TokenMemo
 from trace_store.errors import StorageError
 from trace_store.files import Disk
@@ -191,7 +192,7 @@ def test_zeros_never_check(path: Path, size: int) -> None:
     assert path.stat().st_size == 3 * RECORD
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(position=st.integers(0, 5 * RECORD - 1), flip=st.integers(1, 255))
 def test_a_changed_byte_costs_the_records_behind_it_and_no_more(
     tmp_path_factory: pytest.TempPathFactory, position: int, flip: int
@@ -206,7 +207,7 @@ def test_a_changed_byte_costs_the_records_behind_it_and_no_more(
     assert all(memo(path).get(oid(number)) in (None, number) for number in range(5))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(content=st.binary(max_size=400))
 def test_any_file_is_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "arbitrary"

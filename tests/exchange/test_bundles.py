@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.exchange.support.graphs import MAIN, Growing, all_refs, everything, files, store_in
 from tests.store.support.histories import errors
+from tests.support.examples import examples
 from trace_store.errors import (
     AlreadyExistsError,
     AmbiguousRevisionError,
@@ -56,7 +57,7 @@ def take(store: Store, data: bytes, *, prefix: str = "") -> dict[str, str]:
     return {each.name: each.outcome for each in report.refs}
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 2**32), st.integers(1, 25))
 def test_c40_everything_is_the_same_on_the_other_side(seed: int, steps: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +82,7 @@ def test_c40_everything_is_the_same_on_the_other_side(seed: int, steps: int) -> 
         assert bundle(memory, everything=True, trash=True) == data
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 2**32), st.integers(1, 15), st.integers(0, 10), st.booleans())
 def test_what_is_new_is_enough_for_who_has_the_rest(
     seed: int, before: int, after: int, folded: bool

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.exporters.support.differing import counted, difference, read_back
 from tests.exporters.support.invented import sessions
 from tests.exporters.support.sessions import rich_session
+from tests.support.examples import examples
 from trace_store.errors import InvalidInputError
 from trace_store.exporters import ExportSession, read_session, writer_named
 from trace_store.importers import import_paths
@@ -36,7 +37,7 @@ def test_a_rich_session_comes_back_but_for_what_is_listed(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(session=sessions())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_nothing_is_lost_but_what_is_listed(name: str, session: ExportSession) -> None:
     try:
         writer_named(name).write(session)

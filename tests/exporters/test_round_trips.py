@@ -24,6 +24,7 @@ from tests.exporters.support.invented import sessions
 from tests.exporters.support.sessions import rich_session
 from tests.importers.support.broken import DAMAGES
 from tests.importers.support.transcripts import each_real_file, real_files, real_format
+from tests.support.examples import examples
 from tests.support.gemini_checker import check_gemini
 from tests.support.request_checker import check_anthropic, check_openai_chat
 from tests.support.request_types import (
@@ -97,7 +98,7 @@ def of_path(path: Path) -> Iterator[ExportSession]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_lost_but_what_is_listed(name: str) -> None:
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
     @given(sessions())
     def check(session: ExportSession) -> None:
         round_trip(session, name)
@@ -237,7 +238,7 @@ def assert_taken(exported: Exported, name: str, *, signed: bool = True) -> None:
 
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_requests_are_taken_by_their_providers(name: str) -> None:
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
     @given(sessions(tell_apart=False))
     def check(session: ExportSession) -> None:
         exported = write(session, name)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Message, ObjectId, Repo, Store, branching, context, joining
 from trace_store.context.folding import Fold
@@ -375,7 +376,7 @@ KINDS = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 5)), max_size=14), st.booleans())
 def test_undo_restores_the_identical_context(steps: list[tuple[str, int]], on_disk: bool) -> None:
     """Each step back gives the context, HEAD and all names as they were, whatever was done; each step on as well."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.message_strategies import contexts
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import Environment, FixedClock, Message, ObjectId, Repo, Store, Text
@@ -262,7 +263,7 @@ def test_a_branch_that_moves_meanwhile_is_not_written_to(
     assert [name for name, _ in repo.store.refs.iterate()] == ["refs/heads/main"]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(contexts.filter(bool), st.data())
 def test_a_repaired_branch_holds_what_was_mended(
     messages: list[Message], data: st.DataObject

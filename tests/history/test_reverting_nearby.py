@@ -53,7 +53,7 @@ EARLY = [
 )
 @settings(
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=int(os.environ.get("TRACE_TEST_EXAMPLES", "80")),
+    max_examples=int(os.environ.get("TRACE_TEST_EXAMPLES", "25")),
 )
 def test_the_end_of_a_context_tells_what_the_whole_tells(
     history: list[tuple[Any, ...]], back: list[int], favour: bool, steps: int

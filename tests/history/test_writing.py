@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.message_strategies import sound_contexts
 from trace_store import (
     Environment,
@@ -66,7 +67,7 @@ def through_a_draft(store: Store, messages: Sequence[Message], message: str) -> 
     writing.write(store, draft, author="ada", message=message)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.sampled_from(["anthropic", "openai"]).flatmap(sound_contexts), max_size=3),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=20),

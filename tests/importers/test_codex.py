@@ -35,6 +35,7 @@ from tests.importers.support.rollouts import (
 )
 from tests.importers.support.states import commits, context, parts_of, visible
 from tests.importers.support.transcripts import each_real_transcript, records_in
+from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests, messages_of
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.parsing import messages_from_responses
@@ -625,7 +626,7 @@ ITEMS = st.fixed_dictionaries({"type": KINDS}, optional=dict.fromkeys(ITEM_FIELD
 ANY = st.dictionaries(st.text(max_size=5), JSON)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damaged([*lively().records, *BARE]) | st.lists(ANY, min_size=1))
 def test_no_shape_does_harm(tmp_path: Path, records: list[Any]) -> None:
     store = import_hostile(tmp_path, records, "codex")
@@ -635,7 +636,7 @@ def test_no_shape_does_harm(tmp_path: Path, records: list[Any]) -> None:
             render(provider, list(contexts.compile(name).messages))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ITEMS, max_size=5))
 def test_no_item_does_harm(tmp_path: Path, items: list[dict[str, Any]]) -> None:
     r = Rollout()

@@ -20,6 +20,7 @@ from tests.importers.support.checks import (
 )
 from tests.importers.support.rollouts import SESSION
 from tests.importers.support.states import context, parts_of, visible
+from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers import import_paths
@@ -122,7 +123,7 @@ def test_a_growing_file(tmp_path: Path) -> None:
     assert_grows(tmp_path, lines_of(EVENTS), "run.jsonl")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damaged(EVENTS) | st.lists(st.builds(lambda item: done(x=item), JSON), min_size=1))
 def test_no_shape_does_harm(tmp_path: Path, records: list[Any]) -> None:
     store = import_hostile(tmp_path, records, "codex-exec")

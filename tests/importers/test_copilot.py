@@ -19,6 +19,7 @@ from tests.importers.support.checks import (
     lines_of,
 )
 from tests.importers.support.states import commits, context, parts_of, visible
+from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.render import RENDERERS, render
@@ -320,7 +321,7 @@ EVENTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damaged(lively().records) | st.lists(EVENTS, min_size=1, max_size=6))
 def test_no_shape_does_harm(tmp_path: Path, records: list[Any]) -> None:
     store = import_hostile(tmp_path, records, "copilot")

@@ -16,6 +16,7 @@ from tests.importers.support.rollouts import lively as rollout
 from tests.importers.test_codex_exec import EVENTS
 from tests.importers.test_copilot import lively as copilot
 from tests.importers.test_entire import RECORDS
+from tests.support.examples import examples
 from trace_store.importers import import_paths
 from trace_store.store import Store
 
@@ -38,7 +39,7 @@ FILES: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("format", FILES)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data(), cuts=st.tuples(st.floats(0, 1), st.floats(0, 1)))
 def test_a_damaged_file_grows(format: str, data: st.DataObject, cuts: tuple[float, float]) -> None:
     records = [*FILES[format][:3], *data.draw(damaged(FILES[format]))]

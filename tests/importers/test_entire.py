@@ -20,6 +20,7 @@ from tests.importers.support.checks import (
 )
 from tests.importers.support.states import commits, context, parts_of, visible
 from tests.importers.support.transcripts import each_real_transcript, records_in
+from tests.support.examples import examples
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.render import RENDERERS, render
 from trace_store.importers import import_paths
@@ -129,7 +130,7 @@ ANY = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damaged(RECORDS) | st.lists(ANY, min_size=1, max_size=6))
 def test_no_shape_does_harm(tmp_path: Path, records: list[Any]) -> None:
     store = import_hostile(tmp_path, records, "entire")

@@ -19,6 +19,7 @@ from tests.importers.support.hostile import anything_in
 from tests.importers.support.states import commits, context, visible
 from tests.importers.support.transcripts import each_real_transcript
 from tests.importers.test_transcripts import check
+from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
@@ -505,7 +506,7 @@ def test_where_chats_are_found(tmp_path: Path) -> None:
     assert FORMAT.histories(Environment(), str(project), Disk()) == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_odd_values_anywhere_are_no_trouble(data: st.DataObject) -> None:
     records = data.draw(anything_in([*LIVELY, SNAPSHOT]))

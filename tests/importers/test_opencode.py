@@ -18,6 +18,7 @@ from tests.importers.support.hostile import ANYTHING, anything_in
 from tests.importers.support.states import commits, context, entries
 from tests.importers.support.transcripts import each_real_transcript
 from tests.importers.test_transcripts import check
+from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
@@ -822,7 +823,7 @@ def test_sql_is_read_and_never_run(sql: str, rows: Any) -> None:
             assert (each.raw[:1], each.raw[-1:]) == (b"(", b")")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(
         st.sampled_from(
@@ -883,7 +884,7 @@ def test_what_is_no_session_of_opencode() -> None:
         assert not FORMAT.sniff(other), other
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_odd_values_anywhere_are_no_trouble(data: st.DataObject) -> None:
     talk = lively()

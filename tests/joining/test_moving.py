@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.joining.support.lines import ADA
+from tests.support.examples import examples
 from trace_store import FixedClock, Repo, ToolCall, ToolResult
 from trace_store.context import ends
 from trace_store.errors import InvalidOperationError, TraceError
@@ -33,7 +34,7 @@ KINDS = (
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     kinds=st.lists(st.sampled_from(KINDS), min_size=4, max_size=30),
     targets=st.lists(st.integers(0, 8), min_size=1, max_size=2, unique=True),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.joining.support.lines import on
 from tests.stateful.support.pictures import broken, picture
+from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import Conflict, FixedClock, Message, Repo, Text, ToolCall, ToolResult, context
 from trace_store.joining import Settlement
@@ -255,7 +256,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("command", COMMANDS)
 @given(fork=forks(), choice=st.sampled_from(["", "ours", "theirs", "both", "text"]))
 @settings(
-    max_examples=120,
+    max_examples=examples(120),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

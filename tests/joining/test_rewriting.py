@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.joining.support.lines import ADA, branch, on, said
+from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Message, ObjectId, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import ConflictError, InvalidInputError, MessageNotFoundError, StateError
@@ -786,7 +787,7 @@ def act(repo: Repo, name: str, changes: Sequence[tuple[str, int]], own: bool) ->
 
 
 @given(ours=deeds, theirs=deeds)
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 def test_a_rebase_shows_theirs_and_then_ours(ours: Any, theirs: Any) -> None:
     repo = Repo.memory(author="ada", clock=FixedClock())
     repo.append("assistant", "start")

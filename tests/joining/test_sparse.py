@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.context.test_deriving import changes
 from tests.joining.support.histories import LINES, Lines, histories, turns
 from tests.joining.support.lines import branch, on, said
+from tests.support.examples import examples
 from trace_store import FixedClock, Message, Repo, ToolCall, ToolResult
 from trace_store.commit_table import rows, table
 from trace_store.history import writing
@@ -24,7 +25,7 @@ from trace_store.joining.three_way.sides import Reading
 from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId, digest
 
-EXAMPLES = int(os.environ.get("TRACE_TEST_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("TRACE_TEST_EXAMPLES", "20"))
 
 
 def told(plan: Plan) -> Any:
@@ -96,7 +97,7 @@ later = st.lists(st.one_of(turns, turns, changes), max_size=4)
     st.sampled_from(["", "ours", "theirs"]),
     st.integers(1, 3),
 )
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=2 * EXAMPLES)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(2) * EXAMPLES)
 def test_two_lines_that_part_are_joined_by_their_ends(
     before: list[Any],
     ours: list[Any],
@@ -132,7 +133,7 @@ both_ways = st.lists(st.tuples(later, later, st.sampled_from(DIRECTIONS)), min_s
 
 
 @given(rounds, st.sampled_from(["append", "interleave"]), st.integers(1, 3), st.booleans())
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=2 * EXAMPLES)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(2) * EXAMPLES)
 def test_one_line_comes_into_another_again_and_again(
     made: list[Any], strategy: str, steps: int, back: bool
 ) -> None:
@@ -156,7 +157,7 @@ def test_one_line_comes_into_another_again_and_again(
 
 
 @given(spoken, both_ways, st.sampled_from(["append", "interleave"]), st.integers(1, 3))
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=2 * EXAMPLES)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(2) * EXAMPLES)
 def test_two_lines_are_brought_together_again_and_again(
     before: list[Any], made: list[Any], strategy: str, steps: int
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.joining.support.sides import Builder, any_changes, put, seen, state, still, stored
+from tests.support.examples import examples
 from trace_store.context.folding import Fold
 from trace_store.joining.conflicts import Settlement
 from trace_store.joining.groups import groups, misplaced
@@ -77,7 +78,7 @@ def obvious(
 
 @given(still, still, still)
 @example([("append", ["call"]), ("remove", 1, False)], [("restore", 1)], [("remove", 0, False)])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_it_is_what_the_obvious_definition_says(base: Any, ours: Any, theirs: Any) -> None:
     was, mine, yours = sides(base, ours, theirs)
     settlements: dict[str, Settlement] = {}
@@ -105,7 +106,7 @@ def test_it_is_what_the_obvious_definition_says(base: Any, ours: Any, theirs: An
 
 @given(any_changes, any_changes)
 @example([("append", ["user"] * 3)], [("replace", 0, 0), ("move", 3, None)])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_what_only_theirs_changed_becomes_theirs(base: Any, theirs: Any) -> None:
     was, mine, yours = sides(base, [], theirs)
     plan = three_way([was], mine.side, yours.side)
@@ -116,14 +117,14 @@ def test_what_only_theirs_changed_becomes_theirs(base: Any, theirs: Any) -> None
 
 
 @given(any_changes, any_changes)
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_what_only_ours_changed_stays_ours(base: Any, ours: Any) -> None:
     was, mine, yours = sides(base, ours, [])
     assert three_way([was], mine.side, yours.side).operations == ()
 
 
 @given(any_changes, any_changes, any_changes, st.sampled_from(["append", "interleave"]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_what_was_merged_is_not_merged_again(
     base: Any, ours: Any, theirs: Any, strategy: str
 ) -> None:
@@ -137,7 +138,7 @@ def test_what_was_merged_is_not_merged_again(
 
 
 @given(any_changes, any_changes, any_changes)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_theirs_is_theirs_whatever_ours_did(base: Any, ours: Any, theirs: Any) -> None:
     was, mine, yours = sides(base, ours, theirs)
     plan = three_way([was], mine.side, yours.side, strategy="theirs")
@@ -146,7 +147,7 @@ def test_theirs_is_theirs_whatever_ours_did(base: Any, ours: Any, theirs: Any) -
 
 
 @given(any_changes, any_changes, any_changes, st.sampled_from(["append", "interleave"]))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @example(
     [("append", ["user", "call"]), ("remove", 2, False)],
     [("restore", 2)],

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from trace_store import errors, llm
 from trace_store.llm.events import events
 
@@ -262,7 +263,7 @@ def test_any_callable_is_a_model() -> None:
             llm.ask(lambda _, wrong=wrong: wrong, PROMPT)  # type: ignore[misc]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"), max_size=9)

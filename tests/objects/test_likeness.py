@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError, InvalidInputError
 from trace_store.objects import operations as ops
 from trace_store.objects.checking import check_object
@@ -74,7 +75,7 @@ def judged(data: bytes) -> tuple[bytes, ...] | None:
         return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(commits, min_size=1, max_size=6), st.data())
 def test_what_is_taken_is_sound_and_names_the_same(
     learned: list[Commit], data: st.DataObject

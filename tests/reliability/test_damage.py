@@ -14,14 +14,15 @@ import pytest
 from tests.reliability.support.damage import BAD, GOOD, MEMORY, Matrix, cases, kind_of, table
 from tests.reliability.support.small_repository import MAIN, say
 from tests.store.support.histories import codes, journal_path, new_store, reopen
+from tests.support.examples import FULL
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.maintenance.checking import ERROR, INFO, fsck
 from trace_store.maintenance.index_checks import check_derived, check_table
 from trace_store.maintenance.sealing import seal
 from trace_store.store import Store
 
-EVERY_BIT, EVERY_LENGTH = 131, 53
-"""Of so many bits, and lengths, one is taken: some fifteen hundred cases, of each file some."""
+EVERY_BIT, EVERY_LENGTH = (131, 53) if FULL else (401, 151)
+"""Of so many bits, and lengths, one is taken: some five hundred cases, of each file some."""
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ class Everything(Moving, Joining, Rewriting, Reverting):
 
 TestLines = Everything.TestCase
 TestLines.settings = settings(
-    max_examples=int(EXAMPLES or "40"),
+    max_examples=int(EXAMPLES or "12"),
     stateful_step_count=30 if EXAMPLES else 15,
     derandomize=not EXAMPLES,
     deadline=None,

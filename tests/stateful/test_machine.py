@@ -338,7 +338,7 @@ class Contexts(RuleBasedStateMachine):
 
 TestContexts = Contexts.TestCase
 TestContexts.settings = settings(
-    max_examples=int(os.environ.get("TRACE_TEST_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("TRACE_TEST_EXAMPLES", "20")),
     stateful_step_count=25,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from trace_store.objects.codec import encode
 from trace_store.odb import background, pack_writer
 from trace_store.odb.background import Background
@@ -62,7 +63,7 @@ def made_of(seed: int, count: int) -> list[bytes]:
     return list(dict.fromkeys(objects))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     seed=st.integers(0, 1 << 32),
     count=st.integers(0, 120),
@@ -102,7 +103,7 @@ def test_no_thread_is_begun_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
         packed([bytes([n]) * 300_000 for n in range(9)], 4, shared_bytes=1 << 22)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.binary(max_size=4), max_size=30), st.integers(0, 5))
 def test_results_come_in_the_order_of_the_tasks(contents: list[bytes], threads: int) -> None:
     assert Background([partial(bytes, each) for each in contents], threads).results() == contents

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.store.support.histories import append, new_store, pack_paths, reopen
+from tests.support.examples import examples
 from trace_store.errors import ClosedError, FormatError, NotFoundError
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.sealing import seal
@@ -40,7 +41,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return mixed(tmp_path_factory.mktemp("mixed"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data(), st.sampled_from([1, 100, 5000, 1 << 22]), st.integers(1, 200))
 def test_many_are_what_each_is(store: Store, data: st.DataObject, size: int, count: int) -> None:
     listed = sorted(store.objects.iterate())

@@ -17,6 +17,7 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
+from tests.support.examples import examples
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptJournalError
 from trace_store.maintenance import sealing
@@ -63,7 +64,7 @@ def sealed_one_by_one(store: Store) -> list[str]:
     return names
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.lists(BLOBS, min_size=1, max_size=20), max_size=3),
     st.lists(st.lists(BLOBS, min_size=1, max_size=20), min_size=1, max_size=5),
@@ -89,7 +90,7 @@ def test_packs_are_what_each_object_makes(
                 assert store.objects.read(hash_object(blob)) == blob
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.sets(st.integers(0, 400), min_size=1),
     st.sets(st.integers(0, 400)),

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.store.support.histories import append, reopen
+from tests.support.examples import examples
 from trace_store import Environment, Message, Repo, graph
 from trace_store.commit_table import Commits
 from trace_store.commit_table.records import HEADER_BYTES, ROW_BYTES
@@ -121,7 +122,9 @@ def same_answers(store: Store, oids: list[ObjectId], data: st.DataObject) -> Non
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(shapes(), shapes(8), st.data())
 def test_walks_are_those_of_the_objects(
@@ -280,7 +283,9 @@ def test_lines_that_are_damaged_are_told_from_the_commits(tmp_path: Path) -> Non
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(shapes(), st.data())
 def test_entries_of_rows_are_those_of_commits(

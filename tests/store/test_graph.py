@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from trace_store import graph
 from trace_store.oid import ObjectId, hash_object
 
@@ -34,7 +35,7 @@ def past(made: Graph, oid: ObjectId) -> set[ObjectId]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(graphs(), st.data())
 def test_walks_agree_with_the_model(made: Graph, data: st.DataObject) -> None:
     one, other = (data.draw(st.sampled_from(sorted(made))) for _ in range(2))

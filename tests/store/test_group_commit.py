@@ -25,6 +25,7 @@ from tests.store.support.histories import (
     new_store,
     reopen,
 )
+from tests.support.examples import examples
 from trace_store.errors import LockedError, StorageError
 from trace_store.files import CREATE, READ, Disk
 from trace_store.maintenance.sealing import seal
@@ -236,7 +237,7 @@ class World:
         assert not set(self.refused) & set(seen), "a message that failed has effect"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(script=st.lists(acts(2, FAILURES), min_size=1, max_size=7))
 def test_failures_in_any_order(tmp_path_factory: pytest.TempPathFactory, script: list[Act]) -> None:
     world = World(tmp_path_factory.mktemp("world"))
@@ -247,7 +248,7 @@ def test_failures_in_any_order(tmp_path_factory: pytest.TempPathFactory, script:
     append(reopen(world.folder), "goes on")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(script=st.lists(acts(2, ["removed"]), min_size=1, max_size=5))
 def test_removals_in_any_order(tmp_path_factory: pytest.TempPathFactory, script: list[Act]) -> None:
     """Somebody removes the journals while writers are at work; a value that a ref would lose is kept."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.store.support.histories import append, errors, new_store, pack_paths
 from tests.store.test_packs import texts
+from tests.support.examples import examples
 from trace_store.errors import CorruptIndexError, CorruptPackError, StorageError
 from trace_store.maintenance.packing import pack as fold_packs
 from trace_store.maintenance.sealing import seal
@@ -67,7 +68,7 @@ def packs_of(data: bytes) -> list[bytes]:
     return list(read_packs(io.BytesIO(data).read, "the test"))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.lists(st.binary(max_size=300), max_size=30, unique=True),
     st.integers(200, 2000),

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.store.support.histories import append, codes, main_line, new_store, pack_paths, reopen
+from tests.support.examples import examples
 from trace_store.errors import (
     CorruptObjectError,
     CorruptPackError,
@@ -64,7 +65,7 @@ def texts(count: int, size: int = 600) -> list[bytes]:
 
 
 class TestRoundTrip:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(
         st.lists(st.binary(max_size=400), max_size=60),
         st.sampled_from([1, 64, 700, 4096]),
@@ -88,13 +89,13 @@ class TestRoundTrip:
                     for path in folder.rglob("*.idx"):
                         path.unlink()
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(st.lists(st.binary(max_size=50), max_size=20))
     def test_frames_are_split_as_they_were_joined(self, objects: list[bytes]) -> None:
         raw = join(objects)
         assert [raw[at : at + size] for at, size in split(raw, len(objects))] == objects
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(st.binary(max_size=5000), st.binary(min_size=8, max_size=3000), st.integers(1, 12))
     def test_deflated_data_is_inflated(self, data: bytes, content: bytes, level: int) -> None:
         for dictionary in (None, Dictionary(content)):

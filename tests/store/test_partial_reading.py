@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError
 from trace_store.files import Disk
 from trace_store.layout import Layout
@@ -41,7 +42,7 @@ def packed(folder: Path, objects: list[bytes]) -> Packs:
     return Packs(DISK, Layout(str(folder)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.integers(0, 4 * BLOCK_BYTES),
     st.lists(st.integers(0, 5 * BLOCK_BYTES), max_size=5),
@@ -61,7 +62,7 @@ def test_a_beginning_is_that_of_the_whole(size: int, ends: list[int], shared: bo
     assert inflation.until(size) == inflation.until(size) == data
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 1 << 30), st.sampled_from([0, 3 * BLOCK_BYTES, 1 << 26]))
 def test_objects_in_any_order(seed: int, cache_bytes: int) -> None:
     source = random.Random(seed)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.store.support.histories import append, new_store, pack_paths
+from tests.support.examples import examples
 from trace_store.contracts import Transaction
 from trace_store.files import Disk
 from trace_store.layout import Layout
@@ -216,7 +217,7 @@ class TestProcesses:
 
 
 class TestIndex:
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(
         st.lists(st.binary(min_size=32, max_size=32), max_size=40, unique=True),
         st.integers(0, 1 << 30),
@@ -236,7 +237,7 @@ class TestIndex:
         assert not leads_to_all(data)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.one_of(st.binary(max_size=600).map(encode_blob), st.binary(max_size=600)), st.integers(0, 9)
 )

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.exchange.support.graphs import Growing, store_in
+from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode, encode_blob, links
@@ -29,7 +30,7 @@ def below(store: Store, oid: ObjectId, found: set[ObjectId]) -> set[ObjectId]:
     return found
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 2**32), st.integers(1, 15))
 def test_the_walk_agrees_with_the_model(seed: int, steps: int) -> None:
     store = Store.memory()

@@ -20,6 +20,7 @@ from tests.store.support.histories import (
     new_store,
     reopen,
 )
+from tests.support.examples import examples
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import FormatError, InvalidRefNameError, StorageError
 from trace_store.files import Disk
@@ -174,7 +175,7 @@ class TestResolving:
         assert resolve(MAIN, [LEFT, RIGHT], [RIGHT], None, LINEAGE) == (RIGHT, LEFT)
         assert resolve(MAIN, [LEFT, RIGHT], [LEFT], None, LINEAGE) == (LEFT, RIGHT)
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300), deadline=None)
     @given(
         st.lists(st.sampled_from(OIDS), max_size=4),
         st.lists(st.sampled_from(OIDS), max_size=2, unique=True),
@@ -257,7 +258,7 @@ class TestNames:
         with pytest.raises(InvalidRefNameError):
             check_ref_name(name)
 
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     @given(st.text(max_size=30))
     def test_an_accepted_name_stays_below_refs(self, text: str) -> None:
         name = f"refs/heads/{text}"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.format.support import independent_reader as independent
 from tests.store.test_packs import packs_in, write_packs
+from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.objects.codec import encode_blob
@@ -50,7 +51,7 @@ def made_of(described: list[tuple[bool, list[bytes | int]]]) -> list[bytes]:
     return list(dict.fromkeys(objects))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     OBJECTS,
     st.randoms(use_true_random=False),
@@ -93,7 +94,7 @@ def test_any_objects_in_any_order_come_back(
             assert independent.read_index(index).ids == list(map(hash_object, read.objects))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(PIECES, max_size=12), st.lists(st.binary(max_size=5), max_size=5, unique=True))
 def test_any_bytes_have_a_short_form(pieces: list[bytes], named: list[bytes]) -> None:
     ids = [hash_object(data) for data in named]
@@ -108,7 +109,7 @@ def test_any_bytes_have_a_short_form(pieces: list[bytes], named: list[bytes]) ->
     assert independent.lengthened(form, named) == data
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(PIECES, max_size=12), st.integers(0, 4))
 def test_any_form_is_read_alike(pieces: list[bytes], count: int) -> None:
     """What no writer writes means the same to both readers, or nothing to both."""
