@@ -142,7 +142,7 @@ def test_what_comes_in_again_is_told(repository: Trace) -> None:
     ):
         assert repository(*words).code == 0, words
     outcome = repository("merge", "side")
-    assert "merged: 2 messages came in, 1 of them hidden" in outcome.text
+    assert "merged: 2 new messages, 1 of them hidden" in outcome.text
     assert outcome.err == ""
     assert repository("undo", "-q").code == 0
     for words in (["switch", "side"], ["edit", "HEAD~1.0", "s1, reworded"], ["switch", "main"]):
@@ -154,7 +154,7 @@ def test_what_comes_in_again_is_told(repository: Trace) -> None:
     assert repository("undo", "-q").code == 0
     assert repository("merge", "--squash", "side").code == 0
     outcome = repository("merge", "side")
-    assert "merged: 2 messages came in, 2 of them hidden" in outcome.text
+    assert "merged: 2 new messages, 2 of them hidden" in outcome.text
     assert outcome.err == ""
 
 

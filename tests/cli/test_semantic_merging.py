@@ -89,7 +89,7 @@ def test_a_proposal_is_shown_and_taken(user: User, serving: Serving) -> None:
         assert line in outcome.err
     assert "takes ours" in outcome.err
     assert "\x1b[2J" not in outcome.err
-    assert "merged: 2 messages came in, 2 of them hidden, 1 conflict settled" in outcome.text
+    assert "merged: 2 new messages, 2 of them hidden, 1 conflict settled" in outcome.text
     context = user("compile", "--format", "text").text
     assert "Postgres" not in context
     assert context.index("SQLite.") < context.index("One machine writes.")

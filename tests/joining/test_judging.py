@@ -105,8 +105,8 @@ def test_a_pick_is_judged_too(repo: Repo) -> None:
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        ("I think it is fine.", "not one JSON object"),
-        ({"warnings": "none"}, "not one JSON object"),
+        ("I think it is fine.", "no JSON object"),
+        ({"warnings": "none"}, "no JSON object"),
         ({"warnings": [{"message": "abc.0", "why": "x"}]}, "was not shown"),
         (lambda q: {"warnings": [{"message": q["messages"][0]["id"]}]}, "does not say why"),
         ({"warnings": [{}] * 101}, "more than 100"),

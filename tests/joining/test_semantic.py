@@ -252,12 +252,23 @@ def test_a_review_sees_it_all_and_may_refuse(repo: Repo) -> None:
     assert abs(proposal.tokens - tokens) < 10  # what ends a request is counted with it
 
 
+def test_words_around_the_json_and_unknown_fields_do_no_harm(repo: Repo) -> None:
+    def answer(question: Any) -> str:
+        told = {**settling("ours")(question), "confidence": {"high": True}}
+        told["conflicts"][0]["certain"] = True
+        return f"Here {{is}} what I would do:\n```json\n{json.dumps(told)}\n```\nShall I go on?"
+
+    model = Scripted(answer)
+    semantic(repo, model)
+    assert len(model.prompts) == 1
+
+
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        ("I would rather not.", "not one JSON object"),
-        ("[]", "not one JSON object"),
-        ("[" * 50_000, "not one JSON object"),
+        ("I would rather not.", "no JSON object"),
+        ("[]", "no JSON object"),
+        ("[" * 50_000, "no JSON object"),
         ({}, "conflict 1 is left open"),
         ({"conflicts": [{"number": 2, "take": "ours"}]}, "there is no conflict 2"),
         ({"conflicts": [{"number": "1", "take": "ours"}]}, "there is no conflict 1"),
@@ -266,7 +277,6 @@ def test_a_review_sees_it_all_and_may_refuse(repo: Repo) -> None:
         ({"conflicts": [{"number": 1, "take": "text"}]}, "conflict 1 has no text"),
         ({"conflicts": [{"number": 1, "take": "text", "text": " "}]}, "conflict 1 has no text"),
         ({"conflicts": "none"}, "conflicts is not a list"),
-        ({"delete": ["all"]}, "unknown field 'delete'"),
         (settling(summaries=[{"messages": [], "text": "x"}]), "stands for no message"),
         (settling(summaries=[{"messages": ["ab12.0"], "text": "x"}]), "which was not shown"),
         (settling(summaries=[{"messages": [["x"]], "text": "x"}]), "which was not shown"),

@@ -7,6 +7,7 @@ no message to the context.
 from __future__ import annotations
 
 from trace_store import revision as revisions
+from trace_store.context.ends import targets_of
 from trace_store.context.folding import is_append_only
 from trace_store.joining.advising.matter import Matter
 from trace_store.joining.conflicts import OURS, settle_open
@@ -61,6 +62,7 @@ class MergeCommits:
     Attributes:
         included: how many messages of theirs came in.
         hidden: how many of these came in hidden.
+        changed: how many messages of ours were changed.
         again: commits of theirs of which something is shown though ours has it already.
         settled: conflicts that were settled.
     """
@@ -72,7 +74,7 @@ class MergeCommits:
         author: str,
         gathering: Gathering,
     ) -> None:
-        self.included = self.hidden = 0
+        self.included = self.hidden = self.changed = 0
         self.again: list[ObjectId] = []
         self.settled: list[Conflict] = []
         self._store = reading.store
@@ -269,6 +271,8 @@ class MergeCommits:
         merged = others[0].copy()
         merged.apply(ops.HERE, commit, others)
         came = set(plan.included)
+        named = {each for operation in operations for each in targets_of(operation, ops.HERE)}
+        self.changed += len({each for each in named if each[0]} - came)
         self.hidden += sum(e.address in came for e in merged.entries if not e.visible)
         data = commit.encode()
         oid = hash_object(data)

@@ -218,6 +218,7 @@ class _Merging:
             tuple(self._theirs),
             commits.included,
             commits.hidden,
+            commits.changed,
             tuple(commits.again),
             self._stop.numbered(course.conflicts),
             self._stop.by_hand(commits.settled),

@@ -44,6 +44,7 @@ class Merge:
         theirs: the commits that were brought in.
         included: how many messages of theirs came in.
         hidden: how many of these came in hidden, as theirs had them, as was settled, or as copies of what is shown.
+        changed: how many messages of ours were changed: reworded, marked, moved, hidden or shown again.
         again: commits of theirs that ours has already, made anew, copied or squashed, and of which something is shown
             all the same.
         conflicts: those that nobody settled.
@@ -57,6 +58,7 @@ class Merge:
     theirs: tuple[ObjectId, ...]
     included: int = 0
     hidden: int = 0
+    changed: int = 0
     again: tuple[ObjectId, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     settled: tuple[Conflict, ...] = ()

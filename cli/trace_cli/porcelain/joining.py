@@ -133,7 +133,7 @@ def merge(
 
     def tell(store: Store, found: Merge) -> None:
         if found.outcome != STOPPED and not quiet:
-            invocation.line(_line(found, skipped=skip))
+            invocation.line(_line(invocation, found, skipped=skip))
             _tell_what_comes_again(invocation, found)
 
     run.carry_out(begin, lambda store, found: [_record(store, found)], tell, message)
@@ -151,7 +151,7 @@ def _tell_what_comes_again(invocation: Invocation, found: Merge) -> None:
         )
 
 
-def _line(found: Merge, *, skipped: bool) -> str:
+def _line(invocation: Invocation, found: Merge, *, skipped: bool) -> str:
     branch = safe(found.ref.removeprefix("refs/heads/"))
     if not found.theirs:
         return f"{branch} has one tip and no upstream: there is nothing to merge"
@@ -160,13 +160,16 @@ def _line(found: Merge, *, skipped: bool) -> str:
     if found.after == found.before:
         return f"{branch} is up to date: there is nothing to merge"
     assert found.after is not None
+    oid = found.after.short() if invocation.terminal else str(found.after)
     if found.outcome == FAST_FORWARD:
         start = found.before.short() if found.before else "nothing"
-        return f"{found.after} {branch} went forward from {start}"
+        return f"{oid} {branch} went forward from {start}"
     what = "merged" if found.outcome == MERGED else "squashed"
     settled = f", {counted(len(found.settled), 'conflict')} settled" if found.settled else ""
     hidden = f", {number(found.hidden)} of them hidden" if found.hidden else ""
-    return f"{found.after} {what}: {counted(found.included, 'message')} came in{hidden}{settled}"
+    changed = f", {number(found.changed)} changed" if found.changed else ""
+    brought = counted(found.included, "new message")
+    return f"{oid} {what}: {brought}{hidden}{changed}{settled}"
 
 
 def _record(store: Store, found: Merge) -> dict[str, Any]:
@@ -178,6 +181,7 @@ def _record(store: Store, found: Merge) -> dict[str, Any]:
         "merged": [str(oid) for oid in found.theirs],
         "included": found.included,
         "hidden": found.hidden,
+        "changed": found.changed,
         "again": [str(oid) for oid in found.again],
         "conflicts": conflict_records(store, found.conflicts),
         "settled": settled_records(found.settled),

@@ -7,6 +7,8 @@ from trace_cli.porcelain.editing import edited, keep_typed
 from trace_cli.porcelain.reading import text_from
 from trace_cli.render.escape import safe
 from trace_store import errors, history, joining
+from trace_store.context.ends import targets_of
+from trace_store.context.wording import find_message, message_line
 from trace_store.joining.rewriting import todo
 from trace_store.objects.commit import read_commit
 from trace_store.revision import resolve_commit
@@ -73,7 +75,16 @@ def planned(
 
 def say(store: Store, oid: ObjectId) -> str:
     """Return what a commit says or does, on a line."""
-    said = history.summary(store, read_commit(oid, store.objects.read), 60)
+    read = store.objects.read
+    commit = read_commit(oid, read)
+    said = history.summary(store, commit, 60)
+    targets = [each for operation in commit.operations for each in targets_of(operation, oid)]
+    if len(targets) == 1 and not commit.message:
+        try:
+            message = find_message(targets[0], lambda of: read_commit(of, read))
+            said += f" ({message_line(message, read, 40)})"
+        except (errors.NotFoundError, errors.FormatError):
+            pass  # the address has to do
     return "".join(c if c.isprintable() else " " for c in said)
 
 

@@ -164,6 +164,8 @@ def rebase(
     given = [option for option, is_ in beginning.items() if is_]
     run.check("UPSTREAM", root or upstream, needed=False, alone=given)
     ways = [each for each in given if each in ("--interactive", "--todo", "--print-todo")]
+    if print_todo and interactive:
+        ways.remove("--interactive")  # it prints what -i would show
     if len(ways) > 1:
         raise usage_error(f"{' and '.join(ways[:2])} are two ways; choose one")
     if upstream and root:
@@ -219,7 +221,7 @@ def _carry_out(
             return
         warn(invocation, found.warnings)
         if not quiet:
-            invocation.line(_line(found, kind))
+            invocation.line(_line(invocation, found, kind))
 
     def judged(store: Store) -> Judge | None:
         return judging(invocation, store, wanted=judge)
@@ -230,7 +232,7 @@ def _carry_out(
     run.carry_out(begin, record, tell, judge=judged, drop_pinned=drop_pinned)
 
 
-def _line(found: Rewrite, kind: str) -> str:
+def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:
     branch = safe(found.ref.removeprefix("refs/heads/"))
     if found.outcome == UP_TO_DATE and found.dropped:
         return f"{branch} is as it was: {counted(len(found.dropped), 'commit')} left out"
@@ -250,7 +252,8 @@ def _line(found: Rewrite, kind: str) -> str:
         parts.append(f"{counted(present, 'message')} of others there already")
     if found.dropped:
         parts.append(f"{len(found.dropped)} dropped")
-    return f"{found.after} {', '.join(parts)}"
+    oid = found.after.short() if found.after and invocation.terminal else found.after
+    return f"{oid} {', '.join(parts)}"
 
 
 def _record(store: Store, found: Rewrite) -> dict[str, Any]:

@@ -144,7 +144,8 @@ def _step(
     quiet: bool,
 ) -> None:
     with opened_store(invocation, quiet=quiet) as store:
-        check_nothing_waits(store)
+        if not dry_run:
+            check_nothing_waits(store)
         done = step(store, author=invocation.environment.author, dry_run=dry_run)
         if not dry_run:
             finish(invocation, store)

@@ -157,5 +157,6 @@ def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
     return errors.ConflictError(
         f"the {WORDS[kind]} stopped at {counted(len(conflicts), 'conflict')}, and nothing is written yet",
         code=errors.ErrorCode.MERGE_CONFLICT,
-        hint=f"`{choices_line(conflicts)}` settles one; then `trace {kind} --continue`, or --abort",
+        hint=f"`{choices_line(conflicts)}` settles one; then `trace {kind} --continue`, --skip to leave this "
+        "commit out, or --abort",
     )

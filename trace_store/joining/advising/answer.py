@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ROLES = ("assistant", "user")
 MAXIMUM_TEXT = 200_000
 MAXIMUM_WHY = 500
+MAXIMUM_BEGINNINGS = 20
 MAXIMUM_ITEMS = 1000
 MAXIMUM_FAULTS = 20
 
@@ -77,13 +78,9 @@ def read_advice(answer: str, question: Question) -> Advice:
             kept; `faults` lists what is wrong.
     """
     reading = _Reading(question)
-    try:
-        told = json.loads(without_fence(answer))
-    except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
-        raise _wrong(["it is not one JSON object"])
-    reading.only(told, ("conflicts", "summaries", "conclusion"), "the answer")
+    told = object_in(answer)
+    if told is None:
+        raise _wrong(["it has no JSON object"])
     settlements, reasons = reading.conflicts(told)
     summaries = reading.summaries(told)
     conclusion = reading.conclusion(told.get("conclusion"))
@@ -101,11 +98,6 @@ class _Reading:
 
     def fault(self, what: str) -> None:
         self.faults.append(what)
-
-    def only(self, fields: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-        for name in fields:
-            if name not in known:
-                self.fault(f"{where} has an unknown field {name[:40]!r}")
 
     def items(self, told: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
         found = told.get(name) or []
@@ -138,7 +130,6 @@ class _Reading:
                 self.fault(f"there is no conflict {str(number)[:20]}")
                 continue
             conflict, where = open_[number - 1], f"conflict {number}"
-            self.only(fields, ("number", "take", "text", "why"), where)
             take = fields.get("take")
             if take not in conflict.choices:
                 self.fault(f"{where} is settled by {', '.join(conflict.choices)}")
@@ -161,7 +152,6 @@ class _Reading:
         taken: set[Address] = set()
         for number, fields in enumerate(self.items(told, "summaries"), 1):
             where = f"summary {number}"
-            self.only(fields, ("messages", "role", "text", "why"), where)
             targets = self._addresses(fields.get("messages"), where)
             if not targets:
                 self.fault(f"{where} stands for no message")
@@ -185,7 +175,6 @@ class _Reading:
         if not isinstance(fields, dict):
             self.fault("the conclusion is not an object")
             return None
-        self.only(fields, ("role", "text", "sources", "why"), "the conclusion")
         sources = self._addresses(fields.get("sources"), "the conclusion")
         if not sources:
             self.fault("the conclusion names no sources")
@@ -233,12 +222,19 @@ def _entries(conflict: Any) -> list[Any]:
     return [*([conflict.base] if conflict.base else []), *conflict.ours, *conflict.theirs]
 
 
-def without_fence(answer: str) -> str:
-    """Return an answer without the fence of Markdown that models like to put around JSON."""
-    text = answer.strip()
-    if text.startswith("```") and text.endswith("```") and "\n" in text:
-        return text[text.index("\n") : -3]
-    return text
+def object_in(answer: str) -> dict[str, Any] | None:
+    """Return the first JSON object of an answer; models like to put words around it, or a fence. None without one."""
+    decoder = json.JSONDecoder()
+    at = answer.find("{")
+    for _ in range(MAXIMUM_BEGINNINGS):
+        if at < 0:
+            return None
+        try:
+            found: dict[str, Any] = decoder.raw_decode(answer, at)[0]
+            return found
+        except (ValueError, RecursionError):
+            at = answer.find("{", at + 1)
+    return None
 
 
 def _is_unicode(text: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from trace_store import errors, llm
-from trace_store.joining.advising.answer import without_fence
+from trace_store.joining.advising.answer import object_in
 from trace_store.joining.advising.asking import MAXIMUM_QUESTION, SHORT_TEXT, cut, names, said_by
 from trace_store.joining.safety import JUDGED, MeaningWarning
 from trace_store.objects import operations as ops
@@ -190,13 +190,10 @@ def _read(
     """Return the warnings of an answer, and what is wrong with it."""
     if answer.stop != llm.DONE:
         return (), ["it was cut off: be brief"]
-    try:
-        told = json.loads(without_fence(answer.text))
-    except (ValueError, RecursionError):
-        told = None
-    items = told.get("warnings") if isinstance(told, dict) else None
+    told = object_in(answer.text)
+    items = None if told is None else told.get("warnings")
     if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
-        return (), ["it is not one JSON object with a list of warnings"]
+        return (), ["it has no JSON object with a list of warnings"]
     if len(items) > MAXIMUM_WARNINGS:
         return (), [f"it has more than {MAXIMUM_WARNINGS} warnings"]
     found: list[MeaningWarning] = []

@@ -119,7 +119,8 @@ def checked(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
     first = next((step for step in found if step.deed != DROP), None)
     if first is not None and first.deed in JOINED:
         raise errors.InvalidInputError("there is no commit before the first to squash it into")
-    return [*found, *(Step(DROP, oid) for oid in known if oid not in listed)]
+    # First, so that what hangs on their messages is left out too, as where they are dropped by a line.
+    return [*(Step(DROP, oid) for oid in known if oid not in listed), *found]
 
 
 def lines(text: str) -> list[tuple[int, str]]:
