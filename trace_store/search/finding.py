@@ -29,8 +29,8 @@ from trace_store.search.index import Progress, SearchIndex, digits_of
 from trace_store.store import Store
 from trace_store.values import value
 
-NEWEST = 1_000
-"""So many of the hits that were indexed last are put in the order of time, or of bm25."""
+NEWEST, RANKED = 200, 1_000
+"""So many of the hits that were indexed last are put in the order of time, and of bm25."""
 Parts = tuple[Part, ...]
 _WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 _TOKEN = re.compile(r"\w+")
@@ -94,7 +94,7 @@ def search(
 ) -> list[Hit]:
     """Return the messages that a query finds, newest first, hidden ones and earlier wordings too.
 
-    The 1,000 hits that were indexed last are sorted by time; what is beyond comes in the order in which it was indexed.
+    The 200 hits that were indexed last are sorted by time; what is beyond comes in the order in which it was indexed.
 
     Args:
         store: where.
@@ -123,7 +123,8 @@ def search(
         index.catch_up(progress)
         _check_places(wanted, index.branches)
         showing = _Showing(store, index, query, pattern, wanted)
-        with closing(_rows(index.base, match, wanted, max(limit, NEWEST), ranked=ranked)) as rows:
+        most = max(limit, RANKED if ranked else NEWEST)
+        with closing(_rows(index.base, match, wanted, most, ranked=ranked)) as rows:
             hits = (hit for hit in map(showing.hit, rows) if hit is not None)
             return list(islice(hits, limit))
 

@@ -168,11 +168,17 @@ def export(
     if as_json:
         write_record(invocation, _record(session, name, exported, path, written))
     elif path:
-        what = counted(len(session.turns), "message")
         shown = path if os.path.isabs(output or "") else os.path.relpath(path)
-        invocation.line(f"{safe(shown)}: {what}, {size(written)}")
-        if exported.resume:
-            invocation.note(f"note: {one_line(exported.resume, 400)}")
+        _tell_file(invocation, shown, len(session.turns), written, exported.resume)
+
+
+def _tell_file(
+    invocation: Invocation, path: str, messages: int, size_bytes: int, resume: str
+) -> None:
+    """Say what was written, and how its agent goes on with it."""
+    invocation.line(f"{safe(path)}: {counted(messages, 'message')}, {size(size_bytes)}")
+    if resume:
+        invocation.note(f"note: {one_line(resume, 400)}")
 
 
 def _write_pages(

@@ -167,7 +167,7 @@ def commit(
         except errors.UnreadableInputError as error:
             if messages and file is None:  # what was to be recorded is here
                 error.data.setdefault("hint", RESULT)
-            elif file is None:
+            elif file is None and not (from_json or from_jsonl):
                 error.data.setdefault("hint", "for example: trace commit --user TEXT")
             raise
     if not messages:
