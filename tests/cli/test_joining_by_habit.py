@@ -49,7 +49,10 @@ def test_contradictions_are_refused(waiting: Trace) -> None:
             ["merge", "side", "--squash", "--no-ff"],
             ["merge", "side", "-s", "theirs", "-X", "ours"],
         ),
-        *(["rebase", "side", "-i", "--print-todo"], ["rebase", "side", "-i", "--todo", "list"]),
+        *(
+            ["rebase", "side", "--print-todo", "--todo", "list"],
+            ["rebase", "side", "-i", "--todo", "list"],
+        ),
         *(["whohas", ""],),
     ):
         assert waiting(*words).code == 2, words
