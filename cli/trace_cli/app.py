@@ -217,7 +217,7 @@ def _alone(items: Sequence[Option | Argument], run: Any) -> Any:
         if ctx.invoked_subcommand is None:
             return int(generated(ctx, **given))
         for item in items:
-            if isinstance(item, Option) and given[item.name] not in (None, False):
+            if isinstance(item, Option) and given[item.name] not in (None, False, item.default):
                 raise usage_error(f"{item.flags[0]} stands behind {ctx.invoked_subcommand}")
         return EXIT_OK
 
