@@ -747,7 +747,7 @@ def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know() -> None
     oids = [ObjectId(bytes([n]) * 32) for n in (1, 2, 3)]
     steps = [Step("pick", oid) for oid in oids]
     assert read(written(steps, lambda _: "said"), oids) == steps
-    assert [step.deed for step in read(f"p {oids[1]}", oids)] == ["pick", "drop", "drop"]
+    assert [step.deed for step in read(f"p {oids[1]}", oids)] == ["drop", "drop", "pick"]
     for text, problem in (
         ("merge 0101", "line 1 of the to-do list is not understood"),
         ("pick ffff", "names no commit of the range"),
