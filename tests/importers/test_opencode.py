@@ -685,7 +685,7 @@ def test_odd_values_in_a_database(tmp_path: Path) -> None:
 
 
 def test_a_session_with_an_odd_id(tmp_path: Path) -> None:
-    """It is a part of what the session is known by, beside the file's path."""
+    """A session is identified by the path of its file and by this id."""
     path = tmp_path / "opencode.db"
     talk = Talk(id="ses_\0/../x")
     talk.user("Hello.")

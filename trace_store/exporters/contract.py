@@ -242,7 +242,7 @@ class Exported:
         losses: what of the session is not in it; empty when nothing is missing.
         file_name: what it may be called; fit for every file system.
         text: whether it is UTF-8 text, which a terminal can be shown.
-        resume: where the agent looks for the file and how it goes on with it, in words; "" when nobody does.
+        resume: where to put the file and how to resume the session, as text; "" if the agent cannot resume from it.
     """
 
     data: bytes | Iterable[bytes]

@@ -90,7 +90,7 @@ class Continuation:
         self.places: dict[Place, Address] = {}
         self._present: dict[str, _Present] = {}
         self._carried: set[bytes] = set()
-        self._apart: ObjectId | None = None  # the commit behind which somebody changed the context
+        self._apart: ObjectId | None = None  # parent of the oldest local edit
         self._last: int | None = None
         self._rows: dict[int, tuple[int | None, int]] = {}
         if saved is not None:
@@ -149,7 +149,7 @@ class Continuation:
             return present.commits[0], made
         operations = [
             *earlier_operations(whole, gathering.put, address, stored_parts),
-            # What the agent's provider reported is not about a context that somebody changed here.
+            # If the context was edited here, the reported usage measures another context.
             *own_operations(whole, gathering.put, address, self._apart),
         ]
         kept = put_source(whole, gathering.put) if source else None

@@ -314,7 +314,7 @@ class _Sealing:
             return copy
 
     def _read_tips(self, names: set[str], before: Published) -> None:
-        """Read the files of refs once: whatever goes on, a tip is either seen here, or put back, or was with git."""
+        """Read each ref's files once. A second read would race with git, and could lose a tip that git removed."""
         read = self._refs.files.read
         found = {name: read(name) for name in names}
         gone = [

@@ -210,7 +210,7 @@ def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
     found = session_of(store, ref) if facts.session else None
     known = found or (session.format, session.id, "")
     if found and session_name(ref) is None and branch_of(store, f"{found[0]}/{found[1]}") != ref:
-        known = found[0], "", ""  # another branch goes on the session
+        known = found[0], "", ""  # the session's id belongs to another branch
     prompt = next((turn.message.text for turn in session.turns if is_prompt(turn)), "")
     times = [turn.time for turn in session.turns if turn.time > 0]
     context = session.context

@@ -101,12 +101,12 @@ def compile_(
 ) -> int:
     """Print the context to send to a model.
 
-    The formats are `openai` (chat completions), `openai-responses`, `anthropic` and `gemini`: the messages,
-    instructions and tools of a request, as the provider takes them, to which a client adds the model and its settings;
-    `text`, for reading; and `json`, Trace's own, which loses nothing and can be committed again with
-    `trace commit --json`. What had to be repaired or left out for the provider is said on standard error: every fault,
-    and the first few of what any session of another provider has many of. With --strict a fault is refused; what the
-    provider has no place for is left out all the same.
+    `openai` (chat completions), `openai-responses`, `anthropic` and `gemini` print a request's messages, instructions
+    and tools; a client adds the model and its settings. `text` is for reading. `json` is Trace's own format: it loses
+    nothing, and `trace commit --json` reads it.
+
+    Repairs and omissions are reported on standard error. Every fault is listed, but only the first few omissions that
+    are common between providers. --strict refuses faults. It still omits what the provider does not support.
 
     With --json a summary is printed instead: commit, tokens, repairs. --table lists the messages, and --plain lists
     them for `sort` and `cut`; with --json, too, the list is in the JSON. A context over its budget (`trace config

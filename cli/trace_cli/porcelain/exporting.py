@@ -175,7 +175,7 @@ def export(
 def _tell_file(
     invocation: Invocation, path: str, messages: int, size_bytes: int, resume: str
 ) -> None:
-    """Say what was written, and how its agent goes on with it."""
+    """Print the path and size of the file, and how to resume from it."""
     invocation.line(f"{safe(path)}: {counted(messages, 'message')}, {size(size_bytes)}")
     if resume:
         invocation.note(f"note: {one_line(resume, 400)}")
