@@ -253,15 +253,20 @@ def _tell_halves(invocation: Invocation, store: Store, targets: Sequence[str]) -
         return  # what is wrong is for the draft to tell
     left = [each for each in seen if each.address not in going]
     before, after = loose(seen), loose(left)
-    halves = [*(after[0] - before[0]), *(after[1] - before[1])]
-    if halves:
-        names = " ".join(short_address((ObjectId(oid), number)) for oid, number in sorted(halves))
-        what = "call" if after[0] - before[0] else "result"
-        other = "result" if what == "call" else "call"
-        invocation.note(
-            f"note: a {what} in {names} is without its {other} now, which providers refuse; "
-            "hide both, or shorten one with `trace edit`"
+    for half, other, addresses in zip(
+        ("call", "result"),
+        ("result", "call"),
+        (after[0] - before[0], after[1] - before[1]),
+        strict=True,
+    ):
+        names = " ".join(
+            short_address((ObjectId(oid), number)) for oid, number in sorted(addresses)
         )
+        if names:
+            invocation.note(
+                f"note: a {half} in {names} is without its {other} now, which providers refuse; "
+                "hide both, or shorten one with `trace edit`"
+            )
 
 
 def _is_pinned(invocation: Invocation, store: Store, target: str) -> bool:

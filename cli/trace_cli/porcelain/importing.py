@@ -178,8 +178,9 @@ def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
         shown = ", ".join(one_line(each, 80) for each in others[:SHOWN_FOLDERS])
         more = len(others) - SHOWN_FOLDERS
         shown += f" and {more:,} more" if more > 0 else ""
+        places = ", ".join(_short(path, environment) for path in _places(environment))
         raise NotFoundError(
-            f"no agent sessions found for {one_line(folder, 200)} (looked in {_places(environment)})",
+            f"no agent sessions found for {one_line(folder, 200)} (looked in {places})",
             hint=f"there are sessions of {shown}; `trace import` with a file or folder takes them, as in "
             f"`trace import {_first_place(environment)}`"
             if others
@@ -189,29 +190,23 @@ def _usual_places(invocation: Invocation, form: str | None) -> list[str]:
 
 
 def _first_place(environment: Environment) -> str:
-    """Return the first place with sessions of agents."""
+    """Return the first folder that exists and may hold sessions of agents."""
     disk = Disk()
-    there = (
-        each
-        for each in _places(environment).split(", ")
-        if disk.exists(_expanded(each, environment))
-    )
-    return next(there, "FOLDER")
+    there = (path for path in _places(environment) if disk.exists(path))
+    return next((_short(path, environment) for path in there), "FOLDER")
 
 
-def _expanded(path: str, environment: Environment) -> str:
-    return environment.home + path[1:] if path.startswith("~") else path
-
-
-def _places(environment: Environment) -> str:
-    """Return where the sessions of agents are looked for, as far as a user would look there too."""
+def _places(environment: Environment) -> list[str]:
+    """Return the folders in which sessions of agents are searched, as far as a user would look there too."""
     data = os.path.join(environment.data_dir, "opencode") if environment.data_dir else ""
     places = [environment.claude_dir, environment.codex_dir, environment.gemini_dir, data]
+    return [path for path in places if path]
+
+
+def _short(path: str, environment: Environment) -> str:
+    """Return a path for people, with `~` for the home folder."""
     home = environment.home
-    return ", ".join(
-        f"~{each.removeprefix(home)}" if home and each.startswith(home) else each
-        for each in filter(None, places)
-    )
+    return f"~{path.removeprefix(home)}" if home and path.startswith(home) else path
 
 
 def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool = False) -> None:
