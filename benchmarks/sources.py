@@ -20,6 +20,8 @@ SMALLEST_GROUP, LARGEST_GROUP = 20, 40
 
 _DOCSTRING = re.compile(r'"""(.{80,4000}?)"""', re.DOTALL)
 _NAME = re.compile(r"^\s*(?:async def|def|class) (\w{3,})", re.MULTILINE)
+_SECRET = re.compile("auth|cred|key|pass|secret|token", re.IGNORECASE)
+"""Names that say so are left out: a random id that a log prints beside one would be replaced as a secret."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Group:
         group = cls(texts)
         for file in texts:
             group.prose += [_dedented(found) for found in _DOCSTRING.findall(file.text)]
-            group.names += _NAME.findall(file.text)
+            group.names += [n for n in _NAME.findall(file.text) if not _SECRET.search(n)]
         group.names = list(dict.fromkeys(group.names))
         group.prose = group.prose or ["Nothing is written about these files."]
         group.names = group.names or ["main"]

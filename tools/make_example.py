@@ -26,8 +26,10 @@ from trace_store.contracts import RefEdit, Transaction  # noqa: E402
 from trace_store.history import writing  # noqa: E402
 from trace_store.history.draft import Draft  # noqa: E402
 from trace_store.ident import Clock, FixedRandomness  # noqa: E402
+from trace_store.joining import MergeOptions, cherry_pick, merge  # noqa: E402
 from trace_store.maintenance.sealing import seal  # noqa: E402
 from trace_store.objects import operations  # noqa: E402
+from trace_store.objects.address import Address  # noqa: E402
 from trace_store.objects.codec import encode_blob  # noqa: E402
 from trace_store.objects.commit import Commit, Tag  # noqa: E402
 from trace_store.objects.message import Message, store_message  # noqa: E402
@@ -40,6 +42,7 @@ from trace_store.objects.parts import (  # noqa: E402
     ToolResult,
 )
 from trace_store.odb import PackWriter  # noqa: E402
+from trace_store.odb.reachable import reachable  # noqa: E402
 from trace_store.oid import ObjectId, hash_object  # noqa: E402
 from trace_store.refs import BRANCHES, CHECKPOINTS, TAGS, TRASH  # noqa: E402
 from trace_store.store import Store  # noqa: E402
@@ -120,8 +123,6 @@ SCHEMAS = [
     },
 ]
 
-Address = tuple[ObjectId, int]
-
 
 class Watch(Clock):
     """A clock that stands still until it is told to go on."""
@@ -192,25 +193,26 @@ def build(target: Path) -> None:
         randomness=FixedRandomness(),
     ) as store:
         story = Story(store, clock)
-        asked = converse(story)
+        asked, answered = converse(story)
         change(story, asked)
-        try_an_idea(story)
+        try_an_idea(story, asked["red"])
         seal(store)
-        carry_over(story, asked["answer"][0])
-        merge(story, asked["red"])
+        carry_over(story, answered)
+        bring_in(story)
         contexts = ContextCompiler(store)
         contexts.compile(MAIN).message_tokens()
         finish(story)
-        contexts.compile(MAIN).message_tokens()
-        contexts.compile(BRANCHES + SESSION).message_tokens()
-        contexts.compile(MAIN).token_count  # noqa: B018 - the column keeps what was measured
+        for ref in (MAIN, BRANCHES + SESSION):
+            contexts.compile(ref).message_tokens()
+            contexts.compile(ref).token_count  # noqa: B018 - the column keeps what was measured
     (target / "tmp").rmdir()  # git carries no empty directories
+    (target / "index/commits.table").unlink()  # another one each time, and made when it is needed
     # Git has these packs, so they need no second place.
     shutil.rmtree(target / "local/packs")
 
 
-def converse(story: Story) -> dict[str, Address]:
-    """Write the conversation as it happened; return the addresses of its messages by name."""
+def converse(story: Story) -> tuple[dict[str, Address], ObjectId]:
+    """Write the conversation as it happened; return the addresses of its messages by name, and where it is answered."""
     asked: dict[str, Address] = {}
     draft = story.draft()
     draft.set_tools(SCHEMAS)
@@ -233,29 +235,29 @@ def converse(story: Story) -> dict[str, Address]:
         usage=Usage(412, 0, 380, 61, 14, "anthropic"),
     )
     (asked["result"],) = story.say(Message("tool", [ToolResult("call_1", MEAN)]))
-    (asked["second call"],) = story.say(
-        Message("assistant", [ToolCall("call_2", "run_tests", {})], model=MODEL, id="msg_2")
-    )
-    (asked["failure"],) = story.say(
+    asked["second call"], asked["failure"] = story.say(
+        Message("assistant", [ToolCall("call_2", "run_tests", {})], model=MODEL, id="msg_2"),
         Message(
             "tool",
             [ToolResult("call_2", "ZeroDivisionError: division by zero", is_error=True)],
-        )
+        ),
     )
-    (asked["answer"],) = story.say(
-        Message(
-            "assistant",
-            "mean([]) divides by zero. Shall it raise ValueError, or return 0.0?",
-            model=MODEL,
-            id="msg_3",
-        )
+    draft = story.draft()
+    draft.append(
+        "assistant",
+        "mean([]) divides by zero. Shall it raise ValueError, or return 0.0?",
+        model=MODEL,
+        id="msg_3",
     )
+    draft.configure(meta={"ticket": "T-7"}, settings={"temperature": 0.2})
+    (asked["answer"],) = story.write(draft)
+    answered = story.tip()
     (asked["decision"],) = story.say(Message("user", "Retrun 0.0."))
     asked["question"], asked["reply"] = story.say(
         Message("user", "Is there soup today?", name="ada"),
         Message("assistant", "I cannot know that.", model=MODEL, id="msg_4"),
     )
-    return asked
+    return asked, answered
 
 
 def change(story: Story, asked: dict[str, Address]) -> None:
@@ -283,7 +285,8 @@ def change(story: Story, asked: dict[str, Address]) -> None:
 
     story.move("checkpoint", RefEdit(CHECKPOINTS + "before-compaction", story.tip(), None))
 
-    found = [asked[name] for name in ("call", "result", "second call", "failure")]
+    # Each call stands for its result, too: they are one unit.
+    found = [asked[name] for name in ("call", "second call")]
     draft = story.draft()
     (summary,) = draft.replace(
         found,
@@ -308,11 +311,13 @@ def change(story: Story, asked: dict[str, Address]) -> None:
     story.write(draft)
 
 
-def try_an_idea(story: Story) -> None:
+def try_an_idea(story: Story, after: Address) -> None:
     """Begin a branch and give it up: its last commit stays under `refs/trash/`."""
     story.move("branch: idea", RefEdit(IDEA, story.tip(), None))
     story.go_to(IDEA)
-    story.say(Message("user", "Or let mean() raise StatisticsError?"))
+    draft = story.draft()
+    draft.extend([Message("user", "It is called with [] by reports.py.")], after=after)
+    story.write(draft)
     story.go_to(MAIN)
     given_up = story.tip(IDEA)
     story.move(
@@ -325,42 +330,54 @@ def try_an_idea(story: Story) -> None:
 def carry_over(story: Story, start: ObjectId) -> None:
     """Bring Grace's branch from her store: her objects in a pack, and the ref by a move in the journal.
 
-    The pack's frames are small, so that several share a dictionary.
+    Her first two commits were squashed, and stay where she is. The pack's frames are small, so that several share a
+    dictionary.
     """
     mine, clock = story.store, story.clock
     grace = Store.memory(clock=clock)
     for _, data in mine.objects.read_many(mine.objects.iterate()):
         grace.objects.write(data)
     shared = set(grace.objects.iterate())
-    begin = RefEdit(BRANCHES + SESSION, start, None)
-    grace.transact(lambda _: Transaction((), [begin], "branch"), author=GRACE)
-    for text, code in ((TESTS, "git:4f2a91c"), (TESTS + MORE_TESTS, "git:9d03b7e")):
-        clock.advance()
-        draft = writing.new_draft(grace)
-        draft.append("user", [Text("These are the tests."), Text(text)], kind="artifact")
-        writing.write(
-            grace,
-            draft,
-            author=GRACE,
-            branch=SESSION,
-            meta={"agent": "demo", "session": "1"},
-            links=[("code", code), ("answers", start)],
-        )
-    writer = PackWriter(mine.disk, mine.layout, frame_bytes=512, shared_bytes=4096)
-    for oid in grace.objects.iterate():
-        if oid not in shared:
-            writer.add(oid, grace.objects.read(oid))
-    writer.finish()
+    for name in (SESSION, "tries"):
+        begin = RefEdit(BRANCHES + name, start, None)
+        grace.transact(lambda _, edit=begin: Transaction((), [edit], "branch"), author=GRACE)  # type: ignore[misc]
+    clock.advance()
+    draft = writing.new_draft(grace)
+    draft.append("user", [Text("These are the tests."), Text(TESTS)], kind="artifact")
+    (tests,) = writing.write(grace, draft, author=GRACE, branch="tries").addresses
+    clock.advance()
+    draft = writing.new_draft(grace)
+    draft.edit(tests, [Text("These are the tests."), Text(TESTS + MORE_TESTS)])
+    draft.annotate([tests], labels=["tests"])
+    writing.write(grace, draft, author=GRACE, branch="tries")
+    clock.advance()
+    grace.refs.set_head(BRANCHES + SESSION, message="switch", author=GRACE)
+    merge(grace, "tries", MergeOptions(squash=True), author=GRACE)
+    clock.advance()
+    draft = writing.new_draft(grace)
+    draft.append("user", "The last one fails.")
+    writing.write(
+        grace,
+        draft,
+        author=GRACE,
+        meta={"agent": "demo", "session": "1"},
+        links=[("code", "git:9d03b7e"), ("answers", start)],
+    )
     tip = grace.refs.read(BRANCHES + SESSION)
+    assert tip is not None
+    writer = PackWriter(mine.disk, mine.layout, frame_bytes=512, shared_bytes=4096)
+    for oid, data in reachable(grace.objects.read, [tip], hidden=shared):
+        writer.add(oid, data)
+    writer.finish()
     story.move("from Grace", RefEdit(BRANCHES + SESSION, tip, None))
 
 
-def merge(story: Story, after: Address) -> None:
-    """Bring the newest of Grace's messages into main."""
-    theirs = story.tip(BRANCHES + SESSION)
-    draft = story.draft()
-    draft.include([(theirs, 0)], after=after)
-    writing.write(story.store, draft, author=ADA, message="Take Grace's tests", merge=[theirs])
+def bring_in(story: Story) -> None:
+    """Bring the idea's message and Grace's into main: by a pick and by a merge."""
+    story.clock.advance()
+    cherry_pick(story.store, ["trash/heads/idea"], author=ADA)
+    story.clock.advance()
+    merge(story.store, SESSION, MergeOptions(message="Take Grace's tests"), author=ADA)
 
 
 def finish(story: Story) -> None:
@@ -376,7 +393,7 @@ def finish(story: Story) -> None:
         id="msg_5",
     )
     stored = store_message(message, lambda content: store.objects.write(encode_blob(content)))
-    commit = Commit([sent], ADA, clock.now(), [operations.append([stored])], "Release notes")
+    commit = Commit([sent], ADA, clock.now(), [operations.add([stored])], "Release notes")
     data = commit.encode()
     oid = hash_object(data)
     edit = RefEdit(MAIN, oid, sent)

@@ -1,7 +1,7 @@
 """The repository's configuration: the TOML file `.trace/config`.
 
     store_id = "5f0c…"
-    format = 1
+    format = 2
     requires = []
     default_branch = "main"
     tokenizer = "o200k_base"
@@ -147,9 +147,11 @@ class Config:
         version = self._values.get("format")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise errors.FormatError("the configuration names no format version", path=self._path)
-        if version > FORMAT_VERSION:
+        if version != FORMAT_VERSION:
+            age = "newer" if version > FORMAT_VERSION else "older"
             raise errors.UnsupportedFormatError(
-                f"format {version} is newer than format {FORMAT_VERSION}, the newest known here",
+                f"the repository has format {version}, which is {age} than format {FORMAT_VERSION}, the only one "
+                "that this version of Trace reads",
                 path=self._path,
                 required=(f"format {version}",),
             )

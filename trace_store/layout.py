@@ -11,7 +11,7 @@ from trace_store.oid import digest
 
 DIRECTORY_NAME = ".trace"
 TEMPORARY_PREFIX = ".trace.tmp-"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 KNOWN_REQUIREMENTS: frozenset[str] = frozenset()
 """Features a repository may demand in `requires` and this version has."""
 
@@ -56,6 +56,7 @@ class Layout:
         "commit_table_file",
         "commit_text_file",
         "config_file",
+        "folds_dir",
         "head_file",
         "ignore_file",
         "index_dir",
@@ -96,6 +97,7 @@ class Layout:
         self.commit_lines_file = self.index_dir + sep + "commits.lines"
         self.commit_text_file = self.index_dir + sep + "commits.text"
         self.cache_dir = here + "cache"
+        self.folds_dir = self.cache_dir + sep + "folds"
         self.refs_file = self.cache_dir + sep + "refs"
         self.tmp_dir = here + "tmp"
         self.locks_dir = here + "locks"

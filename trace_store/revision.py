@@ -6,7 +6,7 @@
     -  @{-1}           the branch that was left last     A..B  A...B       ranges
     @{u}  main@{u}     where a branch's upstream stands  (also `upstream`)
     ORIG_HEAD          where HEAD stood before it was last taken elsewhere, by a reset or the like
-    ab12cd.0  HEAD.2   message n that a commit creates
+    ab12cd.0  HEAD.2   message n that a commit adds, wherever it was carried since
     062a8bdd           the branch of the session with this id, or whose id alone begins so; also codex/062a8bdd
 
 TIME is ISO 8601 (UTC when it names no zone), `now`, `yesterday`, or like `2 hours ago` (also `2.hours.ago`).
@@ -17,6 +17,7 @@ Rule: reads, and changes nothing. Names of refs win over abbreviated ids of obje
 from __future__ import annotations
 
 from trace_store import commit_table, errors, ident, objects, refs
+from trace_store.objects.address import BIRTH_BYTES, Address, not_an_address
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
 from trace_store.oid import HEX_CHARACTERS, OID_BYTES, ObjectId, is_full_id, is_prefix
 from trace_store.ref_names import is_ref_name
@@ -26,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.objects.commit import Commit
     from trace_store.store import Store
 
 HEADS = "refs/heads/"
@@ -113,62 +113,80 @@ def resolve_range(store: Store, text: str, commits: commit_table.Commits | None 
     return Range([first, last], [], symmetric=True) if symmetric else Range([last], [first])
 
 
-def resolve_address(store: Store, text: str) -> tuple[ObjectId, int]:
-    """Return the address that `revision.n` names: (commit, number among the messages it creates).
+def resolve_address(store: Store, text: str) -> Address:
+    """Return the message that `revision.n` names: the n-th that the commit adds, from 0, by its own address.
+
+    The commit in which a message was born may be gone; then the address is that of a message which a branch carries.
 
     Raises:
-        MessageNotFoundError: the commit creates no such message.
+        MessageNotFoundError: the commit adds no such message.
         InvalidInputError: the text does not end in a number.
         RevisionNotFoundError, AmbiguousRevisionError: as in `resolve`.
     """
     revision, dot, digits = text.rpartition(".")
     if not dot or not ident.is_count(digits):
-        raise errors.InvalidInputError(
-            f"not the address of a message: {text[:80]!r}",
-            code=errors.ErrorCode.INVALID_ADDRESS,
-            text=text,
-        )
-    address = resolve_commit(store, revision), ident.count_of(digits)
-    require_message(store, address)
-    return address
+        raise not_an_address(text)
+    number = ident.count_of(digits)
+    try:
+        commit = resolve_commit(store, revision)
+    except errors.RevisionNotFoundError:
+        if (carried := _carried(store, revision, number)) is None:
+            raise
+        return carried
+    return _added(store, commit, number)
 
 
-def require_message(store: Store, address: tuple[ObjectId, int]) -> None:
-    """Return when a message has an address, in whatever context.
-
-    Raises:
-        MessageNotFoundError: the commit creates no such message.
-        ObjectNotFoundError, CorruptObjectError: there is no such commit.
-    """
-    commit, number = address
-    count = created_by(objects.read_commit(commit, store.objects.read))
-    if not 0 <= number < count:
-        raise errors.MessageNotFoundError(
-            f"commit {commit.short()} creates {count} message{'' if count == 1 else 's'}, "
-            f"none numbered {number}",
-            address=(commit, number),
-        )
+def require_message(store: Store, address: Address) -> None:
+    """Return when a message has an address, in whatever context; raises as `resolve_address`."""
+    resolve_address(store, address.hex)
 
 
-def as_address(given: Any) -> tuple[ObjectId, int]:
-    """Return an address of a message as it is, where it is one.
+def as_address(given: Any) -> Address:
+    """Return an address of a message, or that of the message which a commit adds as the n-th, given its whole id.
 
     Raises:
         InvalidInputError: it is none.
     """
     if isinstance(given, tuple) and len(given) == 2:
-        commit, number = given
-        if isinstance(commit, bytes) and len(commit) == OID_BYTES and isinstance(number, int):
-            return ObjectId(commit), number
-    raise errors.InvalidInputError(
-        f"not the address of a message: {str(given)[:80]!r}",
-        code=errors.ErrorCode.INVALID_ADDRESS,
+        birth, number = given
+        is_birth = isinstance(birth, bytes) and len(birth) in (BIRTH_BYTES, OID_BYTES)
+        if is_birth and isinstance(number, int) and number >= 0:
+            return Address.of(birth, number)
+    raise not_an_address(given)
+
+
+def _added(store: Store, commit: ObjectId, number: int) -> Address:
+    made = objects.read_commit(commit, store.objects.read)
+    for at, (address, _) in enumerate(objects.added_messages(made, commit)):
+        if at == number:
+            return address
+    count = objects.added_by(made)
+    raise errors.MessageNotFoundError(
+        f"commit {commit.short()} adds {count} message{'' if count == 1 else 's'}, "
+        f"none numbered {number}",
+        address=Address.of(commit, number),
     )
 
 
-def created_by(commit: Commit) -> int:
-    """Return how many messages a commit creates."""
-    return sum(objects.message_count(operation) for operation in commit.operations)
+def _carried(store: Store, prefix: str, number: int) -> Address | None:
+    """Return the message on a branch whose birth begins so, though the commit that it was born in is not here."""
+    prefix = prefix[: 2 * BIRTH_BYTES]
+    if not is_prefix(prefix):
+        return None
+    head = store.refs.head().oid
+    pending = [*(tip for _, tip in store.refs.iterate(HEADS)), *([head] if head else [])]
+    seen: set[bytes] = set()
+    while pending:
+        oid = pending.pop()
+        if oid in seen:
+            continue
+        seen.add(oid)
+        commit = objects.read_commit(oid, store.objects.read)
+        for address, _ in objects.added_messages(commit, oid):
+            if address.number == number and address.birth.hex().startswith(prefix):
+                return address
+        pending += reversed(commit.parents)
+    return None
 
 
 def ref_of(store: Store, name: str) -> str | None:
@@ -251,7 +269,7 @@ def _refuse_address(store: Store, text: str) -> None:
         return
     try:
         commit = _peel(store, _resolved(store, revision), revision)
-        require_message(store, (commit, ident.count_of(digits)))
+        _added(store, commit, ident.count_of(digits))
     except (errors.NotFoundError, errors.InvalidInputError):
         return
     raise errors.RevisionNotFoundError(

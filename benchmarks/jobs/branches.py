@@ -9,7 +9,7 @@ from benchmarks.job import Contestant, Job, Row
 from benchmarks.peers.parted import FEW, MANY
 
 STATED = 100_000
-SIZES = (10_000, STATED)
+SIZES = (2_000, 10_000, STATED)
 TRACE, GIT, SPARSE = "Trace", "git", "git, sparse"
 FRESH, GIT_FRESH = "Trace, the first in a fresh copy", "git, without a commit graph"
 SHORT = ", a tenth of the history"
@@ -101,6 +101,39 @@ class _Command(NamedTuple):
         )
 
 
+_ONE_FILE = Task("main", (("cherry-pick", "edited"),))
+"""Git takes over a commit that changes one file."""
+_SHARED = f"HEAD~{FEW}.0"
+START = _Command(
+    "version",
+    "nothing but a start",
+    Task("main", (("version",),)),
+    Task("main", (("version",),)),
+    files=False,
+    rounds=30,
+)
+STATUS = _Command("status", "status", *(Task("main", (("status",),)),) * 2)
+APPEND = _Command(
+    "append-one",
+    "append a message; git: commit without a change",
+    Task("main", (("commit", "-q", "--user", "And then?"),)),
+    Task("main", (("commit", "-q", "--allow-empty", "-m", "And then?"),)),
+)
+CHANGES = tuple(
+    _Command(name, f"{text}; git: take over a change of one file", Task("main", (step,)), _ONE_FILE)
+    for name, text, step in (
+        ("edit", "edit a message", ("edit", _SHARED, "Said otherwise.")),
+        ("pin", "pin a message", ("pin", _SHARED)),
+        ("remove", "remove a message", ("remove", _SHARED)),
+    )
+)
+_REVERT = Task("edited", (("revert", "HEAD"),))
+REVERT = _Command(
+    "revert",
+    "revert an edit",
+    _REVERT,
+    Task("edited", (("revert", "--no-edit", "HEAD"),)),
+)
 MERGE = _Command(
     "merge",
     f"merge a branch that parted {FEW} commits ago",
@@ -172,6 +205,7 @@ _SWITCH = Task("main", (("switch", "side"),))
 SWITCH = _Command("switch", "switch to another branch", _SWITCH, _SWITCH)
 
 TIMED = (
+    *(START, STATUS, APPEND, *CHANGES, REVERT),
     *(MERGE, MERGED, CONFLICT, DIFF, DIFF_EDIT, LAST, WHOLE, GRAPH, AUTHOR),
     *(REBASE, REBASE_MANY, PICK, SWITCH),
 )

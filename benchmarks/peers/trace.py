@@ -17,7 +17,6 @@ import msgpack  # noqa: F401
 import trace_store
 import trace_store.commit_table.table
 import trace_store.context.loading
-import trace_store.objects.moulds
 import trace_store.odb.loose
 import trace_store.search.finding
 from benchmarks.model import Proof, Turn, Work, write_ids

@@ -147,7 +147,7 @@ COMMANDS = (
         "cherry-pick",
         "rewriting:cherry_pick",
         "joining.cherry_pick",
-        "Put copies of commits or messages at the end of the branch",
+        "Bring commits or messages of another branch to this one",
     ),
     _porcelain(
         "rebase",

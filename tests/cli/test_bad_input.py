@@ -125,11 +125,14 @@ def test_no_repository(trace: Trace, tmp_path: Path, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", [["status"], ["rev-parse", "HEAD"], ["commit", "--user", "x"]])
-def test_a_repository_from_the_future(repository: Trace, tmp_path: Path, words: list[str]) -> None:
+def test_a_repository_of_another_format(
+    repository: Trace, tmp_path: Path, words: list[str]
+) -> None:
     config = tmp_path / ".trace" / "config"
     text = config.read_text()
-    config.write_text(text.replace("format = 1", "format = 999"))
-    refused(repository(*words), 13, "999")
+    for version in ("999", "1"):
+        config.write_text(text.replace("format = 2", f"format = {version}"))
+        refused(repository(*words), 13, f"format {version}")
     config.write_text(text.replace("requires = []", 'requires = ["telepathy"]'))
     refused(repository(*words), 13, "telepathy")
 

@@ -103,13 +103,15 @@ def message(blob: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_what_applies_is_written(ok: Run, blob: str) -> None:
-    first = ok("write-commit", stdin=encoded([["append", {"messages": [message(blob)]}]])).text
-    operations = [["edit", {"target": [first.strip(), 0], "parts": message(blob)["parts"]}]]
+    first = ok("write-commit", stdin=encoded([["add", {"messages": [message(blob)]}]])).text
+    born = {"$bin": first[:32]}
+    operations = [["edit", {"target": [born, 0], "parts": message(blob)["parts"]}]]
     assert ok("write-commit", stdin=encoded(operations, parents=[first.strip()])).code == 0
-    side = ok("write-commit", stdin=encoded([["append", {"messages": [message(blob)]}]], time=2))
+    side = ok("write-commit", stdin=encoded([["add", {"messages": [message(blob)]}]], time=2))
     parents = [first.strip(), side.text.strip()]
-    included = [["include", {"parent": 1, "targets": [[parents[1], 0]]}]]
-    assert ok("write-commit", stdin=encoded(included, parents=parents)).code == 0
+    carried = message(blob, born=[{"$bin": parents[1][:32]}, 0])
+    ops = [["add", {"messages": [carried]}]]
+    assert ok("write-commit", stdin=encoded(ops, parents=parents)).code == 0
 
 
 def encoded(operations: Any, **fields: Any) -> bytes:
@@ -120,16 +122,16 @@ def encoded(operations: Any, **fields: Any) -> bytes:
     ("operations", "code", "said"),
     [
         ([["levitate", {}]], ErrorCode.INVALID_OPERATION, "levitate"),
-        ([["append", {}]], ErrorCode.INVALID_OPERATION, "messages"),
-        ([["append", {"messages": 5}]], ErrorCode.INVALID_OPERATION, "messages"),
-        ([["append"]], ErrorCode.INVALID_OPERATION, ""),
-        (["append"], ErrorCode.INVALID_OPERATION, ""),
-        ("append", ErrorCode.INVALID_OPERATION, ""),
-        ([["append", {"messages": [{"role": "robot"}]}]], ErrorCode.INVALID_OPERATION, "messages"),
+        ([["add", {}]], ErrorCode.INVALID_OPERATION, "messages"),
+        ([["add", {"messages": 5}]], ErrorCode.INVALID_OPERATION, "messages"),
+        ([["add"]], ErrorCode.INVALID_OPERATION, ""),
+        (["add"], ErrorCode.INVALID_OPERATION, ""),
+        ("add", ErrorCode.INVALID_OPERATION, ""),
+        ([["add", {"messages": [{"role": "robot"}]}]], ErrorCode.INVALID_OPERATION, "messages"),
         ([["remove", {}]], ErrorCode.INVALID_OPERATION, "targets"),
-        ([["remove", {"targets": [[HERE, 0]]}]], ErrorCode.INVALID_OPERATION, "HERE.0"),
-        ([["move", {"targets": [[HERE, 3]]}]], ErrorCode.INVALID_OPERATION, "HERE.3"),
-        ([["include", {"parent": 1, "targets": []}]], ErrorCode.INVALID_OPERATION, "parent 1"),
+        ([["remove", {"targets": [[HERE, 0]]}]], ErrorCode.INVALID_OPERATION, "this.0"),
+        ([["move", {"targets": [[HERE, 3]]}]], ErrorCode.INVALID_OPERATION, "this.3"),
+        ([["include", {"parent": 1}]], ErrorCode.INVALID_OPERATION, "include"),
     ],
 )
 def test_operations_that_cannot_be(
@@ -167,7 +169,7 @@ def test_messages_and_fields_that_cannot_be(
     strange["parts"][0]["type"] = "smell"
     bare = message(blob, parts=[{"type": "text"}])
     for wrong, said in ((robot, "robot"), (strange, "smell"), (bare, "blob")):
-        given = encoded([["append", {"messages": [wrong]}]], parents=[parent])
+        given = encoded([["add", {"messages": [wrong]}]], parents=[parent])
         refused(repository("write-commit", "--update", "HEAD", stdin=given), 2, said)
         assert code_of(given) == ErrorCode.INVALID_MESSAGE
     given = encoded([], subject="typo")

@@ -57,7 +57,7 @@ def test_what_was_looked_for_is_shown(ok: Run) -> None:
 
 def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("log", "--since", "some day"), 2, "not a time")
-    refused(repository("log", "--operation", "nothing"), 2, "one of append")
+    refused(repository("log", "--operation", "nothing"), 2, "one of add")
     refused(repository("log", "--kind", "No thing"), 2, "one of instruction")
     refused(repository("log", "--role", "usr"), 2, "one of system")
     refused(repository("log", "--follow", "HEAD"), 2, "not the address")

@@ -17,7 +17,7 @@ from trace_store.objects.codec import MAXIMUM_BLOB_BYTES
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.message import Message, store_message
-from trace_store.objects.operations import append
+from trace_store.objects.operations import add
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
 from trace_store.store import Store
@@ -87,7 +87,7 @@ def test_what_was_said_stays_listed(sample: Ok) -> None:
 def write(folder: Path, parts: list[Part]) -> None:
     contents = Gathering()
     message = store_message(Message("assistant", parts), contents.put)
-    commit = Commit([], "ada", 1, [append([message])]).encode()
+    commit = Commit([], "ada", 1, [add([message])]).encode()
     oid = contents.put_object(commit)
     with Store.open(str(folder / ".trace")) as store:
         edit = RefEdit("refs/heads/main", ObjectId(oid), ANY)

@@ -18,7 +18,7 @@ trace init -q
 question=$(printf 'What is 6 times 7?' | trace hash-object -w --stdin)
 answer=$(printf '42.' | trace hash-object -w --stdin)
 commit=$(trace write-commit --update HEAD <<END
-{"author": "script <script@example.org>", "time": 1700000000000, "ops": [["append", {"messages": [
+{"author": "script <script@example.org>", "time": 1700000000000, "ops": [["add", {"messages": [
   {"role": "user", "kind": "dialogue", "parts": [{"type": "text", "blob": "$question"}]},
   {"role": "assistant", "kind": "dialogue", "parts": [{"type": "text", "blob": "$answer"}]}]}]]}
 END

@@ -17,6 +17,7 @@ SECRET = "Hedwig Wanderlust"
 SAID = f"Write to {SECRET}."
 OID = str(hash_object(encode_blob(SAID.encode())))
 PIN = "4711"
+TOOLS = json.dumps([{"name": "write", "description": SAID, "input_schema": {}}]).encode()
 
 
 def state(folder: Path) -> dict[str, bytes]:
@@ -102,6 +103,53 @@ def test_a_dry_run_says_what_would_go_and_writes_nothing(
     assert record["commits"][0]["refs"] == ["refs/heads/main"]
     assert record["purged"] is False
     assert state(tmp_path) == before
+
+
+def test_the_messages_that_held_it_are_named_by_their_addresses(ok: Callable[..., Outcome]) -> None:
+    result = json.loads(ok("commit", "--user", SAID, "--result-json").out)
+    (address,) = result["addresses"]
+    birth, number = address.split(".")
+    assert f"held by {birth[:12]}.{number}: main" in ok("purge", OID, "--dry-run").lines
+    ok("switch", "-q", "-c", "other")
+    ok("edit", "-q", "HEAD.0", f"{SAID} Again.")
+    edited = json.loads(ok("log", "-n", "1", "--json").out)["commit"]
+    dry = json.loads(ok("purge", "--match", SECRET, "--dry-run", "--json").out)
+    held = {each["commit"]: each["addresses"] for each in dry["commits"]}
+    assert held == {result["commit"]: [address], edited: [address]}
+
+
+def test_a_commit_that_says_it_in_no_message_is_named_by_its_id(ok: Callable[..., Outcome]) -> None:
+    ok("commit", "-q", "--user", "hello")
+    ok("tools", "set", "-q", "-", stdin=TOOLS)
+    commit = json.loads(ok("log", "-n", "1", "--json").out)["commit"]
+    assert f"held by {commit[:12]}: main" in ok("purge", "--match", SECRET, "--dry-run").lines
+    dry = json.loads(ok("purge", "--match", SECRET, "--dry-run", "--json").out)
+    assert [(each["commit"], each["addresses"]) for each in dry["commits"]] == [(commit, [])]
+
+
+@pytest.mark.parametrize("words", [[], ["--rewrite"]])
+def test_a_guess_of_short_content_is_warned_of(
+    ok: Callable[..., Outcome], words: list[str]
+) -> None:
+    ok("commit", "-q", "--user", SAID)
+    note = "1 object short and without a salt: a guess of the content can still be confirmed, even after --rewrite"
+    assert note in ok("purge", OID, "--yes", *words).err
+
+
+def test_a_rewrite_takes_the_text_out_of_commits_and_keeps_addresses(
+    ok: Callable[..., Outcome],
+) -> None:
+    result = json.loads(ok("commit", "--user", SAID, "--result-json").out)
+    ok("commit", "-q", "--user", "hello", "-m", f"about {SECRET}")
+    plan = ok("purge", "--match", SECRET, "--dry-run")
+    assert "the text stands in 1 commit or tag itself" in plan.err
+    rewritten = ok("purge", "--match", SECRET, "--yes", "--rewrite")
+    assert "issued anew" in rewritten.out.decode()
+    assert "--rewrite takes it out" not in rewritten.err
+    first = json.loads(ok("compile", "--table", "--json").out)["messages"][0]
+    assert first["address"] == result["addresses"][0]
+    assert "about [purged]" in ok("log").out.decode()
+    assert "nothing was purged here" in ok("purge", "--verify").out.decode()
 
 
 def test_a_search_that_finds_something_says_so_by_its_exit_code(

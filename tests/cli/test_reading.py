@@ -50,7 +50,7 @@ def test_a_history_that_is_too_short(repository: Trace, ok: Run) -> None:
     ok("update-ref", "refs/heads/v1.0", "HEAD")
     assert ok("rev-parse", "v1.0").text == ok("rev-parse", "HEAD").text
     assert ok("show", "v1.0").text.startswith("commit ")
-    refused(repository("show", "HEAD.1"), 4, "creates 1 message, none numbered 1")
+    refused(repository("show", "HEAD.1"), 4, "adds 1 message, none numbered 1")
 
 
 def test_a_context_over_its_budget(repository: Trace, ok: Run, tmp_path: Path) -> None:

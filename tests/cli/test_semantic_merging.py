@@ -170,17 +170,17 @@ def test_a_rebase_is_judged_when_that_is_asked_for(user: User, serving: Serving)
     refused = user("rebase", "idea", "--judge")
     assert (refused.code, "no model is named" in refused.err) == (6, True)
     assert standing(user) == before
-    quiet = user("rebase", "idea", url=server.url)
-    assert (quiet.code, quiet.err, server.requests) == (0, "", [])
-    assert user("undo").code == 0
-    judged = user("rebase", "idea", "--judge", url=server.url)
+    stopped = user("rebase", "idea", url=server.url)
+    assert (stopped.code, "two-answers" in stopped.text, server.requests) == (3, True, [])
+    assert user("rebase", "--abort").code == 0
+    judged = user("rebase", "idea", "--judge", "-X", "theirs", url=server.url)
     assert "two\\x1b[2J answers" in judged.err
     assert "1 commit made anew" in judged.text
     assert len(server.requests) == 1
     (record,) = [json.loads(line) for line in user("usage", "show", "--json").lines]
     assert (record["output_total"], record["model"]) == (3, "tiny-1")
     assert user("undo").code == 0
-    picked = user("cherry-pick", "idea", "--judge", "--json", url=server.url)
+    picked = user("cherry-pick", "idea", "--judge", "--json", "-X", "theirs", url=server.url)
     (warning,) = json.loads(picked.text)["warnings"]
     assert (warning["kind"], warning["meaning"]) == ("judged", "two\x1b[2J answers")
     assert user("fsck").code == 0

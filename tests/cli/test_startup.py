@@ -107,10 +107,10 @@ WITH_JSON_OR_PROCESSES = [["show", "--json"], ["compile", "-f", "openai"], ["du"
 MOST_MODULES = {
     "version": 15,
     "config": 74,
-    "commit -q --no-seal": 88,
-    "commit -q": 104,
+    "commit -q --no-seal": 90,
+    "commit -q": 105,
     "log": 92,
-    "status": 97,
+    "status": 98,
     "compile": 106,
     "show": 108,
     "fsck": 112,

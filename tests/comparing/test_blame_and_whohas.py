@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.comparing.test_diff import SLOW, branch
-from tests.context.test_deriving import commits, written
-from trace_store import Message, Repo, ToolCall, ToolResult
+from tests.support.changes import commits, write_changes
+from trace_store import Message, Repo, ToolCall, ToolResult, context
 from trace_store.comparing import (
     Found,
     blame,
@@ -30,7 +30,10 @@ from trace_store.oid import ObjectId, hash_object
 def merged(repo: Repo, theirs: str, addresses: list[Any]) -> ObjectId:
     """Commit a merge that includes messages of another branch."""
     parents = [repo.resolve("HEAD"), repo.resolve(theirs)]
-    made = Commit(parents, "merger", 99, [ops.include(addresses)])
+    state = context.fold_of(repo.store, parents[1])
+    made = Commit(
+        parents, "merger", 99, [ops.add([state.entry(each).carried() for each in addresses])]
+    )
     data = made.encode()
     oid = hash_object(data)
     ref = repo.store.refs.head().ref
@@ -57,13 +60,13 @@ def test_blame() -> None:
         one, two, three = blame(repo.contexts)
         assert (one.made.author, one.made.commit, one.branch) == (
             "ada",
-            first[0],
+            repo.resolve(start),
             "refs/heads/main",
         )
         assert [(d.operation, d.commit) for d in one.deeds] == [("annotate", pinned)]
         assert (two.branch, two.tools, two.model) == ("refs/heads/side", ("look",), "m")
-        assert [(d.operation, d.commit) for d in two.deeds] == [("include", included)]
-        assert [d.operation for d in three.deeds] == ["include", "edit"]
+        assert [(d.operation, d.commit) for d in two.deeds] == [("add", included)]
+        assert [d.operation for d in three.deeds] == ["add", "edit"]
         assert three.deeds[1].commit == edited
         assert three.tools == ("look",)
 
@@ -73,13 +76,13 @@ def test_blame() -> None:
 def test_blame_knows_each_message_and_all_that_was_done_to_it(history: list[Any]) -> None:
     with Repo.memory(author="ada") as repo:
         known: list[Any] = []
-        if not sum(written(repo, changed, known) for changed in history):
+        if not sum(write_changes(repo, changed, known) for changed in history):
             return
         context = repo.compile()
         found = list(blame(repo.contexts))
         assert [each.message.address for each in found] == [m.address for m in context]
         for each in found:
-            assert each.made.commit == each.message.address[0]
+            assert each.made.commit[:16] == each.message.address.birth
             entry = repo.contexts.fold(repo.resolve("HEAD")).entry(each.message.address)
             edits = sum(deed.operation == "edit" for deed in each.deeds)
             assert edits == len(entry.versions) - 1
@@ -115,7 +118,7 @@ def test_whohas() -> None:
         (blob,) = part_blobs(repo.compile("main").messages[0].stored["parts"])
         assert states(whohas_content(repo.contexts, blob)) == [wanted]
         assert whohas_text(repo.contexts, "Sunday") == []
-        assert len(whohas_commit(repo.store, made[0])) == 5
+        assert len(whohas_commit(repo.store, repo.resolve(start))) == 5
         assert whohas_commit(repo.store, repo.resolve("gone")) == ["refs/heads/gone"]
 
 
@@ -151,14 +154,15 @@ def test_an_inclusion_that_did_nothing_is_no_deed(tmp_path: Path) -> None:
     brought = repo.append("user", "b").addresses[0]
     repo.switch("main")
     merged = repo.merge("side", fast_forward="never")
+    state = context.fold_of(repo.store, repo.resolve("main"))
     again = Commit(
         [repo.resolve("main"), repo.resolve("side")],
         "ada",
         1,
-        [ops.include([first, brought])],
+        [ops.add([state.entry(each).carried() for each in (first, brought)])],
     ).encode()
     oid = hash_object(again)
     repo.store.transact(lambda _: Transaction([(oid, again)]))
     deeds = {each.message.address: each.deeds for each in repo.blame(oid)}
     assert deeds[first] == ()
-    assert [(deed.operation, deed.commit) for deed in deeds[brought]] == [("include", merged.after)]
+    assert [(deed.operation, deed.commit) for deed in deeds[brought]] == [("add", merged.after)]

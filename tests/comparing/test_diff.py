@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.context.test_deriving import commits, written
+from tests.support.changes import commits, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, Text
 from trace_store.comparing import ContextDiff, diff, word_diff
@@ -30,7 +30,7 @@ def forked(repo: Repo, *parts: list[list[tuple[Any, ...]]]) -> list[str] | None:
     """Write a history, and two that go on from it; return the names of these two."""
     known: list[Any] = []
     before, *others = parts
-    done = [written(repo, changed, known) for changed in before]
+    done = [write_changes(repo, changed, known) for changed in before]
     if not any(done):
         return None
     names = ["one", "other"]
@@ -39,7 +39,7 @@ def forked(repo: Repo, *parts: list[list[tuple[Any, ...]]]) -> list[str] | None:
         branch(repo, name, at=str(start))
         here = list(known)
         for changed in part:
-            written(repo, changed, here)
+            write_changes(repo, changed, here)
     return names
 
 

@@ -13,7 +13,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.maintenance.packing import pack
 
 LENGTH = 700
-"""Longer than the number of commits that an index is derived over."""
+"""More commits than a fold takes that is not kept."""
 FEW = 40
 
 
@@ -33,12 +33,13 @@ class Counting:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a history of which every message was counted."""
+    """Return a history of which every message was counted, and the fold is kept."""
     folder = tmp_path_factory.mktemp("seeds")
     with Repo.init(folder, clock=FixedClock(), durability="fast") as repo:
         for number in range(LENGTH):
             repo.commit([Message("user", f"message {number}")])
         pack(repo.store)
+        assert len(repo.contexts.fold(repo.resolve("HEAD"))) == LENGTH
         assert ContextCompiler(repo.store, tokenizer=Counting()).compile().token_count
     return folder
 

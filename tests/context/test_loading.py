@@ -53,7 +53,7 @@ def test_messages_that_are_walked_are_those_that_are_picked(
                 repo.record_usage({"input_tokens": 1, "output_tokens": number})
             elif change == "edit":
                 draft = writing.new_draft(repo.store)
-                draft.edit(target, [Text(f"edited {number}")])
+                draft.edit(target, [Text(f"edited {number}")], force=True)
                 writing.write(repo.store, draft, author="ada")
             elif change == "pin":
                 repo.annotate(target, priority="pinned")

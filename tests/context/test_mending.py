@@ -313,13 +313,6 @@ def test_only_what_the_chosen_providers_refuse_is_mended() -> None:
         mend(broken, providers=["nobody"])
 
 
-def test_a_result_that_was_taken_out_on_purpose_is_not_called_missing() -> None:
-    broken = [ASK, says(Text("I look."), call("a")), ANSWER]
-    (fault,) = mend(broken, withdrawn={"a"}).faults
-    assert (fault.code, fault.done) == ("orphan-call", "left out, as its result was")
-    assert mended(broken, withdrawn={"a"})[1] == parts_of([ASK, says(Text("I look.")), ANSWER])
-
-
 def test_a_copied_stretch_goes_whole_and_what_follows_it_stays() -> None:
     stretch = [
         ASK,

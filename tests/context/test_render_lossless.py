@@ -26,6 +26,7 @@ from trace_store.context.render import (
 )
 from trace_store.context.render.lossless import parse
 from trace_store.errors import InvalidInputError, InvalidMessageError
+from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import digest, hash_object
@@ -112,19 +113,19 @@ class Compiled(Message):
             setattr(self, name, value)
 
 
-COMMIT = hash_object(b"a commit")
+ADDRESS = Address.of(hash_object(b"a commit"), 3)
 
 
 def compiled(message: Message, priority: str = "normal", ghost: bool = False) -> Compiled:
     labels = frozenset({"decision", "api"}) if priority != "normal" else frozenset()
-    return Compiled(message, address=(COMMIT, 3), labels=labels, priority=priority, ghost=ghost)
+    return Compiled(message, address=ADDRESS, labels=labels, priority=priority, ghost=ghost)
 
 
 def test_what_a_compile_adds_is_shown_and_ignored_on_the_way_back() -> None:
     message = compiled(Message("user", "hi"), "pinned", True)
     request = render("json", [message]).request
     [form] = request["messages"]
-    assert form["address"] == f"{COMMIT}.3"
+    assert form["address"] == ADDRESS.hex
     assert (form["priority"], form["labels"], form["ghost"]) == (
         "pinned",
         ["api", "decision"],
@@ -189,7 +190,7 @@ TRANSCRIPT = """\
 [1] system
 Be brief.
 
-[2] user ada instruction · pinned · api · decision · {short}.3
+[2] user ada instruction · pinned · api · decision · {address}
 Two lines,
 and a \ufffd.
 
@@ -234,7 +235,7 @@ def test_the_transcript() -> None:
             ],
         ),
     ]
-    assert render("text", messages).request == TRANSCRIPT.format(short=str(COMMIT)[:12])
+    assert render("text", messages).request == TRANSCRIPT.format(address=ADDRESS)
     assert "Hm." not in render("text", messages, reasoning=False).request
     assert render("text", []).request == ""
     assert to_bytes(render("text", messages).request) == render("text", messages).request.encode()

@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.render import render
+from trace_store.context.render.pairing import pair
 from trace_store.errors import RenderError
+from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Part, Text, ToolCall, ToolResult
 from trace_store.oid import hash_object
@@ -227,13 +229,17 @@ class Addressed(Message):
 def test_strict_names_the_address_of_the_first_fault(renderer: str) -> None:
     commit = hash_object(b"a commit")
     messages = [
-        Addressed(message, (commit, number))
+        Addressed(message, Address.of(commit, number))
         for number, message in enumerate([user(), asked("a", text="x"), user(), answered("b")])
     ]
     with pytest.raises(RenderError) as refused:
         render(renderer, messages, strict=True)
     error = refused.value
-    assert (error.address, error.repair, error.at) == ((commit, 1), "orphan-call", 1)
+    assert (error.address, error.repair, error.at) == (
+        Address.of(commit, 1),
+        "orphan-call",
+        1,
+    )
     assert str(error) == (
         f"{str(commit)[:12]}.1: call 'a' has no result in the context (and 1 more)"
     )
@@ -241,6 +247,25 @@ def test_strict_names_the_address_of_the_first_fault(renderer: str) -> None:
         f"{str(commit)[:12]}.1",
         f"{str(commit)[:12]}.3",
     ]
+
+
+def test_a_result_that_names_its_call_belongs_to_it() -> None:
+    """Though the newest call of its id waits as well, and though it comes late."""
+    commit = hash_object(b"a commit")
+    first, second = Address.of(commit, 0), Address.of(commit, 1)
+    said = [
+        asked("a"),
+        asked("a"),
+        Message("tool", [ToolResult("a", "one", call=first)]),
+        Message("tool", [ToolResult("a", "two", call=second)]),
+        Message("tool", [ToolResult("a", "three", call=first)]),
+    ]
+    messages = [Addressed(each, Address.of(commit, n)) for n, each in enumerate(said)]
+    result_of, faults = pair(messages)
+    assert result_of == {(0, 0): (2, 0), (1, 0): (3, 0)}
+    assert [(fault.code, fault.place) for fault in faults] == [("duplicate-result", (4, 0))]
+    result_of, _ = pair([messages[2], *messages[:2], messages[3]])
+    assert result_of == {(1, 0): (0, 0), (2, 0): (3, 0)}
 
 
 def test_strict_takes_what_only_a_provider_cannot_show() -> None:

@@ -25,10 +25,10 @@ def expected(repo: Repo) -> list[bytes]:
     before = b""
     for message in repo.compile().messages:
         record = message.record
-        if record.commit != before:
-            found.append(read(record.commit))
-        before = record.commit
-        if record.place_commit != record.commit:
+        if record.home_commit != before:
+            found.append(read(record.home_commit))
+        before = record.home_commit
+        if record.place_commit != record.home_commit:
             found.append(read(record.place_commit))
         for blob in [] if message.ghost else part_blobs(message.stored["parts"]):
             found.append(read(blob))
@@ -52,7 +52,7 @@ def test_it_holds_each_object_in_order(
             target = addresses[number % len(addresses)]
             if change == "edit":
                 draft = writing.new_draft(repo.store)
-                draft.edit(target, [Text(f"edited {number}")])
+                draft.edit(target, [Text(f"edited {number}")], force=True)
                 writing.write(repo.store, draft, author="ada")
             else:
                 repo.remove(target, ghost=change == "ghost")

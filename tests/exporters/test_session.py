@@ -8,6 +8,8 @@ import pytest
 
 import trace_store
 from tests.exporters.support.sessions import MODEL, rich_repository, rich_session
+from tests.importers.support.transcripts import Transcript, call
+from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import (
     AmbiguousRevisionError,
@@ -16,9 +18,14 @@ from trace_store.errors import (
 )
 from trace_store.exporters import read_session
 from trace_store.exporters.contract import models_of
+from trace_store.exporters.reading import answered, callers
 from trace_store.exporters.session import find_branch
+from trace_store.history import writing
 from trace_store.importers import import_paths
+from trace_store.objects import operations
+from trace_store.objects.address import Address
 from trace_store.objects.message import Message
+from trace_store.objects.parts import ToolResult
 from trace_store.repo import Repo
 from trace_store.store import Store
 
@@ -180,3 +187,36 @@ def test_a_report_of_its_own_goes_with_the_answer_before_it() -> None:
     session = read_session(repo.store)
     told = [t.message.text for t in session.turns if t.usage and t.usage.input_total == 7]
     assert told == ["Second."]
+
+
+def test_a_carried_message_is_told_of_as_it_was_made() -> None:
+    """By whom and when, as long as the commit is here in which it was born; else by whoever carried it."""
+    store = Store.memory()
+    writing.commit(store, [Message("user", "First.")], author="ada", branch="side")
+    there = store.refs.read("refs/heads/side")
+    assert there is not None
+    (entry,) = ContextCompiler(store).fold(there).entries
+    gone = {**entry.carried(), "born": [bytes(16), 0]}
+    draft = writing.new_draft(store)
+    draft.operations += [operations.add([entry.carried(), gone])]
+    written = writing.write(store, draft, author="ben", branch="main")
+    one, other = read_session(store, "main").turns
+    assert (one.commit, one.author, one.message.address) == (there, "ada", entry.address)
+    assert (other.commit, other.author) == (written.oid, "ben")
+    assert other.message.address == Address(bytes(16), 0)
+
+
+def test_a_result_leads_to_its_own_call(tmp_path: Path) -> None:
+    t = Transcript()
+    t.user("Look.")
+    t.assistant("msg_1", call("call_0", "Read"))
+    t.result("call_0", "first")
+    t.assistant("msg_2", call("call_0", "Bash"))
+    t.result("call_0", "second")
+    store = Store.memory()
+    import_paths(store, [t.write(tmp_path)])
+    session = read_session(store)
+    results = [p for turn in session.turns for p in turn.message.parts if isinstance(p, ToolResult)]
+    told = callers(session)
+    assert [told[r.call, r.call_id][0] for r in results] == ["Read", "Bash"]
+    assert len(answered(session)) == 2

@@ -33,12 +33,14 @@ BY_HAND = "README.md"
 
 SHOWN = [
     ("system", "You keep a small Python project in order. Read before you write."),
-    ("user", "[removed 113ed96e.0]"),
+    ("user", "[removed bc3b9295.0]"),
     ("user", "The build is red. What is wrong?"),
-    ("user", "These are the tests.\nfrom mean import mean"),
+    ("user", "It is called with [] by reports.py."),
     ("assistant", "mean.py divides by len(values). Of an empty list that is ZeroDivisionError."),
     ("assistant", "mean([]) divides by zero. Shall it raise ValueError, or return 0.0?"),
     ("user", "Return 0.0."),
+    ("user", "These are the tests.\nfrom mean import mean"),
+    ("user", "The last one fails."),
     ("assistant", "Release notes\n\nmean() of an empty list gives 0.0."),
 ]
 

@@ -13,8 +13,9 @@ import pytest
 from tests.format.support import independent_reader as independent
 from tests.format.support.independent_reader import Repository
 from tests.store.support.histories import MAIN, OTHER, append, move, reopen
-from trace_store import FixedClock, Image, Message
+from trace_store import FixedClock, Image, Message, ToolCall, ToolResult
 from trace_store.context.compiler import ContextCompiler
+from trace_store.context.usage import Usage
 from trace_store.history import writing
 from trace_store.journal.frames import encode_void
 from trace_store.maintenance.sealing import seal
@@ -136,28 +137,28 @@ def test_contexts(read: Repository, store: Store) -> None:
             assert [entry.priority for entry in fold.shown()] == [m.priority for m in context]
             assert fold.prefix_hashes() == context.prefix_hashes()
             for entry, message in zip(fold.shown(), context, strict=True):
-                parts = entry.wordings[entry.counts][1]
-                texts = [read.content(p["blob"]).decode() for p in parts if p["type"] == "text"]
+                texts = [
+                    read.content(p["blob"]).decode() for p in entry.parts if p["type"] == "text"
+                ]
                 assert entry.is_ghost or message.text == "\n".join(texts)
 
 
 def test_an_index_made_from_a_fold_that_grew_by_appends(read: Repository) -> None:
     header, records = independent.read_messages_column(column(MAIN, "messages"))
-    merge = next(r.address[0] for r in records if r.flags & 2)
+    merge = next(r.home[0] for r in records if r.flags & 2)
     assert len(read.commit(merge)["parents"]) == 2
     folded = read.records_of_fold(merge)
-    assert header.base == len(folded)
     assert header.generation == independent.object_id(merge)[:16]
     (tip,) = read.refs()[MAIN]
     assert records == read.records_of_appends(tip, folded)
     assert len(records) > len(folded)
 
 
-def test_an_index_made_from_appends(read: Repository) -> None:
+def test_an_index_made_from_a_fold(read: Repository) -> None:
     header, records = independent.read_messages_column(column(SESSION, "messages"))
     (tip,) = read.refs()[SESSION]
-    assert (header.base, header.generation) == (0, independent.object_id(tip)[:16])
-    assert records == read.records_of_appends(tip)
+    assert header.generation == independent.object_id(tip)[:16]
+    assert records == read.records_of_fold(tip)
 
 
 def test_tokens_run_beside_the_messages(read: Repository) -> None:
@@ -169,6 +170,7 @@ def test_tokens_run_beside_the_messages(read: Repository) -> None:
     assert tokens_header.generation == header.generation
     messages = [record for record in records if not record.flags & 1]
     assert [record.tie for record in tokens] == [message.prefix[:4] for message in messages]
+    assert [record.seen for record in tokens] == [message.seen[:8] for message in messages]
     total = text_total = 0
     for record in tokens:
         total, text_total = total + record.tokens, text_total + record.text
@@ -176,11 +178,31 @@ def test_tokens_run_beside_the_messages(read: Repository) -> None:
     (tip,) = read.refs()[MAIN]
     for entry, record in zip(read.fold(tip).shown(), tokens, strict=True):
         if not entry.is_ghost:
-            parts = entry.wordings[entry.counts][1]
-            assert record.text == sum(counts[p["blob"]] for p in parts if p["type"] == "text")
+            texts = [part["blob"] for part in entry.parts if part["type"] == "text"]
+            assert record.text == sum(map(counts.__getitem__, texts))
 
 
 # --- what the example does not have -----------------------------------------------------------------------------------
+
+
+def test_an_index_made_from_appends(fresh: Store) -> None:
+    draft = writing.new_draft(fresh)
+    draft.set_tools([{"name": "read"}])
+    writing.write(fresh, draft, author="ada")
+    call = Message("assistant", [ToolCall("c1", "read", {})])
+    answered = writing.commit(fresh, [Message("user", "Hi"), call], author="ada").oid
+    draft = writing.new_draft(fresh)
+    draft.append("tool", [ToolResult("c1", "a file")])
+    draft.record_usage(Usage(5, 0, 0, 2, 0, "anthropic"), model="m", about=answered)
+    writing.write(fresh, draft, author="ada")
+    ContextCompiler(fresh).compile(MAIN)
+    read = Repository(Path(fresh.layout.root))
+    (tip,) = read.refs()[MAIN]
+    path = Path(fresh.layout.index_dir) / f"{MAIN.replace('/', '%2F')}.messages"
+    header, records = independent.read_messages_column(path.read_bytes())
+    assert header.generation == independent.object_id(tip)[:16]
+    assert records == read.records_of_appends(tip)
+    assert [record.flags for record in records] == [128 | 1 | 2, 0, 2, 2]
 
 
 def put_tip(store: Store, name: str, *tips: ObjectId) -> None:

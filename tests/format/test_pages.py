@@ -52,9 +52,10 @@ def hex_blocks(page: str) -> list[bytes]:
 
 def object_examples() -> list[bytes]:
     stored = store_message(Message("user", "Plan the release."), Gathering().put)
-    append = operations.append([stored])
-    commit = Commit([], "Ada <ada@example.org>", 1_700_000_000_000, [append])
-    return [codec.encode_blob(b"Plan the release."), commit.encode()]
+    commit = Commit([], "Ada <ada@example.org>", 1_700_000_000_000, [operations.add([stored])])
+    address, _ = next(operations.added_messages(commit, hash_object(commit.encode())))
+    written = codec.encode(["a text before it", list(address)])[-20:]
+    return [codec.encode_blob(b"Plan the release."), commit.encode(), written]
 
 
 def compile_index_examples() -> list[bytes]:

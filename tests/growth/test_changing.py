@@ -7,13 +7,12 @@ from collections.abc import Callable
 from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place
 from trace_store import Message
-from trace_store.history.draft import Address
+from trace_store.objects.address import Address
 
 
 def newest(place: Place, back: int = 1) -> Address:
     """Return the address of one of the newest messages."""
-    address = place.repo.compile().messages[-back].address
-    return bytes(address[0]), address[1]
+    return place.repo.compile().messages[-back].address
 
 
 def changes(change: Callable[[Place, Address], object]) -> Callable[[Place], object]:

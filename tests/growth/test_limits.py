@@ -157,6 +157,9 @@ def test_many_tiny_commits_take_little_memory(tmp_path: Path) -> None:
         peaks.append(outcome.peak)
         counted = trace(tmp_path / str(count), "status")
         assert counted.peak < START_BYTES + 1024 * count
+        for bytes_each in (4096, 1024):  # the first time a fold of the whole history, which is kept
+            edited = trace(tmp_path / str(count), "edit", "HEAD~1.0", "other words", "-q")
+            assert edited.peak < START_BYTES + bytes_each * count
     assert peaks[1] - peaks[0] < 64 * MB
 
 

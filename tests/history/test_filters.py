@@ -10,6 +10,7 @@ from trace_store import FixedClock, Message, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import InvalidInputError, InvalidOperationError
 from trace_store.history import LogFilter, log, matching
 from trace_store.history.filters import mentions
+from trace_store.objects.address import Address
 from trace_store.oid import ObjectId
 
 
@@ -67,22 +68,22 @@ def test_times_and_what_happened_to_a_message(repo: Repo) -> None:
     entries = list(log(repo.store))[::-1]
     assert found(repo, since=entries[3].time) == [3, 4]
     assert found(repo, until=entries[1].time) == [0, 1]
-    assert found(repo, follow=(entries[0].oid, 0)) == [0, 3, 4]
-    assert found(repo, follow=(entries[1].oid, 1)) == [1]
+    assert found(repo, follow=Address.of(entries[0].oid, 0)) == [0, 3, 4]
+    assert found(repo, follow=Address.of(entries[1].oid, 1)) == [1]
 
 
 def test_what_there_is_not(repo: Repo) -> None:
-    with pytest.raises(InvalidInputError, match="one of append"):
+    with pytest.raises(InvalidInputError, match="one of add"):
         found(repo, operation="nothing")
     with pytest.raises(InvalidInputError, match="one of pinned"):
         found(repo, priority="nothing")
 
 
 def test_a_walk_after_a_message_ends_where_it_was_made(repo: Repo) -> None:
-    last = repo.append("user", "last").addresses[0]
+    last = repo.append("user", "last")
     entries = log(repo.store)
-    wanted = LogFilter(follow=last)
-    assert [e.oid for e in matching(repo.contexts, entries, wanted, last[0])] == [last[0]]
+    wanted = LogFilter(follow=last.addresses[0])
+    assert [e.oid for e in matching(repo.contexts, entries, wanted, last.oid)] == [last.oid]
     assert len(list(entries)) == 5, "what came before was not looked at"
 
 

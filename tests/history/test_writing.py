@@ -34,6 +34,7 @@ from trace_store.errors import (
 )
 from trace_store.history import token_growth, walk, writing
 from trace_store.ident import FixedRandomness
+from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 from trace_store.refs.names import branch_ref
@@ -103,7 +104,7 @@ def test_a_commit_says_who_when_and_after_what(repo: Repo) -> None:
     assert commit.time > commit_of(repo, first.oid).time
     assert commit_of(repo, first.oid).message == "begin"
     assert (second.ref, second.message_count) == ("refs/heads/main", 1)
-    assert second.addresses == [(second.oid, 0)]
+    assert second.addresses == [Address.of(second.oid, 0)]
 
 
 def test_the_same_content_is_stored_once(repo: Repo) -> None:
@@ -181,30 +182,6 @@ def test_a_replacement_keeps_what_it_replaced_readable(repo: Repo) -> None:
     assert texts(repo, "HEAD~1") == ["a", "b", "c", "d"]
     repo.restore(targets)
     assert texts(repo) == ["a", "b and c", "b", "c", "d"]
-
-
-def test_messages_of_another_branch_are_included_once_with_their_state(repo: Repo) -> None:
-    base = repo.append("user", "base")
-    branch(repo, "side", base.oid)
-    ours = repo.append("user", "ours")
-    repo.store.refs.set_head("refs/heads/side")
-    theirs = repo.append("user", "theirs")
-    repo.edit(theirs.addresses[0], "theirs, reworded")
-    side = repo.resolve("HEAD")
-    repo.store.refs.set_head("refs/heads/main")
-    draft = writing.new_draft(repo.store)
-    draft.include([theirs.addresses[0]], after=base.addresses[0])
-    writing.write(repo.store, draft, author="ada", merge=[side])
-    assert texts(repo) == ["base", "theirs, reworded", "ours"]
-    again = writing.new_draft(repo.store)
-    again.include([theirs.addresses[0]])
-    writing.write(repo.store, again, author="ada", merge=[side])
-    assert texts(repo) == ["base", "theirs, reworded", "ours"]
-    assert repo.compile().messages[1].address == theirs.addresses[0]
-    draft = writing.new_draft(repo.store)
-    draft.include([ours.addresses[0]])
-    with pytest.raises(MessageNotFoundError):
-        writing.write(repo.store, draft, author="ada", merge=[side])
 
 
 def test_a_detached_head_takes_commits(repo: Repo) -> None:
@@ -427,3 +404,56 @@ def test_results_in_results_are_left_to_a_draft(repo: Repo) -> None:
     with pytest.raises(InvalidInputError, match="nested deeper"):
         repo.append("tool", [deep])
     assert len(repo.compile()) == 1
+
+
+def test_results_are_linked_to_their_calls_when_they_are_written(repo: Repo) -> None:
+    repo.append("assistant", [ToolCall("c", "look", "{}")])
+    repo.append("tool", [ToolResult("c", "first")])
+    newer = repo.append("assistant", [ToolCall("c", "look", "{}"), ToolCall("d", "look", "{}")])
+    answer = repo.append("tool", [ToolResult("d", "second"), ToolResult("c", "third")])
+    (message,) = repo.compile().messages[-1:]
+    calls = [part.call for part in message.parts if isinstance(part, ToolResult)]
+    assert calls == [newer.addresses[0]] * 2
+    with repo.batch() as draft:
+        here = draft.append("assistant", [ToolCall("e", "look", "{}")])
+        draft.append("tool", [ToolResult("e", "fourth")])
+    assert here == Address(b"", 0)
+    assert draft.result is not None
+    call, result = draft.result.addresses
+    assert repo.remove(result).also == (call,)
+    assert repo.annotate(newer.addresses[0], priority="pinned").also == (answer.addresses[0],)
+    assert repo.annotate(call, labels=["alone"]).also == ()
+
+
+def test_an_edit_takes_no_call_from_its_result_unless_it_is_forced(repo: Repo) -> None:
+    calling = [ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}")]
+    asked = repo.append("assistant", calling).addresses[0]
+    answered = repo.append("tool", [ToolResult("a", "one")]).addresses[0]
+    repo.edit(asked, [ToolCall("a", "look", '{"deep":true}')])  # nobody answered the other one
+    with pytest.raises(InvalidOperationError, match="a call that has a result: a") as refused:
+        repo.edit(asked, [Text("Never mind.")])
+    assert refused.value.calls == ["a"]
+    with pytest.raises(InvalidOperationError, match="the result of a call: a"):
+        repo.edit(answered, [Text("one")])
+    with pytest.raises(InvalidOperationError, match="no result of call 'b'"):
+        repo.edit(answered, "two", call="b")
+    repo.edit(answered, [ToolResult("a", "two")])
+    repo.edit(asked, [Text("Never mind.")], force=True)
+    assert [part.type for part in repo.compile().messages[0].parts] == ["text"]
+    assert repo.remove(answered).also == (asked,)
+
+
+def test_a_text_replaces_each_of_several_results_or_one(repo: Repo) -> None:
+    names = ["call_1", "call_2"]
+    repo.append("assistant", [ToolCall(name, "look", "{}") for name in names])
+    answer = repo.append("tool", [ToolResult(name, "long") for name in names]).addresses[0]
+
+    def said() -> list[str]:
+        parts = repo.compile().messages[-1].parts
+        results = [part for part in parts if isinstance(part, ToolResult)]
+        return [part.text for each in results for part in each.content if isinstance(part, Text)]
+
+    repo.edit(answer, "short")
+    assert said() == ["short", "short"]
+    repo.edit(answer, "shorter", call="call_2")
+    assert said() == ["short", "shorter"]

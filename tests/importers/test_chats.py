@@ -228,7 +228,7 @@ def test_arguments_are_kept_as_the_model_wrote_them(tmp_path: Path) -> None:
 def test_tools_are_in_force_from_the_first_message_on(tmp_path: Path) -> None:
     store, _ = imported(tmp_path, "chat.json", {"messages": CHAT, "tools": [TOOL]})
     first, *others = made_of(store, "openai/chat")
-    assert [operation.name for operation in first.operations] == ["tools", "append"]
+    assert [operation.name for operation in first.operations] == ["tools", "add"]
     assert not any(o.name == "tools" for commit in others for o in commit.operations)
     assert ContextCompiler(store).compile(HEADS + "openai/chat").tools == (TOOL,)
 

@@ -165,12 +165,12 @@ def test_a_lively_chat(tmp_path: Path) -> None:
     line = commits(store, found[""])
     # A call and its result stand in one record, so they are one commit; so is its usage.
     assert [names_of(c) for c in line] == [
-        ["append"],
-        ["append"],
-        ["append", "usage"],
-        ["append", "usage"],
-        ["append"],
-        ["append"],
+        ["add"],
+        ["add"],
+        ["add", "usage"],
+        ["add", "usage"],
+        ["add"],
+        ["add"],
     ]
     assert usages(line) == [35, 17]
     assert [c.author for c in line[:3]] == ["gemini", "gemini/user", f"gemini/{MODEL}"]

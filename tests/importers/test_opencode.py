@@ -206,16 +206,16 @@ def test_a_lively_session(tmp_path: Path) -> None:
     assert context(store, found[""]) == LAST
     line = commits(store, found[""])
     assert [names_of(c) for c in line] == [
-        ["append"],
-        ["append", "usage"],
-        ["append", "usage"],
-        ["append"],
+        ["add"],
+        ["add", "usage"],
+        ["add", "usage"],
+        ["add"],
         ["edit"],
-        ["append", "usage"],
+        ["add", "usage"],
         ["replace", "usage"],
-        ["append"],
-        ["append", "usage"],
-        ["append", "usage"],
+        ["add"],
+        ["add", "usage"],
+        ["add", "usage"],
     ]
     # The result is what it was until it was cleared, before the next answer.
     assert context(store, line[4].parents[0]) == FIRST[:5]

@@ -12,6 +12,7 @@ from hypothesis import given
 from trace_store.errors import CorruptObjectError
 from trace_store.importers.contract import PlannedCommit, PlannedMessage, Record
 from trace_store.importers.making import make_commit, own_operations, put_source
+from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -69,7 +70,7 @@ def test_what_goes_in_comes_out(
     planned = PlannedCommit(
         0, "k", 0, None, "a", 0, messages=(PlannedMessage("user", everything),), records=tuple(made)
     )
-    operations = own_operations(planned, gathering.put, lambda place: (b"", place[1]))
+    operations = own_operations(planned, gathering.put, lambda place: Address(HERE, place[1]))
     source = put_source(planned, gathering.put)
     commit = Commit.decode(make_commit(planned, operations, (), source).encode())
     objects = dict(gathering.objects)
@@ -88,7 +89,7 @@ def test_long_contents_are_kept_once() -> None:
         records=(Record(1, 0, len(raw), raw, {}, (part,)),),
     )
     gathering = Gathering()
-    own_operations(planned, gathering.put, lambda place: (b"", 0))
+    own_operations(planned, gathering.put, lambda place: Address(HERE, 0))
     put_source(planned, gathering.put)
     assert sorted(len(data) for _, data in gathering.objects)[0] < 60
 

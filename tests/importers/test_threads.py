@@ -279,7 +279,7 @@ def test_a_late_result_does_not_follow_one_that_was_taken_back(tmp_path: Path) -
     ]
 
 
-def test_a_late_result_does_not_follow_a_call_that_was_cleared(tmp_path: Path) -> None:
+def test_a_late_result_is_cleared_with_its_call(tmp_path: Path) -> None:
     t = Transcript()
     t.user("Read it.")
     t.assistant("msg_1", call("toolu_1"))
@@ -288,7 +288,4 @@ def test_a_late_result_does_not_follow_a_call_that_was_cleared(tmp_path: Path) -
     t.user("Something else.", parent=start)
     t.result("toolu_1", "one, at last")
     store = imported(t, tmp_path)
-    assert context(store, branches(store)[SESSION]) == [
-        "user: Something else.",
-        "tool: toolu_1=one, at last",
-    ]
+    assert context(store, branches(store)[SESSION]) == ["user: Something else."]

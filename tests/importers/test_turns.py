@@ -180,7 +180,7 @@ def test_a_story(tmp_path: Path) -> None:
         before = [c for c in line if c.meta["record"] != "sum"]
         summed = context(store, line[line.index(before[-1])].parents[0])
         assert "user: What is left?" in summed
-        (called,) = [c for c in line if [o.name for o in c.operations] == ["append", "usage"]]
+        (called,) = [c for c in line if [o.name for o in c.operations] == ["add", "usage"]]
         assert len(called.operations[0].fields["messages"][0]["parts"]) == 2
         assert sum(report.records.values()) == len(STORY)
         assert not [finding for finding in fsck(store) if finding.severity == "error"]
@@ -327,7 +327,7 @@ def test_tools_marks_and_what_only_happens(tmp_path: Path, onto: str | None) -> 
     (tip,) = (oid for _, oid in store.refs.iterate("refs/heads/"))
     line = commits(store, tip)
     assert [[o.name for o in commit.operations] for commit in line] == [
-        *(["tools", "append"], ["append", "annotate"], [], [], ["tools", "append"], ["append"])
+        *(["tools", "add"], ["add", "annotate"], [], [], ["tools", "add"], ["add"])
     ]
     compiler = ContextCompiler(store)
     assert compiler.compile(line[4].parents[0]).tools == ({"name": "look"}, {"name": "listen"})

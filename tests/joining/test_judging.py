@@ -81,7 +81,7 @@ def test_what_is_asked_warned_of_and_stored(repo: Repo) -> None:
 
 def test_nobody_is_asked_who_was_not_named(repo: Repo) -> None:
     assert repo.rebase("side").warnings == ()
-    assert [each.name for each in commit_of(repo, repo.resolve("HEAD")).operations] == ["append"]
+    assert [each.name for each in commit_of(repo, repo.resolve("HEAD")).operations] == ["add"]
     model = Scripted({"warnings": []})
     assert repo.rebase("side", judge=model).outcome == "up-to-date"
     assert model.prompts == []

@@ -6,16 +6,9 @@ import contextlib
 from itertools import count
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from tests.joining.support.lines import ADA
-from tests.support.examples import examples
-from trace_store import FixedClock, Repo, ToolCall, ToolResult
-from trace_store.context import ends
+from trace_store import Repo, ToolCall, ToolResult
 from trace_store.errors import InvalidOperationError, TraceError
-from trace_store.joining.moving import AFTER, BEFORE, LAST, move
+from trace_store.joining.moving import move
 
 NUMBERS = count()
 KINDS = (
@@ -32,39 +25,6 @@ KINDS = (
     "move",
     "side",
 )
-
-
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    kinds=st.lists(st.sampled_from(KINDS), min_size=4, max_size=30),
-    targets=st.lists(st.integers(0, 8), min_size=1, max_size=2, unique=True),
-    neighbour=st.integers(0, 8),
-    where=st.sampled_from([AFTER, BEFORE, LAST]),
-    steps=st.integers(1, 6),
-)
-def test_the_last_messages_tell_what_the_whole_context_does(
-    tmp_path_factory: pytest.TempPathFactory,
-    kinds: list[str],
-    targets: list[int],
-    neighbour: int,
-    where: str,
-    steps: int,
-) -> None:
-    repo = Repo.init(
-        tmp_path_factory.mktemp("moving"), environment=ADA, clock=FixedClock(), durability="fast"
-    )
-    repo.append("user", "go")
-    for kind in kinds:
-        _do(repo, kind)
-    shown = [f"{a[0].hex()}.{a[1]}" for a in reversed([m.address for m in repo.compile()])]
-    named = [shown[each % len(shown)] for each in targets]
-    beside = shown[neighbour % len(shown)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ends, "STEPS", steps)
-        quick = _outcome(repo, named, where, beside)
-        patch.setattr(ends, "MOST_STEPS", 0)
-        assert quick == _outcome(repo, named, where, beside)
-    repo.close()
 
 
 def _outcome(repo: Repo, named: list[str], where: str, beside: str) -> Any:

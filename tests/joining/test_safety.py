@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.joining.support.sides import Builder
-from trace_store.context.pairs import callers
 from trace_store.joining import safety
-from trace_store.joining.groups import results_of
 
 
 @given(
@@ -29,12 +27,10 @@ def test_warnings_are_about_all_that_passed(drawn: tuple[list[str], list[int]]) 
     entries = line.fold.entries
     after = [entries[at].address for at in order]
     expected: list[safety.MeaningWarning] = []
-    calls = callers(entries)
     for at, entry in enumerate(entries):
         rank = order.index(at)
         overtook = [e for n, e in enumerate(entries) if n > at and order.index(n) < rank]
         fell = [e for n, e in enumerate(entries) if n < at and order.index(n) > rank]
-        called = [entries[calls[at, n]] for n in results_of(entry) if (at, n) in calls]
         if overtook or fell:
-            expected += safety._judged(entry, called, overtook, fell, lambda _: "")
+            expected += safety._judged(entry, overtook, fell, lambda _: "")
     assert safety.check_order(entries, after, lambda _: "") == expected

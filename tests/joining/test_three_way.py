@@ -8,19 +8,25 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.joining.support.sides import Builder, any_changes, put, seen, state, still, stored
+from tests.joining.support.sides import (
+    Builder,
+    any_changes,
+    planned,
+    put,
+    seen,
+    state,
+    still,
+    stored,
+)
 from tests.support.examples import examples
 from trace_store.context.folding import Fold
 from trace_store.joining.conflicts import Settlement
-from trace_store.joining.groups import groups, misplaced
-from trace_store.joining.plan import Plan, Side
-from trace_store.joining.safety import check_order, loose_ends, passed
-from trace_store.joining.three_way.combining import three_way
+from trace_store.joining.plan import Plan
+from trace_store.joining.safety import passed
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Text, ToolCall, ToolResult
-
-Address = tuple[bytes, int]
 
 
 def sides(base: Any, ours: Any, theirs: Any) -> tuple[Fold, Builder, Builder]:
@@ -39,7 +45,7 @@ def sides(base: Any, ours: Any, theirs: Any) -> tuple[Fold, Builder, Builder]:
 def merged(ours: Builder, theirs: Builder, plan: Plan) -> Fold:
     """Return the context of the merge."""
     fold = ours.fold.copy()
-    fold.apply(put(b"merge"), Commit((), "ada", 0, plan.operations), [None, theirs.fold])
+    fold.apply(put(b"merge"), Commit((), "ada", 0, plan.operations))
     return fold
 
 
@@ -82,20 +88,17 @@ def obvious(
 def test_it_is_what_the_obvious_definition_says(base: Any, ours: Any, theirs: Any) -> None:
     was, mine, yours = sides(base, ours, theirs)
     settlements: dict[str, Settlement] = {}
-    plan = three_way([was], mine.side, yours.side)
+    plan = planned(was, mine, yours)
     for conflict in plan.conflicts:
         if conflict.kind == "two-answers":
             settlements[conflict.key] = Settlement("both")
-    plan = three_way([was], mine.side, yours.side, settlements=settlements)
+    plan = planned(was, mine, yours, settlements=settlements)
     expected, contradicted = obvious(was, mine.fold, yours.fold)
-    parted = [each for each in plan.conflicts if each.kind == "parted-call"]
-    named = {each.addresses[0] for each in plan.conflicts if each not in parted}
-    assert named == contradicted
-    contradicted |= {e.address for each in parted for e in (*each.ours, *each.theirs)}
+    assert {each.addresses[0] for each in plan.conflicts} == contradicted
     found = state(merged(mine, yours, plan))
     assert found.keys() == expected.keys()
-    for address in expected.keys() - contradicted:
-        assert found[address] == expected[address]
+    for address, said in expected.items():
+        assert address in contradicted or found[address] == said
     order = [entry.address for entry in merged(mine, yours, plan).entries]
     known = state(mine.fold)
     assert order == [
@@ -109,7 +112,7 @@ def test_it_is_what_the_obvious_definition_says(base: Any, ours: Any, theirs: An
 @settings(max_examples=examples(150))
 def test_what_only_theirs_changed_becomes_theirs(base: Any, theirs: Any) -> None:
     was, mine, yours = sides(base, [], theirs)
-    plan = three_way([was], mine.side, yours.side)
+    plan = planned(was, mine, yours)
     assert not plan.conflicts
     result = merged(mine, yours, plan)
     assert seen(result) == seen(yours.fold)
@@ -120,7 +123,7 @@ def test_what_only_theirs_changed_becomes_theirs(base: Any, theirs: Any) -> None
 @settings(max_examples=examples(50))
 def test_what_only_ours_changed_stays_ours(base: Any, ours: Any) -> None:
     was, mine, yours = sides(base, ours, [])
-    assert three_way([was], mine.side, yours.side).operations == ()
+    assert planned(was, mine, yours).operations == ()
 
 
 @given(any_changes, any_changes, any_changes, st.sampled_from(["append", "interleave"]))
@@ -129,10 +132,10 @@ def test_what_was_merged_is_not_merged_again(
     base: Any, ours: Any, theirs: Any, strategy: str
 ) -> None:
     was, mine, yours = sides(base, ours, theirs)
-    plan = three_way([was], mine.side, yours.side, strategy=strategy, favour="theirs")
+    plan = planned(was, mine, yours, strategy=strategy, favour="theirs")
     assert not [c for c in plan.conflicts if "theirs" in c.choices]
     result = merged(mine, yours, plan)
-    again = three_way([yours.fold], Side(result), yours.side)
+    again = planned(yours.fold, Builder("side", result), yours)
     assert again.operations == ()
     assert again.conflicts == ()
 
@@ -141,9 +144,9 @@ def test_what_was_merged_is_not_merged_again(
 @settings(max_examples=examples(80))
 def test_theirs_is_theirs_whatever_ours_did(base: Any, ours: Any, theirs: Any) -> None:
     was, mine, yours = sides(base, ours, theirs)
-    plan = three_way([was], mine.side, yours.side, strategy="theirs")
+    plan = planned(was, mine, yours, strategy="theirs")
     assert seen(merged(mine, yours, plan)) == seen(yours.fold)
-    assert three_way([was], mine.side, yours.side, strategy="ours").operations == ()
+    assert planned(was, mine, yours, strategy="ours").operations == ()
 
 
 @given(any_changes, any_changes, any_changes, st.sampled_from(["append", "interleave"]))
@@ -159,7 +162,7 @@ def test_a_merge_adds_no_message_and_keeps_calls_with_results(
 ) -> None:
     """C3 and C17: nothing that neither side had; results stand at their calls where both sides had them there."""
     was, mine, yours = sides(base, ours, theirs)
-    plan = three_way([was], mine.side, yours.side, strategy=strategy, favour="ours")
+    plan = planned(was, mine, yours, strategy=strategy, favour="ours")
     result = merged(mine, yours, plan)
     assert state(result).keys() <= state(mine.fold).keys() | state(yours.fold).keys()
     had = apart(mine.fold) | apart(yours.fold)
@@ -191,7 +194,7 @@ class Case:
 
     def plan(self, strategy: str = "append", **settled: str) -> Plan:
         """Return the plan; conflicts are settled by their kinds."""
-        first = three_way([self.base], self.ours.side, self.theirs.side, strategy=strategy, put=put)
+        first = planned(self.base, self.ours, self.theirs, strategy=strategy, put=put)
         settlements = {}
         for conflict in first.conflicts:
             choice = settled.get(conflict.kind.replace("-", "_"))
@@ -200,8 +203,8 @@ class Case:
                 settlements[conflict.key] = Settlement(
                     choice if known else "text", "" if known else choice
                 )
-        sides = self.ours.side, self.theirs.side
-        return three_way([self.base], *sides, strategy=strategy, settlements=settlements, put=put)
+        sides = self.ours, self.theirs
+        return planned(self.base, *sides, strategy=strategy, settlements=settlements, put=put)
 
     def said(self, plan: Plan) -> list[Any]:
         """Return what the merged context says, as stored parts."""
@@ -344,33 +347,6 @@ def test_a_text_shows_the_whole_exchange_that_neither_side_shows() -> None:
     ]
 
 
-@pytest.mark.parametrize("role", ["user", "assistant"])
-def test_results_of_parallel_calls_stay_at_their_turn(role: str) -> None:
-    """Ours has them behind one another; what theirs has before the second call comes to stand before the first."""
-    root = Builder("base")
-    first = root.call("a")
-    note = root.say("user", "Look.")
-    root.call("b")
-    root.result("b")
-    case = Case()
-    case.base = root.fold
-    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
-    case.ours.commit(ops.remove([note]))
-    answer = case.ours.result("a")
-    added = case.theirs.say(role, "Over there.")
-    case.theirs.commit(ops.move([added], after=note))
-    result = merged(case.ours, case.theirs, case.plan())
-    order = [entry.address for entry in result.visible()]
-    assert order.index(answer) == order.index(first) + 1
-    alone = [
-        entry.address
-        for entry in merged(
-            case.ours, case.ours, three_way([root.fold], case.ours.side, Side(root.fold))
-        ).visible()
-    ]
-    assert alone.index(answer) == len(alone) - 1  # where nothing comes between, nothing moves
-
-
 def test_pinned_and_removed() -> None:
     case = Case()
     case.ours.commit(ops.annotate([case.question], priority="pinned"))
@@ -399,7 +375,6 @@ def test_both_moved() -> None:
     case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
     for side, after in ((case.ours, c), (case.theirs, d)):
         side.commit(ops.move([a], after=after))
-        side.placed.add(a)
     (conflict,) = case.plan().conflicts
     assert (conflict.kind, conflict.addresses) == ("both-moved", (a,))
     assert case.said(case.plan(both_moved="ours")) == [text(each) for each in "bcad"]
@@ -414,8 +389,7 @@ def test_both_compressed() -> None:
     case.base = root.fold
     case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
     for side, targets, said in ((case.ours, [a, b], "mine"), (case.theirs, [b, c], "yours")):
-        oid = side.commit(ops.replace(targets, [stored("user", Text(said))]))
-        side.replacements.append((frozenset(targets), ((oid, 0),)))
+        side.commit(ops.replace(targets, [stored("user", Text(said))]))
     (conflict,) = case.plan().conflicts
     assert conflict.kind == "both-compressed"
     assert case.said(case.plan(both_compressed="ours")) == [text("mine"), text("c")]
@@ -464,28 +438,6 @@ def test_the_same_answer_stands_once() -> None:
     assert case.said(plan) == [text("Which database?"), text("SQLite.")]
 
 
-def test_an_open_call() -> None:
-    case = Case()
-    case.ours.say("user", "Look.")
-    call = case.ours.call("c1")
-    case.theirs.say("user", "Wait.")
-    (conflict,) = case.plan().conflicts
-    assert (conflict.kind, conflict.addresses) == ("open-call", (call,))
-    called = case.ours.fold.entry(call).parts
-    start = [text("Which database?"), text("Look.")]
-    assert case.said(case.plan(open_call="ours")) == [*start, text("Wait."), called]
-    assert case.said(case.plan(open_call="theirs")) == [*start, text("Wait.")]
-    assert case.said(case.plan(open_call="both")) == [*start, called, text("Wait.")]
-    answered = case.said(case.plan(open_call="nothing"))
-    assert [parts[0]["type"] for parts in answered] == [
-        "text",
-        "text",
-        "tool_call",
-        "tool_result",
-        "text",
-    ]
-
-
 def test_a_result_comes_to_the_call_that_waits_for_it() -> None:
     root = Builder("base")
     root.call("c1")
@@ -510,10 +462,8 @@ def test_a_result_stays_at_the_call_that_theirs_gave_up() -> None:
     result = case.ours.result("c1")
     other = case.theirs.say("assistant", "I will not look.")
     times = {result[0]: 2, other[0]: 1}
-    sides = case.ours.side, case.theirs.side
-    plan = three_way(
-        [case.base], *sides, strategy="interleave", put=put, time_of=lambda a: times[a[0]]
-    )
+    sides = case.ours, case.theirs
+    plan = planned(case.base, *sides, strategy="interleave", put=put, time_of=lambda a: times[a[0]])
     assert [parts[0]["type"] for parts in case.said(plan)] == ["tool_call", "tool_result", "text"]
 
 
@@ -553,10 +503,10 @@ def test_a_call_has_one_result_wherever_each_side_answers_it(
     result = ours.result("c1", "here")
     ours.commit(ops.move([result], after=call))  # among what both have, not at the end
     theirs.result("c1", "here" if choice == "same" else "there")
-    plan = three_way([root.fold], ours.side, theirs.side)
+    plan = planned(root.fold, ours, theirs)
     assert [each.kind for each in plan.conflicts] == ["two-answers"] * (choice != "same")
     settled = {each.key: Settlement(choice, "found") for each in plan.conflicts}
-    plan = three_way([root.fold], ours.side, theirs.side, settlements=settled, put=put)
+    plan = planned(root.fold, ours, theirs, settlements=settled, put=put)
     assert not plan.conflicts
     shown = list(merged(ours, theirs, plan).visible())
     assert [entry.address for entry in shown if entry.address in (call, last)] == [call, last]
@@ -572,9 +522,9 @@ def test_both_of_two_answers_part_with_no_other_result() -> None:
         side.result("c1", text)
         side.call("c2")  # an id that each side uses for a call of its own
         side.result("c2", text)
-    (conflict,) = three_way([root.fold], ours.side, theirs.side).conflicts
+    (conflict,) = planned(root.fold, ours, theirs).conflicts
     settled = {conflict.key: Settlement("both")}
-    plan = three_way([root.fold], ours.side, theirs.side, settlements=settled, put=put)
+    plan = planned(root.fold, ours, theirs, settlements=settled, put=put)
     shown = [entry.parts for entry in merged(ours, theirs, plan).visible()]
     told = [(part["type"], part["id"]) for parts in shown for part in parts]
     own = [("tool_call", "c2"), ("tool_result", "c2")]
@@ -614,10 +564,10 @@ def test_interleaved_by_time_with_groups_whole() -> None:
     times[case.ours.say("user", "late")] = 6
     times[case.theirs.say("user", "early")] = 2
     times[case.theirs.say("user", "later")] = 5
-    plan = three_way(
-        [case.base],
-        case.ours.side,
-        case.theirs.side,
+    plan = planned(
+        case.base,
+        case.ours,
+        case.theirs,
         strategy="interleave",
         time_of=lambda address: times[address],
     )
@@ -629,109 +579,10 @@ def test_unrelated_histories_stand_one_after_the_other() -> None:
     one, other = Builder("one"), Builder("other")
     one.say("user", "a")
     other.say("user", "b")
-    plan = three_way([], one.side, other.side)
+    plan = planned(None, one, other)
     assert not plan.conflicts
     fold = merged(one, other, plan)
     assert [entry.parts for entry in fold.visible()] == [text("a"), text("b")]
-
-
-def test_a_side_counts_as_changed_only_where_it_differs_from_all_bases() -> None:
-    case = Case()
-    edited = Builder("edited", case.base)
-    edited.commit(ops.edit(case.question, text("edited")))
-    ours, theirs = Builder("ours", edited.fold), Builder("theirs", case.base)
-    theirs.commit(ops.edit(case.question, text("otherwise")))
-    plan = three_way([case.base, edited.fold], ours.side, theirs.side)
-    assert [operation.name for operation in plan.operations] == ["edit"]
-    assert not plan.conflicts
-
-
-def test_where_each_side_chose_another_base_somebody_is_asked() -> None:
-    """Both joined the same two lines, of which one had reworded a message, and only one of them took that."""
-    case = Case()
-    edited = Builder("edited", case.base)
-    edited.commit(ops.edit(case.question, text("edited")))
-    ours = Builder("ours", edited.fold)
-    (conflict,) = three_way([case.base, edited.fold], ours.side, Side(case.base)).conflicts
-    assert (conflict.kind, conflict.addresses) == ("both-edited", (case.question,))
-
-
-def test_a_ghost_calls_nothing_that_a_result_would_stand_away_from() -> None:
-    """Where the call is shown again its result moves to it, though it stood behind others all the time."""
-    line = Builder("theirs")
-    line.say("user", "go")
-    call = line.call("c1")
-    line.say("user", "meanwhile")
-    result = line.result("c1", "found")
-    ghosted = Builder("ours", line.fold)
-    ghosted.commit(ops.remove([call], ghost=True))
-    assert misplaced(ghosted.fold.entries) == []
-    ghosted.commit(ops.restore([call]))
-    ((entry, behind),) = misplaced(ghosted.fold.entries)
-    assert (entry.address, behind.address) == (result, call)
-
-
-def test_an_id_that_is_used_again_binds_nothing_together() -> None:
-    """SWE-agent's recorded runs use ids of calls again; only a call and its own result are one group."""
-    line = Builder("theirs")
-    line.say("user", "go")
-    for round_ in range(3):
-        line.call("again")
-        line.result("again", f"seen {round_}")
-    line.call("again")
-    entries = line.fold.entries
-    assert [len(group) for group in groups(entries)] == [1, 2, 2, 2, 1]
-    assert misplaced(entries) == []
-    assert loose_ends(entries, [entries[6].address]) == []
-    (open_end,) = loose_ends(entries, [each.address for each in entries])
-    assert (open_end.kind, open_end.address) == ("call-without-result", entries[-1].address)
-    one_group_earlier = [entries[at].address for at in (0, 3, 4, 1, 2, 5, 6, 7)]
-    assert check_order(entries, one_group_earlier, lambda _: "") == []
-    (late,) = check_order(entries, [entries[at].address for at in (0, 2, 1)], lambda _: "")
-    assert late.kind == "result-before-call"
-
-
-def test_a_second_result_stands_with_its_call() -> None:
-    line = Builder("ours")
-    line.call("one")
-    line.result("one")
-    line.result("one", "seen once more")
-    line.say("user", "and?")
-    assert [len(group) for group in groups(line.fold.entries)] == [3, 1]
-
-
-@pytest.mark.parametrize(("choice", "shown"), [("ours", 2), ("theirs", 0)])
-def test_no_half_of_a_call_is_shown(choice: str, shown: int) -> None:
-    root = Builder("base")
-    root.say("user", "go")
-    call, result = root.call("one"), root.result("one")
-    root.commit(ops.remove([result]))
-    ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
-    ours.commit(ops.restore([result]))
-    theirs.commit(ops.remove([call]))
-    plan = three_way([root.fold], ours.side, theirs.side)
-    (conflict,) = plan.conflicts
-    assert (conflict.kind, conflict.addresses) == ("parted-call", (call,))
-    assert [each.address for each in conflict.ours] == [call, result]
-    settled = {conflict.key: Settlement(choice)}
-    plan = three_way([root.fold], ours.side, theirs.side, settlements=settled)
-    assert not plan.conflicts
-    assert len(list(merged(ours, theirs, plan).visible())) == 1 + shown
-
-
-def test_a_result_does_not_come_to_a_call_that_was_taken_out() -> None:
-    root = Builder("base")
-    root.say("user", "go")
-    call = root.call("one")
-    ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
-    ours.commit(ops.remove([call]))
-    result = theirs.result("one")
-    plan = three_way([root.fold], ours.side, theirs.side)
-    assert [each.kind for each in plan.conflicts] == ["parted-call"]
-    for favour, shown in (("ours", set()), ("theirs", {call, result})):
-        plan = three_way([root.fold], ours.side, theirs.side, favour=favour)
-        after = merged(ours, theirs, plan)
-        assert {e.address for e in after.visible()} - {root.fold.entries[0].address} == shown
 
 
 def test_a_text_that_settles_two_answers_leaves_a_shared_call_its_result() -> None:
@@ -741,10 +592,10 @@ def test_a_text_that_settles_two_answers_leaves_a_shared_call_its_result() -> No
     ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
     result, answer = ours.result("one", "seen"), ours.say("assistant", "it is there")
     theirs.result("one", "not seen")
-    (conflict,) = three_way([root.fold], ours.side, theirs.side).conflicts
+    (conflict,) = planned(root.fold, ours, theirs).conflicts
     assert conflict.kind == "two-answers"
     settled = {conflict.key: Settlement("text", "it may be there")}
-    plan = three_way([root.fold], ours.side, theirs.side, settlements=settled, put=put)
+    plan = planned(root.fold, ours, theirs, settlements=settled, put=put)
     after = merged(ours, theirs, plan)
     shown = [entry.address for entry in after.visible()]
     assert shown == [root.fold.entries[0].address, call, result, answer]
@@ -760,35 +611,16 @@ def test_a_result_does_not_come_without_the_call_that_ours_left_out(choice: str)
     ours = Builder("ours", root.fold)
     said = ours.say("user", "without tools, please")
     result = theirs.result("one")
-    plan = three_way([base], ours.side, theirs.side)
+    plan = planned(base, ours, theirs)
     (conflict,) = plan.conflicts
-    assert (conflict.kind, conflict.addresses) == ("parted-call", (call,))
+    assert (conflict.kind, conflict.addresses) == ("missing-target", (call,))
     assert [each.address for each in conflict.theirs] == [call, result]
     settled = {conflict.key: Settlement(choice)}
-    plan = three_way([base], ours.side, theirs.side, settlements=settled)
+    plan = planned(base, ours, theirs, settlements=settled)
     assert not plan.conflicts
     came = {e.address for e in merged(ours, theirs, plan).visible()}
     came -= {root.fold.entries[0].address, said}
     assert came == ({call, result} if choice == "theirs" else set())
-
-
-@pytest.mark.parametrize("choice", ["ours", "theirs", "both"])
-def test_two_open_calls_interleaved_are_settled(choice: str) -> None:
-    root = Builder("base")
-    root.say("user", "look")
-    mine, yours = Builder("ours", root.fold), Builder("theirs", root.fold)
-    mine.say("user", "first")
-    call = mine.call("one")
-    other = yours.call("two")
-    plan = three_way([root.fold], mine.side, yours.side, strategy="interleave")
-    (conflict,) = plan.conflicts
-    assert (conflict.kind, conflict.addresses) == ("open-call", (call,))
-    settlements = {conflict.key: Settlement(choice)}
-    plan = three_way(
-        [root.fold], mine.side, yours.side, strategy="interleave", settlements=settlements
-    )
-    shown = [entry.address for entry in merged(mine, yours, plan).visible()][2:]
-    assert shown == {"ours": [other, call], "theirs": [other], "both": [call, other]}[choice]
 
 
 @given(st.permutations(range(9)))
@@ -797,18 +629,3 @@ def test_what_passed_what_is_what_every_pair_says(ranks: list[int]) -> None:
     inverted = {(a, b) for a, b in pairs if (a < b) != (ranks[a] < ranks[b])}
     assert {(a, b) for a, others in passed(ranks).items() for b in others} == inverted
     assert sum(map(len, passed(ranks).values())) == len(inverted)
-
-
-def test_what_is_shown_again_does_not_part_a_call_from_its_result() -> None:
-    root = Builder("base")
-    root.say("user", "go")
-    root.call("one")
-    said = root.say("user", "hidden")
-    root.commit(ops.remove([said]))
-    ours, theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
-    result = ours.result("one")
-    theirs.commit(ops.restore([said]))
-    plan = three_way([root.fold], ours.side, theirs.side)
-    after = merged(ours, theirs, plan)
-    assert not plan.conflicts
-    assert [e.address for e in after.visible()][-2:] == [result, said]

@@ -168,14 +168,15 @@ def test_unknown_fields_and_operations_are_carried_whole() -> None:
 @pytest.mark.parametrize(
     ("name", "fields"),
     [
-        ("append", {}),
-        ("append", {"messages": 1}),
-        ("append", {"messages": [{"role": "user"}]}),
-        ("append", {"messages": [{"role": 1, "parts": []}]}),
-        ("append", {"messages": [{"role": "user", "parts": [1]}]}),
-        ("append", {"messages": [{"role": "user", "parts": [{}]}]}),
-        ("include", {"targets": []}),
-        ("include", {"targets": [[b"x", 0]], "parent": 1}),
+        ("add", {}),
+        ("add", {"messages": 1}),
+        ("add", {"messages": [{"role": "user"}]}),
+        ("add", {"messages": [{"role": 1, "parts": []}]}),
+        ("add", {"messages": [{"role": "user", "parts": [1]}]}),
+        ("add", {"messages": [{"role": "user", "parts": [{}]}]}),
+        ("add", {"messages": [], "after": [b"x", 0]}),
+        ("add", {"messages": [{"role": "user", "parts": [], "born": [b"x", 0]}]}),
+        ("edit", {"target": [b"", 0], "parts": [{"type": "tool_result", "call": 1}]}),
         ("edit", {"target": [b"", -1], "parts": []}),
         ("edit", {"target": [b"", 0]}),
         ("annotate", {"targets": [], "priority": 7}),
@@ -200,10 +201,10 @@ class TestTooMuch:
 
     def test_a_list_with_more_elements_than_are_read(self) -> None:
         messages = [self.MESSAGE] * MAXIMUM_ELEMENTS
-        whole = Commit([], "ada", 1, [Operation("append", {"messages": messages})]).encode()
+        whole = Commit([], "ada", 1, [Operation("add", {"messages": messages})]).encode()
         assert Commit.decode(whole).encode() == whole
         messages.append(self.MESSAGE)
-        commit = Commit([], "ada", 1, [Operation("append", {"messages": messages})])
+        commit = Commit([], "ada", 1, [Operation("add", {"messages": messages})])
         with pytest.raises(InvalidInputError, match="at most 65,536 elements, not 65,537") as error:
             commit.encode()
         assert error.value.code == "too-large"

@@ -88,7 +88,7 @@ def test_pieces_make_the_same_commit(
     meta = b"\x81\xa6record" + encode_text(key) if key else b""
     made = [message for message in found if message is not None]
     data = encode_commit(parent, author, time, made, usage, meta, said)
-    operations = [ops.append([store(whole, message) for message in messages])] if messages else []
+    operations = [ops.add([store(whole, message) for message in messages])] if messages else []
     if usage:
         operations.append(ops.usage(usage))
     parents = () if parent is None else (parent,)
@@ -134,7 +134,7 @@ def test_many_make_the_same_commit_too(count: int) -> None:
     for messages in ([message] * count, [{"role": "user", "parts": [Text("c")] * count}]):
         direct, whole = Gathering(), Gathering()
         pieces = [make(direct, each) or b"" for each in messages]
-        operation = ops.append([store(whole, each) for each in messages])
+        operation = ops.add([store(whole, each) for each in messages])
         assert encode_commit(None, "ada", 1, pieces) == Commit([], "ada", 1, [operation]).encode()
 
 

@@ -116,7 +116,7 @@ OBJECTS = {
         ["commit", {"author": "", "ops": [], "parents": [b"x" * 31], "time": 0}]
     ),
     "parts in parts in parts": msgpack.packb(
-        ["commit", {"author": "", "ops": [["append", {"messages": [{"role": "u", "parts": 7}]}]]}]
+        ["commit", {"author": "", "ops": [["add", {"messages": [{"role": "u", "parts": 7}]}]]}]
     ),
 }
 

@@ -63,7 +63,7 @@ def test_one_damaged_line_costs_that_setting_alone(
     assert mended.lines[0].startswith("file config: it was written anew, with what could be read")
     assert ("its id is another one" in mended.text) == (key == "store_id")
     after = settings(config)
-    default = {"format": 1, "requires": [], "default_branch": "main", "tokenizer": "o200k_base"}
+    default = {"format": 2, "requires": [], "default_branch": "main", "tokenizer": "o200k_base"}
     if key == "store_id":
         assert len(str(after.pop(key))) == 32
     assert after == {k: default.get(k) if k == key else v for k, v in before.items() if k in after}
@@ -121,7 +121,7 @@ def test_of_a_merge_conflict_one_side_is_taken(repository: Trace, config: Path) 
 
 
 def test_what_a_newer_version_wrote_is_left_alone(repository: Trace, config: Path) -> None:
-    for text in ('format = 2\nstore_id = "', 'format = 1\nrequires = ["wings"]\n\xff'):
+    for text in ('format = 3\nstore_id = "', 'format = 2\nrequires = ["wings"]\n\xff'):
         config.write_text(text)
         with pytest.raises((UnsupportedFormatError, FormatError)) as caught:
             open_damaged(str(config.parent))

@@ -84,7 +84,6 @@ def test_an_address_is_that_of_a_message(repo: Repo, wrong: Any) -> None:
     for use in (
         lambda: repo.edit(wrong, "c"),
         lambda: repo.move(first, after=wrong),
-        lambda: repo.rewritten(wrong),
     ):
         with pytest.raises(TraceError):
             use()

@@ -13,6 +13,8 @@ from tests.cli.conftest import ok, repository, trace
 from tests.support.command_line import Outcome, Trace
 from trace_cli.porcelain.demonstration import SAMPLE
 from trace_store import FixedClock, Repo
+from trace_store.history import writing
+from trace_store.objects import operations
 from trace_store.search import SearchFilter, SearchIndex, search
 from trace_store.search.finding import fts_query
 
@@ -190,3 +192,36 @@ def test_what_was_said_last_comes_first_whenever_it_was_indexed(tmp_path: Path) 
 def test_filters_of_the_library(repo: Repo) -> None:
     assert len(search(repo.store, "freeze", SearchFilter(role="user"))) == 2
     assert not search(repo.store, "freeze", SearchFilter(role="assistant"))
+
+
+def test_a_carried_message_is_one_hit(ok: Callable[..., Outcome]) -> None:
+    """By its own address, and with the time when it was made; whether the branch that it comes from is there or not."""
+    ok("commit", "-q", "--user", "first")
+    ok("switch", "-c", "side")
+    ok("commit", "-q", "--user", "a zebra")
+    (before,) = (json.loads(line) for line in ok("search", "--json", "zebra").lines)
+    ok("switch", "-")
+    ok("commit", "-q", "--user", "second")
+    ok("cherry-pick", "side")
+    (picked,) = (json.loads(line) for line in ok("search", "--json", "zebra").lines)
+    assert (picked["address"], picked["time"]) == (before["address"], before["time"])
+    ok("branch", "-D", "side")
+    (left,) = (json.loads(line) for line in ok("search", "--json", "zebra").lines)
+    assert left == {**before, "ref": "refs/heads/main", "title": "main"}
+
+
+def test_wordings_of_a_carried_message(repo: Repo) -> None:
+    """Each is found once, also where the commits are gone that they come from."""
+    address = repo.append("user", "a zebra").addresses[0]
+    tip = repo.edit(address, "a striped horse").oid
+    stored = repo.contexts.fold(tip).entry(address).carried()
+    repo.reset("HEAD~2", hard=True)
+    draft = writing.new_draft(repo.store)
+    draft.operations.append(operations.add([stored]))
+    writing.write(repo.store, draft, author="ada")
+    with SearchIndex(repo.store) as index:
+        assert index.catch_up() == 4, "three of the repository, and this one"
+    (hit,) = search(repo.store, "zebra")
+    assert (hit.address, hit.is_edit, hit.role) == (address, False, "user")
+    (hit,) = search(repo.store, "horse")
+    assert (hit.address, hit.is_edit, hit.role) == (address, True, "")

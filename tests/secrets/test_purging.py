@@ -24,6 +24,7 @@ from trace_store.maintenance.checking import fsck
 from trace_store.maintenance.packing import pack
 from trace_store.maintenance.purging import PurgeReport, plan_purge, purge
 from trace_store.maintenance.spellings import Needles
+from trace_store.objects.address import Address
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
@@ -164,11 +165,30 @@ def test_everyone_who_held_it_is_listed(tmp_path: Path) -> None:
         repo.record_usage({"input_tokens": 5, "output_tokens": 2}, model="model-1")
         plan = plan_purge(store, [], [SECRET])
         (found,) = plan.holders.commits
-        assert (found.commit, found.messages) == (holder, (0,))
+        assert (found.commit, found.messages) == (holder, (Address.of(holder, 0),))
         assert found.refs == ("refs/checkpoints/nightly", "refs/heads/main", "refs/tags/v1")
         (sent,) = plan.holders.contexts
         assert sent.model == "model-1"
         assert plan.guessable == plan.objects
+
+
+def test_a_message_is_named_by_its_address_wherever_it_is_held(tmp_path: Path) -> None:
+    with Repo.init(str(tmp_path)) as repo:
+        first = repo.append("user", "before").addresses[0]
+        repo.branch("side")
+        repo.append("user", "meanwhile")
+        repo.switch("side")
+        edited = repo.edit(first, SAID)
+        said = repo.append("user", SAID)
+        repo.switch("main")
+        repo.cherry_pick(said.oid)
+        picked = repo.resolve("HEAD")
+        plan = plan_purge(repo.store, [], [SECRET])
+        assert {held.commit: held.messages for held in plan.holders.commits} == {
+            edited.oid: (first,),
+            said.oid: tuple(said.addresses),
+            picked: tuple(said.addresses),
+        }
 
 
 def test_content_that_others_hold_too_is_told(tmp_path: Path) -> None:

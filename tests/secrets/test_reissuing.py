@@ -1,20 +1,30 @@
-"""A purge that takes the ids along: history is issued anew, and nothing tells the old ids any more."""
+"""A purge that writes history anew: the content and the old ids of its commits are in no file any more."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
-from trace_store import Repo, importers
+from tests.support.changes import begin, long_histories, write_changes
+from tests.support.examples import examples
+from trace_store import FixedClock, Repo, importers
+from trace_store.context.folding import Fold
+from trace_store.context.folding_history import fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import ObjectNotFoundError, StateError
 from trace_store.history import log
 from trace_store.maintenance.checking import fsck
+from trace_store.maintenance.index_checks import check_derived
 from trace_store.maintenance.purging import plan_purge, purge_and_reissue
+from trace_store.maintenance.reissuing import reissue
+from trace_store.maintenance.spellings import Needles
 from trace_store.objects.codec import encode_blob
-from trace_store.objects.commit import Commit
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.parts import Image, ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
 
@@ -24,6 +34,11 @@ OID = hash_object(encode_blob(PIN.encode()))
 
 def files(folder: Path) -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def fold_at(repo: Repo, tip: bytes) -> Fold:
+    """Return a fold from nothing."""
+    return fold(tip, lambda oid: read_commit(oid, repo.store.objects.read))
 
 
 def nowhere(folder: Path, oid: ObjectId) -> None:
@@ -142,3 +157,92 @@ def test_an_image_becomes_a_text(tmp_path: Path) -> None:
         oid = hash_object(encode_blob(b"\x89PNG secret pixels"))
         purge_and_reissue(repo.store, plan_purge(repo.store, [oid]))
         assert [m.text for m in repo.compile()] == ["[purged]"]
+
+
+def test_messages_keep_their_addresses(tmp_path: Path) -> None:
+    with Repo.init(str(tmp_path), clock=FixedClock()) as repo:
+        asked = repo.append("user", PIN).addresses[0]
+        repo.branch("side")
+        call = repo.append("assistant", [ToolCall("c", "run", {"pin": PIN})]).addresses[0]
+        result = repo.append("tool", [ToolResult("c", f"ran with {PIN}")]).addresses[0]
+        repo.annotate(asked, priority="pinned")
+        repo.edit(result, [ToolResult("c", "ran")])
+        repo.switch("side")
+        early = repo.append("user", f"again {PIN}")
+        late = repo.append("user", "and more")
+        repo.switch("main")
+        assert repo.cherry_pick(late.oid).outcome == "done"
+        repo.merge("side")
+        addresses = [asked, call, result, late.addresses[0], early.addresses[0]]
+        tips = {name: repo.resolve(name) for name in ("main", "side")}
+        before = {name: [m.address for m in repo.compile(name)] for name in tips}
+        assert sorted(before["main"]) == sorted(addresses)
+        purge_and_reissue(repo.store, plan_purge(repo.store, [], [PIN]))
+    with Repo.open(str(tmp_path)) as repo:
+        assert not set(tips.values()) & set(map(repo.resolve, tips))
+        for name in tips:
+            assert [m.address for m in repo.compile(name)] == before[name]
+            assert list(repo.log(name))
+        assert not [*fsck(repo.store), *check_derived(repo.store)]
+        repo.remove(call)
+        hidden = {e.address for e in fold_at(repo, repo.resolve("HEAD")).entries if e.hidden}
+        assert hidden == {call, result}
+        for address in addresses:
+            repo.annotate(address.hex, labels=["named"])
+        repo.switch("side")
+        repo.edit(late.addresses[0], "and less")
+        assert repo.merge("main").outcome == "merged"
+        assert sorted(m.address for m in repo.compile()) == sorted({*addresses} - {call, result})
+        assert "and less" in [m.text for m in repo.compile()]
+
+
+def test_who_counts_says_of_what(tmp_path: Path) -> None:
+    with Repo.init(str(tmp_path)) as repo:
+        repo.append("user", PIN)
+        repo.append("assistant", "fine")
+        repo.record_usage({"input_tokens": 70, "output_tokens": 7}, model="model-1")
+        before = repo.compile().token_count
+        assert before == 77
+        purge_and_reissue(repo.store, plan_purge(repo.store, [OID]))
+        assert repo.compile().token_count == before
+
+
+def state_of(found: Fold, before: bytes = b"", after: bytes = b"") -> list[Any]:
+    """Return what a fold says but for ids of commits, with one content in the place of another."""
+
+    def said(parts: Any) -> Any:
+        if isinstance(parts, dict):
+            return {key: said(each) for key, each in parts.items()}
+        if isinstance(parts, list | tuple):
+            return [said(each) for each in parts]
+        return after if parts == before else parts
+
+    entries = [
+        (
+            (e.address, said(e.message), [said(v.parts) for v in e.versions], e.current),
+            (e.answers, e.hidden, e.ghost, e.priority, e.labels, said(e.keep)),
+        )
+        for e in found.entries
+    ]
+    return [*entries, found.links, found.tools, found.measured is None]
+
+
+@given(long_histories)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100), deadline=None)
+def test_a_context_is_the_same_but_for_what_goes(history: list[list[tuple[Any, ...]]]) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Repo.init(folder, clock=FixedClock(), durability="fast") as repo,
+    ):
+        known = [repo.append("user", PIN).addresses[0], *begin(repo)]
+        for changed in history:
+            write_changes(repo, changed, known)
+        old, tip = OID, repo.resolve("HEAD")
+        for why in ("once", "twice"):  # what was issued anew is issued anew like all else
+            new = hash_object(encode_blob(f"[purged: {why}]".encode()))
+            before = state_of(fold_at(repo, tip), old, new)
+            done = reissue(repo.store, [old], Needles(), why=why, author="ada")
+            assert done.refs == ("refs/heads/main",)
+            old, tip = new, done.objects[tip]
+            assert tip == repo.resolve("HEAD")
+            assert state_of(fold_at(repo, tip)) == before

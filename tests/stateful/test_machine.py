@@ -21,9 +21,9 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.history import writing
 from trace_store.maintenance.sealing import seal
+from trace_store.objects.address import Address
 from trace_store.oid import ObjectId
 
-Address = tuple[bytes, int]
 TEXT = st.sampled_from(["", "a", "plan", "naïve ☃", "line\nline", "x" * 300, "<|endoftext|>"])
 BRANCHES = ["refs/heads/main", "refs/heads/side", "refs/heads/a/b"]
 PRIORITIES = ["pinned", "important", "normal", "skip"]
@@ -38,6 +38,8 @@ class Entry:
     ghost: bool = False
     priority: str = "normal"
     labels: set[str] = field(default_factory=set)
+    call: Address | None = None  # of a result
+    name: str = ""  # of the tool call that it holds
 
     @property
     def visible(self) -> bool:
@@ -49,6 +51,12 @@ Model = list[Entry]
 
 def place(model: Model, address: Address) -> int:
     return next(i for i, entry in enumerate(model) if entry.address == address)
+
+
+def units(model: Model, targets: list[Address]) -> list[Entry]:
+    """Return the units of messages in the order of these; within each the order of the context."""
+    names = dict.fromkeys(model[place(model, each)].call or each for each in targets)
+    return [e for name in names for e in model if name in (e.address, e.call)]
 
 
 class Contexts(RuleBasedStateMachine):
@@ -103,7 +111,7 @@ class Contexts(RuleBasedStateMachine):
         draft.extend([Message("user", text) for text in said])
 
         def change(model: Model, oid: bytes) -> None:
-            model += [Entry((oid, i), [text]) for i, text in enumerate(said)]
+            model += [Entry(Address.of(oid, i), [text]) for i, text in enumerate(said)]
 
         self._write(draft, change, store)
 
@@ -114,14 +122,35 @@ class Contexts(RuleBasedStateMachine):
         draft = writing.new_draft(self.first)
         draft.append("assistant", [ToolCall(name, "look", "{}")], model="m")
         draft.append("tool", [ToolResult(name, result)])
-        self._write(draft, lambda m, oid: m.extend(Entry((oid, i), [""]) for i in range(2)))
+
+        def change(model: Model, oid: bytes) -> None:
+            call = Address.of(oid, 0)
+            model += [Entry(call, [""], name=name), Entry(Address.of(oid, 1), [""], call=call)]
+
+        self._write(draft, change)
+
+    @precondition(lambda self: any(entry.name for entry in self._model()))
+    @rule(data=st.data(), result=TEXT)
+    def append_another_result(self, data: st.DataObject, result: str) -> None:
+        """What comes to a unit later is shown as the unit is."""
+        call = data.draw(st.sampled_from([each for each in self._model() if each.name]))
+        draft = writing.new_draft(self.first)
+        draft.append("tool", [ToolResult(call.name, result)])
+
+        def change(model: Model, oid: bytes) -> None:
+            of = model[place(model, call.address)]
+            added = Entry(Address.of(oid, 0), [""], call=of.address)
+            added.hidden, added.ghost, added.priority = of.hidden, of.ghost, of.priority
+            model.append(added)
+
+        self._write(draft, change)
 
     @precondition(lambda self: self._model())
     @rule(data=st.data(), text=TEXT)
     def edit(self, data: st.DataObject, text: str) -> None:
         target = self._targets(data)[0]
         draft = writing.new_draft(self.first)
-        draft.edit(target, text)
+        draft.edit(target, text, force=True)
 
         def change(model: Model, oid: bytes) -> None:
             entry = model[place(model, target)]
@@ -138,9 +167,10 @@ class Contexts(RuleBasedStateMachine):
         draft.annotate(targets, priority=priority, labels=[label], unlabels=["x"])
 
         def change(model: Model, oid: bytes) -> None:
+            for entry in units(model, targets):
+                entry.priority = priority
             for target in targets:
                 entry = model[place(model, target)]
-                entry.priority = priority
                 entry.labels = (entry.labels | {label}) - {"x"}
 
         self._write(draft, change)
@@ -153,8 +183,7 @@ class Contexts(RuleBasedStateMachine):
         draft.remove(targets, ghost=ghost)
 
         def change(model: Model, oid: bytes) -> None:
-            for target in targets:
-                entry = model[place(model, target)]
+            for entry in units(model, targets):
                 entry.hidden, entry.ghost = True, ghost
 
         self._write(draft, change)
@@ -167,10 +196,10 @@ class Contexts(RuleBasedStateMachine):
         draft.restore(targets, version=0 if first else None)
 
         def change(model: Model, oid: bytes) -> None:
-            for target in targets:
-                entry = model[place(model, target)]
+            for entry in units(model, targets):
                 entry.hidden, entry.ghost = False, False
-                entry.current = 0 if first else entry.current
+            for target in targets if first else ():
+                model[place(model, target)].current = 0
 
         self._write(draft, change)
 
@@ -182,11 +211,11 @@ class Contexts(RuleBasedStateMachine):
         draft.replace(targets, [Message("user", text) for text in said], reason="compression")
 
         def change(model: Model, oid: bytes) -> None:
-            at = min(place(model, target) for target in targets)
-            for target in targets:
-                entry = model[place(model, target)]
+            hidden = units(model, targets)
+            at = min(map(model.index, hidden))
+            for entry in hidden:
                 entry.hidden, entry.ghost = True, False
-            model[at:at] = [Entry((oid, i), [text]) for i, text in enumerate(said)]
+            model[at:at] = [Entry(Address.of(oid, i), [text]) for i, text in enumerate(said)]
 
         self._write(draft, change)
 
@@ -200,39 +229,15 @@ class Contexts(RuleBasedStateMachine):
         draft.move(targets, after=after)
 
         def change(model: Model, oid: bytes) -> None:
-            moved = [model[place(model, target)] for target in targets]
+            moved = units(model, targets)
+            if after in [entry.address for entry in moved]:  # it stays within its unit
+                moved = [model[place(model, target)] for target in targets]
             for entry in moved:
                 model.remove(entry)
             at = 0 if after is None else place(model, after) + 1
             model[at:at] = moved
 
         self._write(draft, change)
-
-    @precondition(lambda self: self._tip() is not None and len(self.states) > 1)
-    @rule(data=st.data())
-    def include(self, data: st.DataObject) -> None:
-        tip = self._tip()
-        others = sorted(oid for oid in self.states if oid != tip and self.states[oid])
-        if not others:
-            return
-        other = ObjectId(data.draw(st.sampled_from(others)))
-        theirs = data.draw(
-            st.lists(
-                st.sampled_from([entry.address for entry in self.states[other]]),
-                min_size=1,
-                max_size=3,
-                unique=True,
-            )
-        )
-        draft = writing.new_draft(self.first)
-        draft.include(theirs)
-
-        def change(model: Model, oid: bytes) -> None:
-            have = {entry.address for entry in model}
-            source = self.states[other]
-            model += [copy.deepcopy(source[place(source, a)]) for a in theirs if a not in have]
-
-        self._write(draft, change, merge=[other])
 
     @rule(names=st.lists(st.sampled_from(["read", "grep"]), unique=True))
     def set_tools(self, names: list[str]) -> None:
@@ -256,7 +261,8 @@ class Contexts(RuleBasedStateMachine):
         draft.edit(here, text + "!")
 
         def change(model: Model, oid: bytes) -> None:
-            model.append(Entry((oid, 0), [text, text + "!"], current=1, labels={"new"}))
+            address = Address.of(oid, 0)
+            model.append(Entry(address, [text, text + "!"], current=1, labels={"new"}))
 
         self._write(draft, change)
 

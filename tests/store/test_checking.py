@@ -17,8 +17,12 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
+from trace_store import Message, Repo
+from trace_store.context import kept_folds, snapshots
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.maintenance.checking import ERROR, WARNING, Finding, fsck
+from trace_store.maintenance.index_checks import check_folds
+from trace_store.maintenance.salvaging import salvage
 from trace_store.maintenance.sealing import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit
@@ -210,3 +214,31 @@ def test_mode_and_time_of_files_are_harmless(tmp_path: Path) -> None:
     with reopen(tmp_path) as again:
         assert line(again, tip) == ["one"]
         assert fsck(again) == []
+
+
+def test_kept_folds_are_compared_with_their_histories(tmp_path: Path) -> None:
+    with Repo.init(tmp_path, durability="fast") as repo:
+        store, tips = repo.store, []
+        for _ in range(2):
+            repo.commit([Message("user", str(number)) for number in range(snapshots.WORTH)])
+            tips.append(repo.resolve("HEAD"))
+            snapshots.fold_of(store, tips[-1])
+        first, last = sorted(Path(store.layout.folds_dir).iterdir())
+        assert list(check_folds(store)) == []
+        other = snapshots.fold_of(store, tips[0])
+        last.write_bytes(kept_folds.pack(tips[1], other))
+        first.write_bytes(b"damaged")  # which nobody uses
+        (found,) = check_folds(store)
+        assert (found.code, found.what) == ("kept-fold-differs", f"cache/folds/{last.name}")
+        assert [each.what for each in salvage(store).mended] == [found.what]
+        assert list(check_folds(store)) == []
+        assert len(repo.compile()) == 2 * snapshots.WORTH
+
+
+def test_a_folder_of_kept_folds_that_is_none_is_passed_over(tmp_path: Path) -> None:
+    with Repo.init(tmp_path, durability="fast") as repo:
+        repo.append("user", "said")
+        folder = Path(repo.store.layout.folds_dir)
+        folder.parent.mkdir(exist_ok=True)
+        folder.write_bytes(b"no folder")
+        assert list(check_folds(repo.store)) == []

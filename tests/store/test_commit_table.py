@@ -30,7 +30,7 @@ from trace_store.maintenance.sealing import seal
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, parents_of, read_commit
 from trace_store.oid import ObjectId, hash_object
-from trace_store.revision import commits_of, created_by, resolve
+from trace_store.revision import commits_of, resolve
 from trace_store.store import Store
 from trace_store.testing import RecordingDisk
 
@@ -58,7 +58,7 @@ def write(store: Store, shape: Edges, *, salt: str = "") -> list[ObjectId]:
     made: list[ObjectId] = []
     objects = []
     for number, parents in enumerate(shape):
-        operations = [ops.append([])] * (number % 3)
+        operations = [ops.add([])] * (number % 3)
         commit = Commit(
             [made[p] for p in parents], "ada", 5 + number * 7 % 5, operations, f"{salt}{number}"
         )
@@ -267,7 +267,7 @@ def test_what_a_log_says_is_what_the_commits_say(tmp_path: Path) -> None:
                 assert entry.time == known.time
                 assert list(entry.parents) == list(known.parents)
                 assert list(entry.operations) == [each.name for each in known.operations]
-                assert entry.message_count == created_by(known)
+                assert entry.message_count == ops.added_by(known)
 
 
 def test_lines_that_are_damaged_are_told_from_the_commits(tmp_path: Path) -> None:

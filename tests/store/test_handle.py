@@ -135,9 +135,10 @@ class TestOpen:
     @pytest.mark.parametrize(
         ("text", "error", "named"),
         [
-            ("format = 2\n", UnsupportedFormatError, "format 2"),
+            ("format = 3\n", UnsupportedFormatError, "format 3"),
+            ("format = 1\nrequires = []\n", UnsupportedFormatError, "format 1"),
             (
-                'format = 1\nrequires = ["purged", "warp-drive"]\n',
+                'format = 2\nrequires = ["purged", "warp-drive"]\n',
                 UnsupportedFormatError,
                 "warp-drive",
             ),
@@ -148,12 +149,12 @@ class TestOpen:
             ),
             ("", FormatError, ""),
             ('format = "1"\n', FormatError, ""),
-            ("format = 1\nrequires = 5\n", FormatError, ""),
+            ("format = 2\nrequires = 5\n", FormatError, ""),
             ("not toml", FormatError, ""),
-            ("<<<<<<< ours\nformat = 1\n", FormatError, ""),
+            ("<<<<<<< ours\nformat = 2\n", FormatError, ""),
         ],
     )
-    def test_from_the_future_is_not_corrupt(
+    def test_another_format_is_not_corrupt(
         self, tmp_path: Path, text: str, error: type[FormatError], named: str
     ) -> None:
         """An unknown `requires` entry is refused by name."""

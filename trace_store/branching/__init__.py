@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     )
     from trace_store.branching.logs import find_log, has_log, newest_first
     from trace_store.branching.resetting import Reset, reset_hard, reset_soft
-    from trace_store.branching.reverting import Reverted, TakingBack, chosen
     from trace_store.branching.staging import (
         Recommitted,
         Staged,
@@ -58,7 +57,6 @@ _HOMES = {
     ),
     "logs": ("find_log", "has_log", "newest_first"),
     "resetting": ("Reset", "reset_hard", "reset_soft"),
-    "reverting": ("Reverted", "TakingBack", "chosen"),
     "staging": ("Recommitted", "Staged", "commit_staged", "squash", "staged", "staged_tip"),
     "switching": ("Switched", "begin_branch", "begin_empty", "detach", "switch"),
     "tagging": ("TagEntry", "create_tag", "delete_tags", "list_tags"),
@@ -74,18 +72,15 @@ __all__ = [
     "Branch",
     "Recommitted",
     "Reset",
-    "Reverted",
     "Staged",
     "Switched",
     "TagEntry",
-    "TakingBack",
     "Tracking",
     "Undone",
     "ahead_behind",
     "begin_branch",
     "begin_empty",
     "branch_of_head",
-    "chosen",
     "commit_staged",
     "create_branch",
     "create_tag",

@@ -1,7 +1,7 @@
 """Committing again what `reset --soft` took back: all of it as one commit.
 
-Rule: the one commit does what the several did, in their order, so that the context is the same. Messages that it
-creates have new addresses, and what the several said of each other's messages follows them.
+Rule: the one commit does what the several did, in their order, so that the context is the same, and messages keep
+their addresses.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from trace_store.branching.trash import keeping
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
+from trace_store.objects.carrying import carried_operations
 from trace_store.objects.commit import Commit, Operation, read_commit
-from trace_store.objects.origins import later_link
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.head import NAME
 from trace_store.refs.names import staged_ref
@@ -23,13 +23,10 @@ from trace_store.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from trace_store.contracts import RefReader
+    from trace_store.objects.address import Address
     from trace_store.store import Store
-
-_ADDRESSES = ("targets", "sources")
-_ADDRESS = ("target", "after")
 
 
 @value
@@ -49,12 +46,17 @@ class Staged:
 
 @value
 class Recommitted:
-    """What was committed again: the new commit, its branch (None: detached), its number of messages, and of what."""
+    """What was committed again: the new commit, its branch (None: detached), its messages, and of what it is made."""
 
     oid: ObjectId
     ref: str | None
-    message_count: int
+    addresses: tuple[Address, ...]
     staged: Staged
+
+    @property
+    def message_count(self) -> int:
+        """How many messages it adds."""
+        return len(self.addresses)
 
 
 def staged_tip(store: Store) -> ObjectId | None:
@@ -132,60 +134,21 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitte
     else:
         store.transact(lambda _: Transaction([(oid, data)]))
         keep_and_move(store, head, oid, said, author, keep)
-    count = sum(map(ops.message_count, made.operations))
-    return Recommitted(oid, head.ref, count, ready)
+    addresses = tuple(address for address, _ in ops.added_messages(made, oid))
+    return Recommitted(oid, head.ref, addresses, ready)
 
 
 def squash(
     oids: Sequence[ObjectId], commits: Sequence[Commit], author: str, time: int, message: str = ""
 ) -> Commit:
     """Return one commit that does what a line of commits does, oldest first, on the first one's parents."""
-    parents = list(commits[0].parents[:1])
-    created: dict[bytes, int] = {}
-    count = 0
+    parents = dict.fromkeys(commits[0].parents[:1])
     done: list[Operation] = []
     links: dict[tuple[str, ObjectId | str], None] = {}
     for oid, commit in zip(oids, commits, strict=True):
-        created[oid] = first = count
-        for operation in commit.operations:
-            done.append(_rewritten(operation, oid, commit, created, parents))
-            count += ops.message_count(operation)
-        links.update((later_link(*link, first), None) for link in commit.links)
+        done += carried_operations(oid, commit)
+        parents.update(dict.fromkeys(commit.parents[1:]))
+        links.update(dict.fromkeys(commit.links))
     said = message or "\n\n".join(each.message for each in commits if each.message)
     meta = commits[0].meta if len(commits) == 1 else None
-    return Commit(parents, author, time, done, said, meta, list(links))
-
-
-def _rewritten(
-    operation: Operation,
-    oid: ObjectId,
-    commit: Commit,
-    created: dict[bytes, int],
-    parents: list[ObjectId],
-) -> Operation:
-    """Return an operation with addresses of the new commit; what it brings from other parents is theirs as before."""
-
-    def moved(target: Sequence[Any]) -> list[Any]:
-        first = created.get(bytes(target[0]) or oid)
-        return list(target) if first is None else [ops.HERE, first + target[1]]
-
-    fields = dict(operation.fields)
-    if operation.name == ops.INCLUDE:
-        other = commit.parents[fields["parent"]]
-        if other not in parents[1:]:
-            parents.append(other)
-        fields["parent"] = parents.index(other, 1)
-        # What this line brought itself is there already, and including twice is one message.
-        fields["targets"] = [t for t in fields["targets"] if bytes(t[0]) not in created]
-    else:
-        for name in _ADDRESSES:
-            if name in fields:
-                fields[name] = [moved(target) for target in fields[name]]
-    for name in _ADDRESS:
-        if name in fields:
-            fields[name] = moved(fields[name])
-    if operation.name == ops.USAGE and "about" not in fields and commit.parents:
-        about = commit.parents[0]
-        if not parents or about != parents[0]:
-            fields["about"] = about  # the commit before is another now
-    return Operation(operation.name, fields)
+    return Commit(list(parents), author, time, done, said, meta, list(links))

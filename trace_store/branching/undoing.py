@@ -1,14 +1,13 @@
 """Undo and redo: the last command that moved a ref is taken back, and taken up again.
 
-Rule: what was done is read from the reflogs, so there is no other record to go wrong. Entries of one transaction share
-time, author and message; those of a command with several steps share author and message, and nothing was between them.
-What is taken back is done in one transaction, or not at all: each ref has to be where the command left it. Taking back
-is a command as well, which says so in the reflogs: that is how the next one knows what is taken back already.
+Rule: what was done is read from the reflogs, so there is no other record to go wrong. Each transaction has a time of
+its own, which all its entries have; those of a command with several steps share author and message, and nothing was
+between them. What is taken back is done in one transaction, or not at all: each ref has to be where the command left
+it. Taking back is a command as well, which says so in the reflogs: that is how the next one knows what is taken back
+already.
 """
 
 from __future__ import annotations
-
-from itertools import chain
 
 from trace_store import errors
 from trace_store.branching.logs import all_logs
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from trace_store.contracts import RefReader
     from trace_store.store import Store
 
-_MOST_STEPS = 64
 IMPORT = "import"
 
 
@@ -158,25 +156,27 @@ _NOTHING = "what moves no ref, such as purge, prune and config, cannot be undone
 
 
 def _transactions(store: Store) -> Iterator[Group]:
-    """Yield what each transaction did, and each move of HEAD alone, the last first."""
+    """Yield what each transaction did, and each move of HEAD alone, the last first.
+
+    Each has a time of its own (`RisingClock`), and all that it did has that time.
+    """
     logs = all_logs(store)
     heads: dict[str, ReflogEntry] = {}
     for name, entries in logs.items():
         _advance(heads, name, entries)
-    key = (0, "", "")
     while heads:
-        # Within a millisecond, what says the same as the step before comes next.
-        last = key[1:]
-        newest = max(heads.values(), key=lambda e: (e.time, (e.author, e.message) == last))
-        key = (newest.time, newest.author, newest.message)
+        newest = max(heads.values(), key=lambda entry: entry.time)
         joined, said = read_join(newest.message)
         group = Group(newest.time, newest.author, said, [], None)
-        for name in [n for n, e in heads.items() if (e.time, e.author, e.message) == key]:
-            entry = heads[name]
-            _advance(heads, name, logs[name])
-            logs[name], tips = _pass_over_steps(heads, name, logs[name], entry)
+        for name in [n for n, entry in heads.items() if entry.time == newest.time]:
+            entry, tips = heads[name], set[ObjectId | None]()
+            while name in heads and heads[name].time == newest.time:
+                tips |= {heads[name].old, heads[name].new}
+                _advance(heads, name, logs[name])
             if name.startswith(BRANCHES):
-                group.given_up += [(name, each) for each in (*map(str, tips), *joined)]
+                # Before its last step it gave up other tips of its own, and came back from them.
+                given_up = map(str, filter(None, tips - {entry.old, entry.new}))
+                group.given_up += [(name, tip) for tip in (*given_up, *joined)]
             if name == NAME:
                 group.head = entry
             else:
@@ -195,39 +195,6 @@ def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogE
         heads.pop(name, None)
     else:
         heads[name] = entry
-
-
-def _pass_over_steps(
-    heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogEntry], last: ReflogEntry
-) -> tuple[Iterator[ReflogEntry], Sequence[ObjectId]]:
-    """Pass over the steps by which one transaction gave up other tips of a ref.
-
-    Return what comes before them, and these tips.
-
-    A branch goes by way of these and back to where it was. Else the steps are commits, made in one millisecond.
-    """
-    steps: list[ReflogEntry] = []
-    at = last
-    while name in heads and heads[name].new == at.old and _same(heads[name], at):
-        if len(steps) == _MOST_STEPS:
-            break
-        at = heads[name]
-        steps.append(at)
-        _advance(heads, name, entries)
-    passed = len(steps)
-    if (name == NAME or name.startswith(BRANCHES)) and last.new is not None:
-        passed = max((n for n, step in enumerate(steps, 1) if step.old == last.old), default=0)
-    # The first of them may begin at a tip that git brought.
-    tips = {tip for step in steps[:passed] for tip in (step.old, step.new)} - {last.old, last.new}
-    if passed < len(steps):
-        later = [*steps[passed:], *([heads[name]] if name in heads else [])]
-        heads[name] = later[0]
-        entries = chain(later[1:], entries)
-    return entries, [ObjectId(tip) for tip in tips if tip]
-
-
-def _same(one: ReflogEntry, other: ReflogEntry) -> bool:
-    return (one.time, one.author, one.message) == (other.time, other.author, other.message)
 
 
 def _attaches(later: Group, earlier: Group) -> bool:

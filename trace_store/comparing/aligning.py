@@ -48,11 +48,11 @@ class Alignment:
     def __init__(
         self, before: Sequence[MessageRecord], after: Sequence[MessageRecord], said: Said
     ) -> None:
-        theirs = {(record.commit, record.number): record for record in after}
+        theirs = {record.address: record for record in after}
         pairs: list[Pair] = []
         self.removed: list[MessageRecord] = []
         for record in before:
-            other = theirs.pop((record.commit, record.number), None)
+            other = theirs.pop(record.address, None)
             if other is None:
                 self.removed.append(record)
             else:
@@ -88,8 +88,8 @@ class Alignment:
 def same_message(one: MessageRecord, other: MessageRecord) -> bool:
     """Tell whether two records are of the same message in the same wording and state, as far as records say that."""
     return (
-        (one.commit, one.number, one.place_commit, one.place_number)
-        == (other.commit, other.number, other.place_commit, other.place_number)
+        (one.address, one.place_commit, one.place_number)
+        == (other.address, other.place_commit, other.place_number)
         and one.flags & GHOST == other.flags & GHOST
         and one.priority == other.priority
     )

@@ -7,9 +7,9 @@ from another parent, those along the first parents of that one.
 from __future__ import annotations
 
 from trace_store import refs
-from trace_store.context.index_records import MessageRecord
 from trace_store.history import named
 from trace_store.objects import operations as ops
+from trace_store.objects.address import BIRTH_BYTES
 from trace_store.oid import ObjectId
 from trace_store.revision import HEADS, SESSIONS, commits_of
 from trace_store.values import value
@@ -73,19 +73,17 @@ def blame(contexts: ContextCompiler, revision: str | ObjectId = "HEAD") -> Itera
     context = contexts.compile(revision)
     if context.commit is None:
         return
-    wanted = {(r.commit, r.number) for r in context.view.messages()}
+    wanted = {record.address for record in context.view.messages()}
     deeds = deeds_of(contexts, context.commit, wanted)
-    branches = branches_of(contexts.store, {commit for commit, _ in wanted})
+    branches = branches_of(contexts.store, {done[-1].commit for done in deeds.values()})
     calls: dict[str, str] = {}
     for message in context.messages:
-        record: MessageRecord = message.record
-        address = (record.commit, record.number)
-        *later, made = deeds[address]
+        *later, made = deeds[message.address]
         stored = message.stored
         yield Blame(
             message,
             made,
-            branches.get(record.commit, ""),
+            branches.get(made.commit, ""),
             stored.get("model", ""),
             tuple(dict.fromkeys(_tools(stored, calls))),
             tuple(later),
@@ -104,26 +102,30 @@ def deeds_of(
     stack: list[tuple[ObjectId, set[Address]]] = [(tip, set(found))]
     while stack:
         start, looked_for = stack.pop()
-        came: dict[Address, ObjectId] = {}
-        including: dict[Address, list[Deed]] = {}
+        came: dict[Address, tuple[ObjectId, ...]] = {}
+        carried: dict[Address, list[Deed]] = {}
         oid: ObjectId | None = start
         while oid is not None and looked_for:
             commit = contexts.read_commit(oid)
+            added = {address for address, _ in ops.added_messages(commit, oid)}
             for address, operation in reversed(list(named(oid, commit))):
                 if address not in looked_for:
                     continue
+                adds = address in added and operation.name in ops.ADDS_MESSAGES
                 deed = Deed(operation.name, oid, commit.author, commit.time)
                 found[address].append(deed)
-                if operation.name == ops.INCLUDE:
-                    including.setdefault(address, []).append(deed)
-                    came[address] = commit.parents[operation.fields["parent"]]
-                elif address[0] == oid and operation.name in ops.CREATES_MESSAGES:
+                if not adds:
+                    continue
+                if address.birth == oid[:BIRTH_BYTES]:
                     looked_for.discard(address)
+                else:
+                    carried.setdefault(address, []).append(deed)
+                    came[address] = commit.parents[1:]
             oid = commit.parents[0] if commit.parents else None
-        _leave_out_idle(found, including, looked_for)
+        _leave_out_idle(found, carried, looked_for)
         theirs: dict[ObjectId, set[Address]] = {}
-        for address, parent in came.items():
-            if address in looked_for:
+        for address, parents in came.items():
+            for parent in parents if address in looked_for else ():
                 theirs.setdefault(parent, set()).add(address)
         stack += theirs.items()
     return found
@@ -131,14 +133,14 @@ def deeds_of(
 
 def _leave_out_idle(
     found: dict[Address, list[Deed]],
-    including: Mapping[Address, list[Deed]],
+    carried: Mapping[Address, list[Deed]],
     brought: set[Address],
 ) -> None:
-    """Take the inclusions of one line away that did nothing, since the message was there already.
+    """Take what one line carried in away where it did nothing, since the message was there already.
 
     Of a message that the line made itself that is all of them, of one that was brought (`brought`) all but the first.
     """
-    for address, deeds in including.items():
+    for address, deeds in carried.items():
         idle = deeds[:-1] if address in brought else deeds
         if idle:
             found[address] = [deed for deed in found[address] if not any(deed is i for i in idle)]

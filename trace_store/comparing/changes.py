@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.comparing.ways import By
     from trace_store.context.compiled import CompiledContext, CompiledMessage
-    from trace_store.oid import ObjectId
+    from trace_store.objects.address import Address
 
 ADDED = "added"
 REMOVED = "removed"
@@ -55,7 +55,7 @@ class MessageChange:
         return found
 
     @property
-    def address(self) -> tuple[ObjectId, int]:
+    def address(self) -> Address:
         """Its address; of a copy the one that it has after."""
         return self.message.address
 

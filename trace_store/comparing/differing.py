@@ -15,6 +15,7 @@ from trace_store.comparing.ways import By, Way, ways
 from trace_store.context.compiled import CompiledContext, CompiledMessage, stored_message
 from trace_store.context.index_records import GHOST, LABELLED, START
 from trace_store.context.wording import seen_of, seen_of_ghost
+from trace_store.objects.address import BIRTH_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from trace_store.context.index_records import MessageRecord
     from trace_store.oid import ObjectId
 
+_HALVES = ("assistant", "tool")
 FEW = 16
 """Up to so many messages are looked for one by one; of more, all before the point where the contexts part are read."""
 
@@ -102,7 +104,7 @@ class _Row:
     def by(self, way: Way) -> By | None:
         """Return the last operation on a way that named it."""
         for record in (self.after, self.before):
-            found = None if record is None else way.last.get((record.commit, record.number))
+            found = None if record is None else way.last.get(record.address)
             if found is not None:
                 return found
         return None
@@ -121,6 +123,9 @@ class _Comparison:
         if one.commit is not None and other.commit is not None:
             self._ways = ways(one.commit, other.commit, contexts.read_commit)
         self._touched: set[Address] = {address for way in self._ways for address in way.last}
+        for way, side in zip(self._ways, self._sides, strict=False):
+            if way.ranked and side.commit is not None:
+                self._touched |= _units(contexts, side.commit, side.view, way.ranked)
         self.common = parted(*self._views)
         self._pairs = self._before_they_part()
         tails = [list(view.messages(self.common)) for view in self._views]
@@ -197,8 +202,8 @@ class _Comparison:
     def _touched_there(self, side: int) -> set[Address]:
         """Return the messages that one side may have: not those that were made on the way of the other."""
         own, other = self._ways[side], self._ways[1 - side]
-        made = {oid for oid, _ in other.commits}
-        return {each for each in self._touched if each in own.last or each[0] not in made}
+        made = {oid[:BIRTH_BYTES] for oid, _ in other.commits}
+        return {each for each in self._touched if each in own.last or each.birth not in made}
 
     def _places(self, view: IndexView, touched: set[Address]) -> Iterable[int]:
         """Return the places in the common beginning of messages that were named on the way."""
@@ -206,7 +211,7 @@ class _Comparison:
             found = [record for each in touched if (record := view.find(each)) is not None]
             return [r.ordinal - 1 for r in found if r.ordinal <= self.common]
         within = view.messages(0, self.common)
-        return [r.ordinal - 1 for r in within if (r.commit, r.number) in touched]
+        return [r.ordinal - 1 for r in within if r.address in touched]
 
     def _kinds(self, pair: Pair) -> tuple[str, ...]:
         one, other = pair.before, pair.after
@@ -234,7 +239,7 @@ class _Comparison:
             one, other = row.before, row.after
             if one is None or other is None or not (one.flags | other.flags) & LABELLED:
                 continue
-            addresses = (one.commit, one.number), (other.commit, other.number)
+            addresses = one.address, other.address
             if not self._touched.isdisjoint(addresses):
                 asked.append((row, one, other))
         # One fold after the other: a compiler remembers the last.
@@ -265,14 +270,30 @@ class _Comparison:
 
     def _seen(self, record: MessageRecord) -> bytes:
         if record.flags & GHOST:
-            return seen_of_ghost(record.role, (record.commit, record.number))
+            return seen_of_ghost(record.role, record.address)
         stored = stored_message(record, self._contexts.read_commit)
         return seen_of(stored["role"], stored.get("name", ""), stored["parts"])
 
 
+def _units(
+    contexts: ContextCompiler, tip: ObjectId, view: IndexView, named: Iterable[Address]
+) -> set[Address]:
+    """Return the messages of the units of some: a priority that one of them is given holds for all."""
+    records = [view.find(each) for each in named]
+    halves = [
+        record.address
+        for record in records
+        if record is not None and (record.role in _HALVES or record.kind == "tool_io")
+    ]
+    if not halves:
+        return set()  # no context is folded for what cannot belong to a call
+    state = contexts.fold(tip)
+    return set(state.units(each for each in halves if each in state))
+
+
 def _same_address(pair: Pair) -> bool:
     one, other = pair.before, pair.after
-    return (one.commit, one.number) == (other.commit, other.number)
+    return one.address == other.address
 
 
 def _message(context: CompiledContext, record: MessageRecord | None) -> CompiledMessage | None:

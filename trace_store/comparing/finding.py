@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.context.index_records import GHOST
-from trace_store.context.wording import created_messages, find_message
+from trace_store.context.wording import seen_of
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
@@ -19,15 +19,13 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypeAlias
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from trace_store.context.compiler import ContextCompiler
-    from trace_store.context.folding import Address, Place
+    from trace_store.context.folding import Address
     from trace_store.objects.commit import Commit
     from trace_store.store import Store
-
-    Wanted: TypeAlias = Callable[[ObjectId, "Commit"], Iterable["Wording"]]
 
 SHOWN = "shown"
 REWORDED = "reworded"
@@ -41,13 +39,15 @@ class Wording:
 
     Attributes:
         address: the message's address.
-        place: the commit where the wording stands, and its number there.
+        place: the oldest commit where the wording stands, and its number there.
         role: the message's role.
+        seen: the hash of what a model sees of it; a commit that carries the message elsewhere has the same.
     """
 
-    address: tuple[ObjectId, int]
+    address: Address
     place: tuple[ObjectId, int]
     role: str
+    seen: bytes
 
 
 @value
@@ -133,11 +133,15 @@ def whohas_commit(store: Store, commit: bytes) -> list[str]:
 def _search(contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bool]) -> list[Found]:
     store = contexts.store
     names, tips = _tips(store)
-    found: list[tuple[Wording, int]] = []
+    wordings: dict[tuple[Address, bytes], tuple[Wording, int]] = {}
     for oid, commit, mask in _reached(store, tips):
-        for wording, stored in _wordings(contexts, oid, commit):
+        for address, number, stored in _wordings(contexts, oid, commit):
             if matches(stored):
-                found.append((wording, mask))
+                seen = seen_of(stored["role"], stored.get("name", ""), stored["parts"])
+                wording = Wording(address, (oid, number), stored["role"], seen)
+                _, others = wordings.get((address, seen), (wording, 0))
+                wordings[address, seen] = wording, mask | others
+    found = list(wordings.values())
     asked = 0
     for _, mask in found:
         asked |= mask
@@ -181,37 +185,39 @@ def _reached(store: Store, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId,
 
 def _wordings(
     contexts: ContextCompiler, oid: ObjectId, commit: Commit
-) -> Iterator[tuple[Wording, Mapping[str, Any]]]:
-    """Yield the wordings that a commit makes, with the messages in stored form."""
-    messages = created_messages(commit)
-    for number, stored in enumerate(messages):
-        yield Wording((oid, number), (oid, number), stored["role"]), stored
-    number = len(messages)
+) -> Iterator[tuple[Address, int, Mapping[str, Any]]]:
+    """Yield the wordings that a commit makes or carries: (message, number of the wording, message in stored form)."""
+    number = 0
+    added = ops.added_messages(commit, oid)
     for operation in commit.operations:
         if operation.name == ops.EDIT:
-            target, at = operation.fields["target"]
-            address = (ObjectId(target) if target else oid, at)
-            stored = find_message(address, contexts.read_commit)
-            wording = Wording(address, (oid, number), stored["role"])
-            yield wording, {**stored, "parts": operation.fields["parts"]}
+            (address,) = ops.targets_of(operation, oid)
+            state = contexts.fold(oid)
+            if address in state:
+                message = state.entry(address).message
+                yield address, number, {**message, "parts": operation.fields["parts"]}
             number += 1
+        for _ in range(ops.message_count(operation)):
+            address, stored = next(added)
+            for parts in (stored["parts"], *stored.get("edits", ())):
+                yield address, number, {**stored, "parts": parts}
+                number += 1
 
 
 def _states(
     contexts: ContextCompiler, name: str, tip: ObjectId, wordings: Sequence[Wording]
 ) -> list[Holder]:
     """Return how a ref has each of some wordings."""
-    shown: dict[Address, tuple[Place, int]] = {}
+    shown: dict[Address, tuple[bytes, int]] = {}
     for record in contexts.compile(tip).view.messages():
         if not record.flags & GHOST:
-            place = record.place_commit, record.place_number
-            shown[record.commit, record.number] = place, record.ordinal - 1
+            shown[record.address] = record.seen, record.ordinal - 1
     holders: list[Holder] = []
     for wording in wordings:
         found = shown.get(wording.address)
         if found is None:
             holders.append(Holder(name, _hidden(contexts, tip, wording.address), None))
-        elif found[0] == wording.place:
+        elif found[0] == wording.seen:
             holders.append(Holder(name, SHOWN, found[1]))
         else:
             holders.append(Holder(name, REWORDED, None))

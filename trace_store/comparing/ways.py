@@ -39,16 +39,20 @@ class Way:
         commits: (id, commit), the newest first.
         last: the last operation that names a message, by the message's address.
         meets: whether there is a commit where they part.
+        ranked: the messages that they give a priority.
     """
 
-    __slots__ = ("commits", "last", "meets")
+    __slots__ = ("commits", "last", "meets", "ranked")
 
     def __init__(self, commits: Sequence[tuple[ObjectId, Commit]], *, meets: bool) -> None:
         self.commits = commits
         self.meets = meets
         self.last: dict[Address, By] = {}
+        self.ranked: set[Address] = set()
         for oid, commit in commits:
             for address, operation in reversed(list(named(oid, commit))):
+                if "priority" in operation.fields:
+                    self.ranked.add(address)
                 if address not in self.last:
                     self.last[address] = By(operation.name, oid)
 

@@ -15,18 +15,17 @@ from trace_store import context, errors
 from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.context import index_records as form
 from trace_store.context.index_records import Header, MessageRecord
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import TypeAlias
+    from typing import TypeAlias, TypeVar
 
-    from trace_store.context.index_growth import Growth
-    from trace_store.context.recent import NewCommits
-    from trace_store.context.record_wording import ReadMany
-    from trace_store.objects.moulds import Moulds
+    from trace_store.context.folding import Fold
 
+    Answer = TypeVar("Answer")
     Seeds: TypeAlias = Callable[[], Iterable["IndexView"]]
     Read: TypeAlias = Callable[[bytes], bytes]
     Opened: TypeAlias = OpenColumn | MemoryBytes
@@ -35,6 +34,34 @@ if TYPE_CHECKING:
 
 NO_GENERATION = bytes(16)
 _BATCH = 2048
+_HOME_AT = 20
+
+
+@value
+class History:
+    """What an index is made from: gives commits, and folds, which are not to be changed."""
+
+    read_commit: Callable[[bytes], Commit]
+    fold: Callable[[bytes], Fold]
+
+
+@value
+class Measured:
+    """A commit with a report that measures its context.
+
+    Attributes:
+        commit: its id.
+        message_count: messages of its context, 0 when that is not known.
+        prefix: the hash over them; that of no message when it is not known.
+        tools_commit: the commit that set the tools there, or None.
+        is_beginning: whether the context in which this was found begins with them.
+    """
+
+    commit: bytes
+    message_count: int
+    prefix: bytes
+    tools_commit: bytes | None
+    is_beginning: bool
 
 
 @value
@@ -45,7 +72,6 @@ class IndexView:
         opened: the bytes; they only grow, so the view stays true.
         records: how many of them belong to the context.
         last: the last of them; None for a context without a commit.
-        base: as in the header.
         generation: names the writing that the records belong to, for columns that run beside.
         rebuilt: returns a view of a rebuilt index, for when a record is damaged; None if that is an error.
     """
@@ -53,14 +79,13 @@ class IndexView:
     opened: Opened
     records: int
     last: MessageRecord | None
-    base: int
     generation: bytes
     rebuilt: Callable[[], IndexView] | None = None
 
     @property
     def tip(self) -> bytes | None:
         """The commit that the records reach."""
-        return None if self.last is None else self.last.commit
+        return None if self.last is None else self.last.home_commit
 
     @property
     def message_count(self) -> int:
@@ -133,48 +158,40 @@ class IndexView:
         Raises:
             CorruptIndexError: the record is damaged.
         """
-        try:
-            return self._find(address)
-        except errors.CorruptIndexError:
-            if self.rebuilt is None:
-                raise
-        return self.rebuilt().find(address)
+        return self._whole(lambda view: view._find(address))
 
     def tools_commit(self) -> bytes | None:
         """Return the commit that set the tools in force, or None; errors as in `find`."""
-        if self.last is None or not self.last.tools:
-            return None
-        try:
-            return self.record(self.last.tools - 1).commit
-        except errors.CorruptIndexError:
-            if self.rebuilt is None:
-                raise
-        return self.rebuilt().tools_commit()
+        return self._whole(lambda view: view._setter(view.last))
 
     def measured(self) -> Measured | None:
         """Return the last commit with a report that measures its context, or None; errors as in `find`."""
-        last = self.last
-        if last is None or not last.measured:
-            return None
+        return self._whole(lambda view: view._measured())
+
+    def _whole(self, look: Callable[[IndexView], Answer]) -> Answer:
+        """Look at the records, and at rebuilt ones where one is damaged."""
         try:
-            record = last if last.measured == self.records else self.record(last.measured - 1)
-            tools = None
-            if record.tools:
-                tools = (
-                    self.tools_commit()
-                    if record.tools == last.tools
-                    else self.record(record.tools - 1).commit
-                )
+            return look(self)
         except errors.CorruptIndexError:
             if self.rebuilt is None:
                 raise
-        else:
-            if record.flags & form.CARRIED:
-                return Measured(
-                    record.commit, record.number, record.place_commit, tools, is_beginning=False
-                )
-            return Measured(record.commit, record.ordinal, record.prefix, tools, is_beginning=True)
-        return self.rebuilt().measured()
+        return look(self.rebuilt())
+
+    def _setter(self, last: MessageRecord | None) -> bytes | None:
+        if last is None or not last.tools:
+            return None
+        return self.record(last.tools - 1).home_commit
+
+    def _measured(self) -> Measured | None:
+        last = self.last
+        if last is None or not last.measured:
+            return None
+        record = last if last.measured == self.records else self.record(last.measured - 1)
+        is_carried = record.flags & form.CARRIED
+        then = (record.number, record.seen) if is_carried else (record.ordinal, record.prefix)
+        return Measured(
+            record.home_commit, *then, self._setter(record), is_beginning=not is_carried
+        )
 
     def _blocks(self, start: int, stop: int | None) -> Iterator[tuple[bytes, Sequence[int]]]:
         left = (self.message_count if stop is None else min(stop, self.message_count)) - start
@@ -204,91 +221,37 @@ class IndexView:
         return None
 
 
-@value
-class Measured:
-    """A commit with a report that measures its context.
-
-    Attributes:
-        commit: its id.
-        message_count: messages of its context, 0 when that is not known.
-        prefix: the hash over them; that of no message when it is not known.
-        tools_commit: the commit that set the tools there, or None.
-        is_beginning: whether the context in which this was found begins with them.
-    """
-
-    commit: bytes
-    message_count: int
-    prefix: bytes
-    tools_commit: bytes | None
-    is_beginning: bool
-
-
 class CompileIndex:
     """The index of one branch (or of nothing that lasts, in memory)."""
 
-    __slots__ = ("_column", "_growing", "_moulds", "_new_commits")
+    __slots__ = ("_column", "_history")
 
-    def __init__(
-        self,
-        column: Column,
-        moulds: Callable[[], Moulds] | None = None,
-        new_commits: NewCommits = lambda *_: (),
-    ) -> None:
-        """Say which column.
-
-        Args:
-            column: where the records are.
-            moulds: gives what decodes commits, where indexes share it.
-            new_commits: gives the commits of one's past that are not in another's; without it a merge is folded.
-        """
+    def __init__(self, column: Column, history: History) -> None:
+        """Say where the records are, and what they are made from."""
         self._column = column
-        self._moulds = moulds
-        self._new_commits = new_commits
-        self._growing: Growth | None = None
+        self._history = history
 
-    def _growth(self) -> Growth:
-        # Most commands find the index as they left it.
-        if self._growing is None:
-            moulds = context.Moulds() if self._moulds is None else self._moulds()
-            self._growing = context.Growth(self._column, moulds, self.load, self._new_commits)
-        return self._growing
-
-    def view(
-        self,
-        tip: bytes | None,
-        read: Read,
-        seeds: Seeds = tuple,
-        read_many: ReadMany | None = None,
-    ) -> IndexView:
+    def view(self, tip: bytes | None, seeds: Seeds = tuple) -> IndexView:
         """Return the context of a commit, catching the index up or making it anew where it does not reach.
 
         Args:
             tip: the commit; None for an unborn branch.
-            read: gives an object's bytes by its id.
-            seeds: gives the views of other indexes; asked only when this one is of no use. When appends alone or
-                few commits lead from one of them to the tip, its records are taken over.
-            read_many: gives many objects; without it the index is never derived from what it was.
+            seeds: gives the views of other indexes; asked only when this one does not reach the tip. When appends
+                alone lead from one of them to the tip, its records are taken over.
 
         Raises:
             ObjectNotFoundError, InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `fold`.
         """
         if tip is None:
-            return IndexView(MemoryBytes(), 0, None, 0, NO_GENERATION)
+            return IndexView(MemoryBytes(), 0, None, NO_GENERATION)
         own = self.load()
         if own is not None and own.tip == tip:
             return own
-        return self._growth().view(own, tip, read, seeds, read_many)
+        return context.Growth(self._column, self._history).view(own, tip, seeds)
 
-    def unfolded(self, tip: bytes, read: Read, read_many: ReadMany) -> IndexView | None:
-        """Return the context of a commit as `view` does, or None when that would take a fold."""
-        own = self.load()
-        if own is not None and own.tip == tip:
-            return own
-        return self._growth().unfolded(own, tip, read, read_many)
-
-    def rebuild(self, tip: bytes, read: Read) -> IndexView:
+    def rebuild(self, tip: bytes) -> IndexView:
         """Write the index of a commit anew from its history alone; errors as in `view`."""
-        return self._growth().rebuild(tip, read)
+        return context.Growth(self._column, self._history).view(None, tip, tuple)
 
     def load(self) -> IndexView | None:
         """Return what the file holds, or None when it is absent or damaged. Reads two records."""
@@ -299,11 +262,11 @@ class CompileIndex:
             head = opened.read(0, form.HEADER_BYTES)
             header = Header.unpack(head, form.MESSAGES_MAGIC, form.MESSAGE_BYTES)
             records = (opened.size() - form.HEADER_BYTES) // form.MESSAGE_BYTES
-            view = IndexView(opened, records, None, header.base, header.generation)
+            view = IndexView(opened, records, None, header.generation)
             while records > 0:
                 last = view.record(records - 1)
                 if last.flags & form.END:
-                    return IndexView(opened, records, last, header.base, header.generation)
+                    return IndexView(opened, records, last, header.generation)
                 records -= 1  # a writer was cut off within a commit
         except errors.CorruptIndexError:
             pass
@@ -321,20 +284,22 @@ def prefix_of(view: IndexView, tip: bytes) -> IndexView | None:
     Looks through the commits of the records, newest first. A damaged record tells of none.
     """
     size = form.MESSAGE_BYTES
-    floor, end = max(view.base - 1, 0), view.records
-    while end > floor:
-        start = max(end - _BATCH, floor)
+    end = view.records
+    while end > 0:
+        start = max(end - _BATCH, 0)
         data = view.opened.read(form.HEADER_BYTES + start * size, (end - start) * size)
         at = data.rfind(tip)
         while at >= 0:
-            if at % size == 0:
+            if at % size == _HOME_AT:
+                at -= _HOME_AT
                 try:
                     record = MessageRecord.unpack(data[at : at + size])
                 except errors.CorruptIndexError:
                     return None
                 if record.flags & form.END:
                     count = start + at // size + 1
-                    return IndexView(view.opened, count, record, view.base, view.generation)
+                    return IndexView(view.opened, count, record, view.generation)
+                at += _HOME_AT
             at = data.rfind(tip, 0, at + len(tip) - 1)
         end = start
     return None
@@ -342,4 +307,10 @@ def prefix_of(view: IndexView, tip: bytes) -> IndexView | None:
 
 def cold_view(tip: bytes | None, read: Read) -> IndexView:
     """Return the context of a commit from its history alone; errors as in `CompileIndex.view`."""
-    return CompileIndex(MemoryColumn()).view(tip, read)
+
+    def commit(oid: bytes) -> Commit:
+        return read_commit(oid, read)
+
+    return CompileIndex(
+        MemoryColumn(), History(commit, lambda oid: context.fold(oid, commit))
+    ).view(tip)

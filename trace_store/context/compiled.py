@@ -12,6 +12,7 @@ from trace_store import context
 from trace_store.collector import paused
 from trace_store.context.compile_index import IndexView
 from trace_store.context.index_records import (
+    EDITED,
     GHOST,
     LABELLED,
     MessageRecord,
@@ -25,7 +26,9 @@ from trace_store.context.renderable import (
     without_reasoning,
 )
 from trace_store.context.tokens.counting import REPLY_TOKENS
-from trace_store.context.wording import find_message, find_wording, ghost_text
+from trace_store.context.wording import ghost_text, message_at, wording_at
+from trace_store.objects import operations as ops
+from trace_store.objects.address import Address, absolute
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import FREEFORM, Message, kind_of, load_parts
 from trace_store.objects.parts import Part, Text
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
         def read(self, oid: bytes) -> bytes: ...
         def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]: ...
         def read_commit(self, oid: bytes) -> Commit: ...
-        def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]: ...
+        def labels(self, tip: bytes, address: Address) -> frozenset[str]: ...
 
     class Source(MessageSource, Protocol):
         """Where a context reads from: also the columns of its index."""
@@ -143,10 +146,9 @@ class CompiledMessage:
         return bool(self.record.flags & GHOST)
 
     @property
-    def address(self) -> tuple[ObjectId, int]:
-        """The message's address: (commit that created it, number there)."""
-        record = self.record
-        return ObjectId(record.commit), record.number
+    def address(self) -> Address:
+        """The message's address."""
+        return self.record.address
 
     @property
     def labels(self) -> frozenset[str]:
@@ -154,7 +156,7 @@ class CompiledMessage:
         record, reading = self.record, self._reading
         if not record.flags & LABELLED or reading.tip is None:
             return frozenset()
-        return reading.source.labels(reading.tip, (record.commit, record.number))
+        return reading.source.labels(reading.tip, record.address)
 
     @property
     def stored(self) -> Mapping[str, Any]:
@@ -202,8 +204,7 @@ class CompiledMessage:
         )
 
     def __repr__(self) -> str:
-        commit, number = self.address
-        return f"CompiledMessage({self.role!r}, address='{commit.short()}.{number}')"
+        return f"CompiledMessage({self.role!r}, address='{self.address}')"
 
     def _content(self) -> Said:
         said = self._said
@@ -217,7 +218,7 @@ class CompiledMessage:
         stored = self.stored
         record = self.record
         if record.flags & GHOST:
-            parts: tuple[Part, ...] = (Text(ghost_text((record.commit, record.number))),)
+            parts: tuple[Part, ...] = (Text(ghost_text(record.address)),)
         else:
             parts = load_parts(stored["parts"], self._reading.source.read)
         return stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts
@@ -229,11 +230,13 @@ def stored_message(record: MessageRecord, read_commit: ReadCommit) -> Mapping[st
     Raises:
         ObjectNotFoundError, CorruptObjectError: a commit is not here, or damaged, or has no such message.
     """
-    stored = find_message((record.commit, record.number), read_commit)
-    place = (record.place_commit, record.place_number)
-    if place != (record.commit, record.number):
-        return {**stored, "parts": find_wording(place, read_commit)}
-    return stored
+    home = record.home_commit, record.home_number
+    stored = message_at(home, read_commit)
+    if record.flags & EDITED:
+        parts = wording_at((record.place_commit, record.place_number), read_commit)
+    else:
+        parts = absolute(stored["parts"], home[0])
+    return {**ops.created(stored), "parts": parts}
 
 
 class CompiledMessages(Sequence[CompiledMessage]):

@@ -12,15 +12,17 @@ from trace_store import context, errors, objects
 from trace_store import revision as revisions
 from trace_store.columns import DiskColumn, MemoryColumn
 from trace_store.context import tokens
-from trace_store.context.compile_index import CompileIndex, IndexView, cold_view
+from trace_store.context.compile_index import CompileIndex, History, IndexView, cold_view
 from trace_store.context.compiled import CompiledContext, MeasuredReport, stored_message
 from trace_store.context.index_records import GHOST, MessageRecord, TokenRecord
 from trace_store.context.token_column import TokenColumn
 from trace_store.context.tokens.counting import TokenCounting
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
-from trace_store.context.wording import created_messages, ghost_text
+from trace_store.context.wording import ghost_text
+from trace_store.objects.address import HERE
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
+from trace_store.objects.operations import added_messages
 from trace_store.oid import ObjectId
 from trace_store.store import Store
 from trace_store.values import replace, value
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.folding import Fold
     from trace_store.context.tokens import MessageTokens, Tokenizer, TokenMemo
-    from trace_store.objects.moulds import Moulds
+    from trace_store.objects.address import Address
 
 CACHED_COMMITS = 2048
 WITHOUT_MEMO = 64
@@ -64,15 +66,7 @@ class ContextCompiler:
         self._indexes: dict[str, CompileIndex] = {}
         self._passing: CompileIndex | None = None  # of what no branch's index begins with
         self._token_columns: dict[tuple[str, str], TokenColumn] = {}
-        self._fold: tuple[bytes, Fold] | None = None
-        self._moulds: Moulds | None = None
         self._memo: TokenMemo | None = None
-
-    def moulds(self) -> Moulds:
-        """Return what decodes commits of the same shape, for all indexes together; made when one has to catch up."""
-        if self._moulds is None:
-            self._moulds = context.Moulds()
-        return self._moulds
 
     def compile(
         self,
@@ -148,8 +142,8 @@ class ContextCompiler:
     def rebuild(self, ref: str) -> IndexView:
         """Write the index of a branch anew from its history and return it."""
         tip = self.store.refs.read(ref)
-        index, read = self._index(ref), self.store.objects.read
-        return index.rebuild(tip, read) if tip else index.view(None, read)
+        index = self._index(ref)
+        return index.rebuild(tip) if tip else index.view(None)
 
     def index_view(self, ref: str) -> IndexView | None:
         """Return what the index of a branch holds, without catching it up; None when there is none."""
@@ -170,8 +164,8 @@ class ContextCompiler:
                 del self._commits[next(iter(self._commits))]
         return commit
 
-    def weigh_created(self, commit: Commit) -> int:
-        """Return the tokens of the messages that a commit creates, under the repository's encoding."""
+    def weigh_added(self, commit: Commit) -> int:
+        """Return the tokens of the messages that a commit adds, under the repository's encoding."""
         tokenizer, _ = self._counting("")
         if self._memo is None:
             self._memo = self.token_memo(tokenizer)
@@ -180,7 +174,7 @@ class ContextCompiler:
             tokens.count_stored_message(
                 tokenizer, message, read, memo, self.store.objects.purged
             ).total
-            for message in created_messages(commit)
+            for _, message in added_messages(commit, HERE)
         ]
         memo.flush()
         return sum(counts)
@@ -193,23 +187,20 @@ class ContextCompiler:
         return tokens.TokenMemo(tokenizer.encoding, self.store.disk, path, read_back=read_back)
 
     def fold(self, tip: bytes) -> Fold:
-        """Return the fold of a commit; the last one is remembered, and is not to be changed."""
-        if self._fold is None or self._fold[0] != tip:
-            self._fold = (tip, context.fold(tip, self.read_commit))
-        return self._fold[1]
+        """Return the fold of a commit, which is not to be changed."""
+        return context.fold_of(self.store, tip)
 
-    def wording(self, address: tuple[bytes, int]) -> Sequence[Mapping[str, Any]]:
+    def wording(self, address: Address) -> Sequence[Mapping[str, Any]]:
         """Return the parts of a message of HEAD's context in stored form, as they are now, shown or hidden.
 
         Raises:
             MessageNotFoundError: the context does not hold it.
         """
         ref, tip = self._locate("HEAD")
-        if tip is None:
-            return self.fold(address[0]).entry(address).parts
-        record = self._view(ref, tip)[0].find(address)
+        record = None if tip is None else self._view(ref, tip)[0].find(address)
         if record is None:
-            return self.fold(tip).entry(address).parts
+            state = context.Fold() if tip is None else self.fold(tip)
+            return state.entry(address).parts
         parts: Sequence[Mapping[str, Any]] = stored_message(record, self.read_commit)["parts"]
         return parts
 
@@ -228,19 +219,18 @@ class ContextCompiler:
 
     def _view(self, ref: str | None, tip: ObjectId | None) -> tuple[IndexView, str]:
         """Return a context, and the name of the index whose records it is the beginning of ("" for none)."""
-        read, read_many = self.store.objects.read, self.store.objects.read_many
         if ref is not None:
             index = self._index(ref)
-            own = index.view(tip, read, lambda: self._seeds(ref), read_many)
+            own = index.view(tip, lambda: self._seeds(ref))
             return self._mended(own, index, tip), ref
         if tip is None:
-            return cold_view(None, read), ""
+            return cold_view(None, self.store.objects.read), ""
         for name, index in self._other_indexes(""):
             view = index.prefix_view(tip)
             if view is not None:
                 return self._mended(view, index, tip), name
         index = self._passing = self._passing or self._made_index(MemoryColumn())
-        return index.view(tip, read, lambda: self._seeds(""), read_many), ""
+        return index.view(tip, lambda: self._seeds("")), ""
 
     def _mended(self, view: IndexView, index: CompileIndex, tip: bytes | None) -> IndexView:
         """Return a view that has the index made anew, once, where one of its records turns out to be damaged."""
@@ -248,10 +238,9 @@ class ContextCompiler:
 
         def rebuilt() -> IndexView:
             if not made:
-                made.append(index.rebuild(tip, read) if tip else view)
+                made.append(index.rebuild(tip) if tip else view)
             return made[0]
 
-        read = self.store.objects.read
         return replace(view, rebuilt=rebuilt)
 
     def _seeds(self, ref: str) -> Iterable[IndexView]:
@@ -276,7 +265,7 @@ class ContextCompiler:
         return index
 
     def _made_index(self, column: DiskColumn | MemoryColumn) -> CompileIndex:
-        return CompileIndex(column, self.moulds, lambda *two: context.new_commits(self.store, *two))
+        return CompileIndex(column, History(self.read_commit, self.fold))
 
     def token_column(self, ref: str, encoding: str) -> TokenColumn:
         """Return the tokens column of a branch ("": one in memory); another when something was purged since."""
@@ -356,7 +345,7 @@ class _Source:
     def read_commit(self, oid: bytes) -> Commit:
         return self._compiler.read_commit(oid)
 
-    def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]:
+    def labels(self, tip: bytes, address: Address) -> frozenset[str]:
         return self._compiler.fold(tip).entry(address).labels
 
     def token_records(
@@ -411,7 +400,7 @@ class _Source:
         purged = self.purged
         for record in records:
             if record.flags & GHOST:
-                text = ghost_text((record.commit, record.number))
+                text = ghost_text(record.address)
                 yield tokens.MessageTokens(
                     text=tokenizer.count(text), framing=tokens.MESSAGE_TOKENS
                 )

@@ -1,373 +1,236 @@
 """Making the records of an index: from commits that append, and from a fold.
 
-Rule: what appends make equals what a fold makes, message by message. Commits that fit a mould are read in place, and
-the others by the decoder.
+What a record tells of its message, which nothing around it changes, is `told`; the rest hangs on the records before it.
+So what one index tells of a message another takes over.
+
+Rule: what appends make equals what a fold makes, message by message. Only a record that ends a commit has to be true in
+what it says of tools and of what was measured.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
 from trace_store.context import index_records as form
-from trace_store.context.folding import Entry, Fold, is_append_only, is_measured
+from trace_store.context.folding import Entry, Fold, is_measured
 from trace_store.context.index_records import START, MessageRecord
-from trace_store.context.wording import prefix_after, prefix_after_ghost
+from trace_store.context.wording import prefix_after, seen_of_entry
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit, read_commit
-from trace_store.objects.message import KINDS, ROLES
-from trace_store.objects.moulds import MessagePlan, Mould, Moulds
-from trace_store.oid import digest
+from trace_store.objects.commit import Commit
+from trace_store.objects.message import FREEFORM, KINDS, ROLES
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
-    from trace_store.context.folding import Address
-    from trace_store.objects.commit import Operation
+    from trace_store.context.compile_index import Measured
+    from trace_store.objects.address import Address
 
-    Read = Callable[[bytes], bytes]
+    Find: TypeAlias = Callable[[Address], MessageRecord | None]
 
-MAXIMUM_STEPS = 256
-"""So many commits behind it an index is derived from what it was; beyond, it is made anew."""
-_SEEN = b"\x92\xa7message\x83\xa4name"
-_ROLES = {
-    role: (number, bytes((0xA0 + len(role),)) + role.encode()) for number, role in enumerate(ROLES)
-}
-_KINDS = {kind: number for number, kind in enumerate(KINDS)}
-_FREEFORM = _KINDS["freeform"]
-_MARKS = form.IS_PINNED | form.IS_IMPORTANT
-_PRIORITIES = (ops.PINNED, ops.IMPORTANT, ops.NORMAL)
+_NOBODY, _UNSEEN = bytes(16), bytes(32)
+_MARKED_AS = bytes((ROLES.index("user"), KINDS.index(FREEFORM)))
 
 
 class UnknownError(Exception):
-    """Only a fold of the whole history can tell."""
+    """Only a fold can tell."""
 
 
 @value
 class Step:
-    """A commit on the way to a context: its id and bytes, and its form or, where it has none, what the decoder says."""
-
-    oid: bytes
-    data: bytes
-    mould: Mould | None
-    commit: Commit | None
-
-    @property
-    def parent(self) -> bytes | None:
-        """The id of the first parent."""
-        if self.mould is not None:
-            return None if self.mould.parent is None else self.data[self.mould.parent]
-        assert self.commit is not None
-        return self.commit.parents[0] if self.commit.parents else None
-
-    @property
-    def only_adds(self) -> bool:
-        """Whether it only adds at the end, be it messages of another parent."""
-        return self.mould is not None or all(
-            each.name in ops.ADDS_AT_END
-            or (each.name == ops.INCLUDE and each.fields.get("after") is None)
-            for each in self.decoded().operations
-        )
-
-    @property
-    def only_appends(self) -> bool:
-        """Whether it leaves all earlier messages as they are."""
-        return self.mould is not None or is_append_only(self.decoded())
-
-    def decoded(self) -> Commit:
-        """Return the commit."""
-        return self.commit or Commit.decode(self.data)
-
-
-@value
-class AppendRun:
-    """Commits that only append, up to a tip, oldest first.
+    """What a commit appends.
 
     Attributes:
-        commits: without the commit the run stops at.
-        since: the wanted commit when the run got there, else None.
-        reaches_root: whether the run is the whole history.
-        stopped: the commit the run stops at, None at the root.
+        parent: the commit that it goes on from, or None.
+        records: what its records tell, at least one, and the messages whose calls each answers.
+        is_measured: whether it has a report of its context.
     """
 
-    commits: Sequence[Step]
-    since: bytes | None
-    reaches_root: bool
-    stopped: bytes | None
+    parent: bytes | None
+    records: Sequence[tuple[bytes, tuple[Address, ...]]]
+    is_measured: bool
 
 
-def append_run(
-    tip: bytes, since: bytes | None, read: Read, moulds: Moulds, at_most: int = 0
-) -> AppendRun:
-    """Return the run of appends that ends at a tip, stopping at `since` when it is met, or after `at_most` (0: all).
+def step_of(oid: bytes, commit: Commit) -> Step | None:
+    """Return what a commit appends; None when it does more than that.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: a commit is not here, or is damaged or none.
+        UnsupportedFormatError: a message has a role that this version does not know.
     """
-    found: list[Step] = []
-    oid: bytes | None = tip
-    while oid is not None and oid != since and not 0 < at_most <= len(found):
-        step = read_step(oid, read, moulds)
-        if not step.only_appends:
-            break
-        found.append(step)
-        oid = step.parent
-    found.reverse()
-    return AppendRun(found, since if oid == since else None, oid is None, oid)
-
-
-def steps_since(
-    since: bytes | None, run: AppendRun, read: Read, moulds: Moulds, at_most: int = MAXIMUM_STEPS
-) -> list[Step] | None:
-    """Return all commits that lead from one to the end of a run; None when they are too many, or do not lead there."""
-    found: list[Step] = []
-    oid = run.stopped
-    while oid != since:
-        if oid is None or len(found) == at_most:
-            return None
-        found.append(read_step(oid, read, moulds))
-        oid = found[-1].parent
-    found.reverse()
-    return [*found, *run.commits]
-
-
-def read_step(oid: bytes, read: Read, moulds: Moulds) -> Step:
-    """Return a commit as a step; raises as `append_run`."""
-    data = read(oid)
-    mould = moulds.find(data)
-    return Step(oid, data, mould, None if mould else read_commit(oid, {oid: data}.__getitem__))
-
-
-def seen_in_place(commit: bytes, plan: MessagePlan) -> bytes:
-    """Return what `seen_of` returns of a message of a commit, of whose role it is known that it is one of ROLES."""
-    # The canonical bytes of the parts are those that stand in the commit.
-    name = b"\xa0" if plan.name_span is None else commit[plan.name_span]
-    return b"".join(
-        (_SEEN, name, b"\xa5parts", commit[plan.span], b"\xa4role", _ROLES[plan.role][1])
-    )
+    if not ops.only_appends(commit):
+        return None
+    records: list[tuple[bytes, tuple[Address, ...]]] = []
+    if any(operation.name == ops.TOOLS for operation in commit.operations):
+        records.append((marker(oid, form.TOOLS), ()))
+    for number, (_, stored) in enumerate(ops.added_messages(commit, oid)):
+        entry = Entry.read(stored, oid, number, number)
+        records.append((told(entry, {}), entry.answers))
+    parent = commit.parents[0] if commit.parents else None
+    return Step(parent, records or [(marker(oid), ())], is_measured(commit))
 
 
 class Builder:
     """Makes records behind those there are.
 
     Attributes:
-        last: the last record, None when there is none.
         count: how many records there are, those before it included.
-        head: records before those that were made, to the byte, as far as they are at hand.
         data: the records that were made, to the byte.
-        kept: how many records at the beginning are those that there were, and end the same commits; -1 when none does.
+        tools, measured: what the next record says of them.
     """
 
-    def __init__(
-        self,
-        last: MessageRecord | None = None,
-        count: int = 0,
-        head: bytes | bytearray | memoryview = b"",
-    ) -> None:
-        self.kept = count
-        self.last = last
+    def __init__(self, last: MessageRecord | None = None, count: int = 0) -> None:
         self.count = count
-        self.head = head
         self.data = bytearray()
+        self._prefix, self._ordinal = (last.prefix, last.ordinal) if last else (START, 0)
+        self.tools, self.measured = (last.tools, last.measured) if last else (0, 0)
 
-    def append(
-        self,
-        commits: Iterable[Step],
-        included: Callable[[Commit], Mapping[Address, Entry]] = lambda _: {},
-    ) -> None:
-        """Add the records of commits that only add at the end; `included` gives what they bring of other parents."""
-        for commit in commits:
-            if commit.mould is not None and commit.mould.messages:
-                self._append_moulded(commit, commit.mould)
-            else:
-                decoded = commit.decoded()
-                brought = included(decoded)
-                for record in records_at_end(self.last, self.count, commit.oid, decoded, brought):
-                    self.add(record)
+    def append(self, steps: Iterable[Step], find: Find) -> None:
+        """Add the records of commits that append.
 
-    def add(self, record: MessageRecord) -> None:
-        """Add a record."""
-        self.data += record.pack()
-        self.last = record
+        Args:
+            steps: the commits, oldest first.
+            find: gives the record of a message of the context before them.
+
+        Raises:
+            UnknownError: a result answers a call that is not shown as it stands, so only a fold tells how it is.
+        """
+        made: dict[bytes, int] = {}
+        for step in steps:
+            last = len(step.records) - 1
+            for n, (record, answers) in enumerate(step.records):
+                flags = self._priority(answers, made, find) if answers else 0
+                made[record[: form.ADDRESS_BYTES]] = len(self.data)
+                if n == last:
+                    self.end(record, flags, is_measured=step.is_measured)
+                else:
+                    self.put(record, flags)
+
+    def end(self, told: bytes, flags: int = 0, *, is_measured: bool) -> None:
+        """Add the last record of a commit."""
+        if is_measured:
+            self.measured = self.count + 1
+        self.put(told, flags | form.END)
+
+    def put(self, told: bytes, flags: int = 0) -> None:
+        """Add a record, given what it tells, with more flags."""
         self.count += 1
+        flags |= form.flags_at(told, 0)
+        if not flags & form.MARKER:
+            self._ordinal += 1
+            self._prefix = prefix_after(self._prefix, told[form.TOLD_SEEN_AT :])
+        elif flags & form.TOOLS:
+            self.tools = self.count
+        elif flags & form.CARRIED:
+            self.measured = self.count
+        self.data += form.pack_told(
+            told, flags, self.tools, self._prefix, self._ordinal, self.measured
+        )
 
-    def _append_moulded(self, commit: Step, mould: Mould) -> None:
-        oid, data, last = commit.oid, commit.data, self.last
-        prefix, ordinal, tools, measured = START, 0, 0, 0
-        if last is not None:
-            prefix, ordinal = last.prefix, last.ordinal
-            tools, measured = last.tools, last.measured
-        end = len(mould.messages) - 1
-        for number, plan in enumerate(mould.messages):
-            if plan.role not in _ROLES:
-                raise _unknown_role(plan.role)
-            role = _ROLES[plan.role][0]
-            ordinal += 1
-            prefix = digest(prefix + seen_in_place(data, plan))
-            flags = 0
-            if number == end:
-                flags = form.END
-                measured = self.count + end + 1 if mould.is_measured else measured
-            kind = _KINDS.get(plan.kind, _FREEFORM)
-            self.data += form.pack_created(
-                oid, number, flags, role, kind, tools, prefix, ordinal, measured
-            )
-        self.count += end + 1
-        self.last = MessageRecord.unpack_from(bytes(self.data[-form.MESSAGE_BYTES :]), 0)
+    def _priority(self, answers: Sequence[Address], made: Mapping[bytes, int], find: Find) -> int:
+        """Return the flag of a result's priority, which is that of its call."""
+        birth, number = answers[0]
+        at = made.get(birth + number.to_bytes(4, "little"))
+        record = find(answers[0]) if at is None else MessageRecord.unpack_from(self.data, at)
+        if record is None or record.flags & form.GHOST or len(answers) > 1:
+            raise UnknownError
+        return form.priority_flag(record.priority)
 
 
-def records_at_end(
-    last: MessageRecord | None,
-    number: int,
-    oid: bytes,
-    commit: Commit,
-    included: Mapping[Address, Entry],
-) -> list[MessageRecord]:
-    """Return the records that a commit adds after `last`, whose successor has this number.
+def records_of_fold(
+    tip: bytes, state: Fold, records: bytes, then: Measured | None
+) -> tuple[bytes, Builder]:
+    """Return the records of the context of a commit: those at the beginning that stay, and a builder with the others.
 
-    `included` are the messages that it brings of other parents.
-    """
-    ordinal = last.ordinal if last else 0
-    prefix = last.prefix if last else START
-    tools, measured = (last.tools, last.measured) if last else (0, 0)
-    records: list[MessageRecord] = []
-    if any(operation.name == ops.TOOLS for operation in commit.operations):
-        tools = number + 1
-        records.append(marker_record(oid, form.TOOLS, tools, prefix, ordinal, measured))
-    for entry in _added(oid, commit, included):
-        ordinal += 1
-        prefix = _prefix_after(prefix, entry)
-        records.append(made_record(entry, tools, prefix, ordinal, measured))
-    if not records or records[-1].commit != oid:
-        records.append(marker_record(oid, 0, tools, prefix, ordinal, measured))
-    if is_measured(commit):
-        measured = number + len(records)
-    records[-1] = records[-1].ended(measured)
-    return records
-
-
-def _added(oid: bytes, commit: Commit, included: Mapping[Address, Entry]) -> Iterator[Entry]:
-    """Yield the visible messages that a commit adds at the end."""
-    created = 0
-    left = dict(included)
-    for operation in commit.operations:
-        if operation.name == ops.APPEND:
-            for message in operation.fields["messages"]:
-                yield Entry((oid, created), message)
-                created += 1
-        elif operation.name == ops.INCLUDE:
-            for made, n in operation.fields["targets"]:
-                entry = left.pop((bytes(made), n), None)
-                if entry is not None and entry.visible:
-                    yield entry
-
-
-def records_of_fold(tip: bytes, state: Fold) -> list[MessageRecord]:
-    """Return the records of the context of a commit."""
-    records: list[MessageRecord] = []
-    prefix, tools, measured = START, 0, 0
-    measuring, tools_then = (None, None) if state.measured is None else state.measured
-    if measuring is not None and measuring != tip:
-        if tools_then is not None:
-            tools = 1
-            records.append(marker_record(tools_then, form.TOOLS, tools, prefix, 0, 0))
-        measured = len(records) + 1
-        records.append(marker_record(measuring, form.CARRIED, tools, prefix, 0, measured))
-    if state.tools_commit is not None and not (measured and state.tools_commit == tools_then):
-        tools = len(records) + 1
-        records.append(marker_record(state.tools_commit, form.TOOLS, tools, prefix, 0, measured))
-    ordinal = 0
-    for entry in state.visible():
-        ordinal += 1
-        prefix = _prefix_after(prefix, entry)
-        records.append(made_record(entry, tools, prefix, ordinal, measured))
-    records.append(marker_record(tip, 0, tools, prefix, ordinal, measured))
-    records[-1] = records[-1].ended(len(records) if measuring == tip else measured)
-    return records
-
-
-def flags_after(flags: int, operation: Operation) -> int:
-    """Return the flags of a record after a mark.
+    Args:
+        tip: the commit.
+        state: its fold.
+        records: checked records that an index had of another context, or nothing.
+        then: what that index knew of the commit that was measured last.
 
     Raises:
-        UnknownError: only a fold can tell what is left, or the priority is none that this version knows.
+        UnsupportedFormatError: a message has a role that this version does not know.
     """
-    fields = operation.fields
-    priority = fields.get("priority")
-    if priority is not None:
-        if priority not in _PRIORITIES:
-            raise UnknownError
-        flags = flags & ~_MARKS | form.priority_flag(priority)
-    added = set(fields.get("labels", ())) - set(fields.get("unlabels", ()))
-    if added or fields.get("keep"):
-        return flags | form.LABELLED
-    if flags & form.LABELLED and (fields.get("unlabels") or "keep" in fields):
-        raise UnknownError  # others may be left
-    return flags
+    entries = list(state.visible())
+    end, common = _in_common(records, entries)
+    kept, known = records[:end], form.by_key(records[end:])
+    last = MessageRecord.unpack_from(kept, end - form.MESSAGE_BYTES) if kept else None
+    made = Builder(last, end // form.MESSAGE_BYTES)
+    for entry in entries[common:]:
+        made.put(told(entry, known))
+    tools = _commit_of(kept, made.tools)
+    measuring, tools_then = state.measured or (None, None)
+    if measuring is None:
+        made.measured = 0
+    elif measuring not in (tip, _commit_of(kept, made.measured)):
+        tools = _put_tools(made, tools, tools_then)
+        count, prefix = 0, _UNSEEN
+        if then is not None and then.commit == measuring:
+            count, prefix = then.message_count, then.prefix
+        made.put(marker(measuring, form.CARRIED, count=count, prefix=prefix))
+    _put_tools(made, tools, state.tools_commit)
+    made.end(marker(tip), is_measured=measuring == tip)
+    return kept, made
 
 
-def made_record(
-    entry: Entry, tools: int, prefix: bytes, ordinal: int, measured: int = 0
-) -> MessageRecord:
-    """Return the record of a message.
+def told(entry: Entry, known: Mapping[bytes, bytes]) -> bytes:
+    """Return what a record tells of a message; what is seen of it as a known record of it has it.
 
     Raises:
         UnsupportedFormatError: its role is none that this version knows.
     """
+    key, flags = entry.key, _flags(entry)
+    record = known.get(key)
+    if record is not None and not (form.flags_at(record, 0) ^ flags) & form.GHOST:
+        return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), record[94:96], record[132:164])
+    role, kind = entry.message["role"], entry.message.get("kind")
+    if role not in ROLES:
+        raise errors.UnsupportedFormatError(
+            f"a message has the unknown role {role!r}", required="role"
+        )
+    named = bytes((ROLES.index(role), KINDS.index(kind if kind in KINDS else FREEFORM)))
+    return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), named, seen_of_entry(entry))
+
+
+def marker(commit: bytes, flags: int = 0, *, count: int = 0, prefix: bytes = _UNSEEN) -> bytes:
+    """Return what a marker tells about a commit; of a measured one how many messages it had, and their prefix hash."""
+    number, flags = count.to_bytes(4, "little"), flags | form.MARKER
+    key = b"%b%b%b\0\0\0\0%b\0\0\0\0" % (_NOBODY, number, commit, commit)
+    return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), _MARKED_AS, prefix)
+
+
+def _in_common(records: bytes, entries: Sequence[Entry]) -> tuple[int, int]:
+    """Return up to where records say what the first messages are, and how many messages these are."""
+    places = form.message_places(records) if records else ()
+    number = 0
+    for at, entry in zip(places, entries, strict=False):
+        said = form.flags_at(records, at) & ~form.END
+        if said != _flags(entry) or records[at : at + form.KEY_BYTES] != entry.key:
+            return at, number
+        number += 1
+    return len(records) if number == len(places) else places[number], number
+
+
+def _commit_of(records: bytes, number: int) -> bytes | None:
+    """Return the commit of a record, given 1 + its number; None for 0."""
+    return form.home_at(records, (number - 1) * form.MESSAGE_BYTES) if number else None
+
+
+def _put_tools(made: Builder, had: bytes | None, setter: bytes | None) -> bytes | None:
+    """Let a commit be the one that set the tools, or none, and return it."""
+    if setter is None:
+        made.tools = 0
+    elif setter != had:
+        made.put(marker(setter, form.TOOLS))
+    return setter
+
+
+def _flags(entry: Entry) -> int:
     flags = form.priority_flag(entry.priority) if entry.priority != ops.SKIP else 0
     if entry.is_ghost:
         flags |= form.GHOST
-    if entry.current:
+    if entry.is_edited:
         flags |= form.EDITED
-    if entry.labels or entry.keep:
+    if entry.is_marked:
         flags |= form.LABELLED
-    role, kind = entry.message["role"], entry.message.get("kind")
-    if role not in ROLES:
-        raise _unknown_role(role)
-    return MessageRecord(
-        *entry.address,
-        *entry.place,
-        flags,
-        role,
-        kind if kind in KINDS else "freeform",
-        tools,
-        prefix,
-        ordinal,
-        measured,
-    )
-
-
-def marker_record(
-    commit: bytes, flags: int, tools: int, prefix: bytes, ordinal: int, measured: int
-) -> MessageRecord:
-    """Return a marker."""
-    flags |= form.MARKER
-    return MessageRecord(
-        commit, 0, commit, 0, flags, "user", "freeform", tools, prefix, ordinal, measured
-    )
-
-
-def carried_record(
-    record: MessageRecord, tools: int, prefix: bytes, ordinal: int, measured: int
-) -> MessageRecord:
-    """Return a marker for the commit that a record ends, or is a marker for.
-
-    It keeps how many messages the context had there, and their prefix hash: the columns of tokens know their total.
-    """
-    count, then = record.ordinal, record.prefix
-    if record.flags & form.CARRIED:
-        count, then = record.number, record.place_commit
-    flags = form.MARKER | form.CARRIED
-    return MessageRecord(
-        record.commit, count, then, 0, flags, "user", "freeform", tools, prefix, ordinal, measured
-    )
-
-
-def _prefix_after(prefix: bytes, entry: Entry) -> bytes:
-    return prefix_after_ghost(prefix, entry) if entry.is_ghost else prefix_after(prefix, entry)
-
-
-def _unknown_role(role: str) -> errors.UnsupportedFormatError:
-    return errors.UnsupportedFormatError(
-        f"a message has the unknown role {role!r}", required="role"
-    )
+    return flags

@@ -9,25 +9,29 @@ A column begins with a header of 64 bytes:
      0   4  "TRIX" (messages) or "TRTK" (tokens)        16  16  generation
      4   2  version                                     32  16  measured: beginning of a commit's id, or 0
      6   2  bytes of a record                           48   8  tokens of the messages there
-     8   8  base: records of the first writing          56   4  zero
+     8   8  zero                                        56   4  zero
                                                         60   4  checksum
 
 Only a tokens column uses the fields from 32 on.
 
-A record of the messages column has 128 bytes:
+A record of the messages column has 180 bytes:
 
-     0  32  commit of the address                       75   1  kind
-    32   4  number of the address                       76   4  tools: 1 + number of the record that set them, or 0
-    36  32  commit where the wording stands             80  32  prefix hash up to here
-    68   4  number of the wording there                112   8  ordinal: messages up to here
-    72   2  flags                                      120   4  measured: 1 + number of the record, or 0
-    74   1  role                                       124   4  checksum
+     0  16  birth of the address                        96   4  tools: 1 + number of the record that set them, or 0
+    16   4  number of the address                      100  32  prefix hash up to here
+    20  32  commit where the message stands            132  32  hash of what is seen of it
+    52   4  number of the message there                164   8  ordinal: messages up to here
+    56  32  commit where the wording stands            172   4  measured: 1 + number of the record, or 0
+    88   4  number of the wording there                176   4  checksum
+    92   2  flags
+    94   1  role
+    95   1  kind
 
-A record of a tokens column has 32 bytes:
+A record of a tokens column has 40 bytes:
 
-     0   4  tokens of the message                       16   8  tokens of text up to here
-     4   4  tokens of its text alone                    24   4  tie: the prefix hash up to here begins so
-     8   8  tokens up to here                           28   4  checksum
+     0   4  tokens of the message                       24   4  tie: the prefix hash up to here begins so
+     4   4  tokens of its text alone                    28   8  the hash of what is seen of it begins so
+     8   8  tokens up to here                           36   4  checksum
+    16   8  tokens of text up to here
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ import struct
 import zlib
 
 from trace_store import errors
+from trace_store.objects.address import Address
 from trace_store.objects.message import KINDS, ROLES
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED
 from trace_store.values import value
@@ -44,22 +49,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-VERSION = 3
+VERSION = 4
 SEED = 0x2144DF1C
 """What the CRC-32 of any bytes and their own CRC-32 is: records behind each other check as one."""
 MESSAGES_MAGIC = b"TRIX"
 TOKENS_MAGIC = b"TRTK"
 
-_HEADER = struct.Struct("<4sHHQ16s16sQII")
-_MESSAGE = struct.Struct("<32sI32sIHBBI32sQII")
-_PLACE = struct.Struct("<32sI36xH38xQ8x")
-_LEAN = struct.Struct("<72xH38xQ8x")
-_TOKENS = struct.Struct("<IIQQ4sI")
+_HEADER = struct.Struct("<4sHH8x16s16sQ4xI")
+_MESSAGE = struct.Struct("<16sI32sI32sIHBBI32s32sQII")
+_TOLD = struct.Struct("<92sH2sI32s32sQI")
+_PLACE = struct.Struct("<20x32sI36xH70xQ8x")
+_LEAN = struct.Struct("<92xH70xQ8x")
+_TOKENS = struct.Struct("<IIQQ4s8sI")
 HEADER_BYTES = _HEADER.size
 MESSAGE_BYTES = _MESSAGE.size
 TOKENS_BYTES = _TOKENS.size
+ADDRESS_BYTES = 20
+TOLD_SEEN_AT = 96
+KEY_BYTES = 92
+"""Address, home and place, with which a record begins: `Entry.key`."""
 TIE_BYTES = 4
-_ROLE_AT = 74
+SEEN_BYTES = 8
+_ROLE_AT = 94
 NO_COMMIT = bytes(16)
 START = bytes(32)
 """The prefix hash before the first message."""
@@ -76,7 +87,10 @@ LABELLED = 64
 TOOLS = 128
 """The commit of this marker set the tools."""
 CARRIED = 256
-"""This marker stands for an earlier commit with a report, whose context the records before it do not make."""
+"""This marker stands for an earlier commit with a report, whose context the records before it do not make.
+
+Its number and its hash of what is seen are how many messages that had, and their prefix hash; zeros when unknown.
+"""
 
 _PRIORITY_FLAGS = {PINNED: IS_PINNED, IMPORTANT: IS_IMPORTANT, NORMAL: 0}
 
@@ -91,7 +105,6 @@ class Header:
 
     magic: bytes
     record_bytes: int
-    base: int
     generation: bytes
     measured: bytes = NO_COMMIT
     measured_total: int = 0
@@ -102,11 +115,9 @@ class Header:
             self.magic,
             VERSION,
             self.record_bytes,
-            self.base,
             self.generation,
             self.measured,
             self.measured_total,
-            0,
             0,
         )
         return _sealed(data)
@@ -119,10 +130,10 @@ class Header:
             CorruptIndexError: damaged, of another version, or of another column.
         """
         _check(data, HEADER_BYTES)
-        found, version, size, base, generation, measured, total, _, _ = _HEADER.unpack(data)
+        found, version, size, generation, measured, total, _ = _HEADER.unpack(data)
         if (found, version, size) != (magic, VERSION, record_bytes):
             raise errors.CorruptIndexError("not an index of this version")
-        return cls(found, size, base, generation, measured, total)
+        return cls(found, size, generation, measured, total)
 
 
 @value
@@ -130,12 +141,20 @@ class MessageRecord:
     """One message of a compiled context, or a marker.
 
     Attributes:
+        birth, number: the message's address; of a marker nothing, or how many messages a measured context had.
+        home_commit, home_number: where the message stands; of a marker the commit that it is about.
+        place_commit, place_number: where its wording stands.
         tools: 1 + the number of the record that set the tools in force, or 0.
+        prefix: the hash over all that is seen up to here.
+        seen: the hash of what is seen of this message; of a marker the prefix hash of a measured context.
+        ordinal: how many messages there are up to here.
         measured: 1 + the number of the record that ends the last commit with a report, or is CARRIED for it; or 0.
     """
 
-    commit: bytes
+    birth: bytes
     number: int
+    home_commit: bytes
+    home_number: int
     place_commit: bytes
     place_number: int
     flags: int
@@ -143,8 +162,14 @@ class MessageRecord:
     kind: str
     tools: int
     prefix: bytes
+    seen: bytes
     ordinal: int
     measured: int = 0
+
+    @property
+    def address(self) -> Address:
+        """The message's address."""
+        return Address(self.birth, self.number)
 
     @property
     def is_message(self) -> bool:
@@ -158,54 +183,13 @@ class MessageRecord:
             return PINNED
         return IMPORTANT if self.flags & IS_IMPORTANT else NORMAL
 
-    def ended(self, measured: int) -> MessageRecord:
-        """Return the record as the last one of its commit."""
-        flags = self.flags | END
-        return self.changed(flags, self.tools, self.prefix, self.ordinal, measured)
-
-    def flagged(self, flags: int) -> MessageRecord:
-        """Return the record with other flags."""
-        return self.changed(flags, self.tools, self.prefix, self.ordinal, self.measured)
-
-    def changed(
-        self, flags: int, tools: int, prefix: bytes, ordinal: int, measured: int
-    ) -> MessageRecord:
-        """Return the record of the same wording with other flags, at another place."""
-        return MessageRecord(
-            self.commit,
-            self.number,
-            self.place_commit,
-            self.place_number,
-            flags,
-            self.role,
-            self.kind,
-            tools,
-            prefix,
-            ordinal,
-            measured,
-        )
-
-    def reworded(self, commit: bytes, number: int) -> MessageRecord:
-        """Return the record with a wording that an edit made."""
-        return MessageRecord(
-            self.commit,
-            self.number,
-            commit,
-            number,
-            self.flags | EDITED,
-            self.role,
-            self.kind,
-            self.tools,
-            self.prefix,
-            self.ordinal,
-            self.measured,
-        )
-
     def pack(self) -> bytes:
-        """Return the 128 bytes."""
+        """Return the 180 bytes."""
         data = _MESSAGE.pack(
-            self.commit,
+            self.birth,
             self.number,
+            self.home_commit,
+            self.home_number,
             self.place_commit,
             self.place_number,
             self.flags,
@@ -213,6 +197,7 @@ class MessageRecord:
             KINDS.index(self.kind),
             self.tools,
             self.prefix,
+            self.seen,
             self.ordinal,
             self.measured,
             0,
@@ -232,48 +217,49 @@ class MessageRecord:
     @classmethod
     def unpack_from(cls, block: bytes | bytearray, at: int) -> MessageRecord:
         """Return a record of a block whose checksums were looked at before; errors as in `unpack`."""
-        (commit, number, place_commit, place_number, flags, role, kind, *rest, _) = (
-            _MESSAGE.unpack_from(block, at)
+        *places, role, kind, tools, prefix, seen, ordinal, measured, _ = _MESSAGE.unpack_from(
+            block, at
         )
         if role >= len(ROLES) or kind >= len(KINDS):
             raise errors.CorruptIndexError("an index record is damaged")
-        return cls(
-            commit,
-            number,
-            place_commit,
-            place_number,
-            flags,
-            ROLES[role],
-            KINDS[kind],
-            *rest,
-        )
+        told = (ROLES[role], KINDS[kind], tools, prefix, seen, ordinal, measured)
+        return cls(*(*places, *told))
 
 
-def pack_created(
-    commit: bytes,
-    number: int,
-    flags: int,
-    role: int,
-    kind: int,
-    tools: int,
-    prefix: bytes,
-    ordinal: int,
-    measured: int,
+def pack_told(
+    told: bytes, flags: int, tools: int, prefix: bytes, ordinal: int, measured: int
 ) -> bytes:
-    """Return the record of a message that stands as it was created; role and kind by their numbers."""
-    return _sealed(
-        _MESSAGE.pack(
-            commit, number, commit, number, flags, role, kind, tools, prefix, ordinal, measured, 0
-        )
+    """Return the bytes of a record: what it tells, its flags, and what hangs on the records before it.
+
+    It tells its key, flags, role and kind, and the hash of what is seen.
+    """
+    data = _TOLD.pack(
+        told[:KEY_BYTES], flags, told[94:96], tools, prefix, told[96:], ordinal, measured
     )
+    return data + zlib.crc32(data, SEED).to_bytes(4, "little")
+
+
+def by_key(block: bytes) -> dict[bytes, bytes]:
+    """Return the records of the messages in a checked block, by their keys: address, home and place."""
+    found = {}
+    for at in message_places(block) if block else ():
+        found[block[at : at + KEY_BYTES]] = block[at : at + MESSAGE_BYTES]
+    return found
+
+
+def flags_at(block: bytes, at: int) -> int:
+    """Return the flags of a record."""
+    return block[at + 92] | block[at + 93] << 8
 
 
 def shown(block: bytes, at: int) -> bytes:
     """Return what a record says of its message, without what hangs on the records around it."""
-    flags = block[at + 72] & ~END
-    return (
-        b"%c%b%b" % (flags, block[at : at + 72], block[at + 73 : at + 76])
-        + block[at + 80 : at + 120]
+    flags = int.from_bytes(block[at + 92 : at + 94], "little") & ~END
+    return b"%b%b%b%b" % (
+        block[at : at + 92],
+        flags.to_bytes(2, "little"),
+        block[at + 94 : at + 96],
+        block[at + 100 : at + 172],
     )
 
 
@@ -281,6 +267,11 @@ def ordinal_at(block: bytes, at: int) -> int:
     """Return the ordinal of a record."""
     ordinal: int = _LEAN.unpack_from(block, at)[1]
     return ordinal
+
+
+def home_at(block: bytes, at: int) -> bytes:
+    """Return the commit where the message of a record stands."""
+    return block[at + 20 : at + 52]
 
 
 def role_at(block: bytes, at: int) -> str:
@@ -291,6 +282,12 @@ def role_at(block: bytes, at: int) -> str:
     return ROLES[role]
 
 
+def ties_at(block: bytes, at: int) -> tuple[bytes, bytes]:
+    """Return how the prefix hash of a record, and the hash of what is seen of its message begin."""
+    prefix, seen = at + 100, at + 132
+    return block[prefix : prefix + TIE_BYTES], block[seen : seen + SEEN_BYTES]
+
+
 def is_message(block: bytes, at: int) -> bool:
     """Tell whether a record is a message and no marker."""
     flags: int = _LEAN.unpack_from(block, at)[0]
@@ -299,10 +296,10 @@ def is_message(block: bytes, at: int) -> bool:
 
 def find_message(block: bytes, address: tuple[bytes, int]) -> int | None:
     """Return the offset of the record of a message, None when it is not there."""
-    commit, number = address
+    birth, number = address
     if not 0 <= number < 1 << 32:
         return None
-    needle = commit + number.to_bytes(4, "little")
+    needle = birth + number.to_bytes(4, "little")
     at = block.rfind(needle)
     while at >= 0:
         if at % MESSAGE_BYTES == 0 and is_message(block, at):
@@ -312,18 +309,18 @@ def find_message(block: bytes, address: tuple[bytes, int]) -> int | None:
 
 
 def unpack_places(block: bytes) -> Iterator[tuple[bytes, int, int, int]]:
-    """Yield (commit, number, flags, ordinal) of records whose checksums were looked at before."""
+    """Yield (home commit, number there, flags, ordinal) of records whose checksums were looked at before."""
     return _PLACE.iter_unpack(block)
 
 
-def check_records(block: bytes) -> None:
+def check_records(block: bytes, size: int = MESSAGE_BYTES) -> None:
     """Look at the checksums of a block of records.
 
     Raises:
         CorruptIndexError: a record is damaged, or the last is cut off.
     """
     # After a record with its checksum the running CRC is SEED again, so one look checks them all.
-    if len(block) % MESSAGE_BYTES or zlib.crc32(block, SEED) != SEED:
+    if len(block) % size or zlib.crc32(block, SEED) != SEED:
         raise errors.CorruptIndexError("an index record is damaged")
 
 
@@ -355,6 +352,7 @@ class TokenRecord:
         text: the part of it that is text, counted and not estimated.
         total, text_total: the same of all messages up to here.
         tie: the first bytes of the prefix hash up to here, by which a count of other messages is told.
+        seen: the first bytes of the hash of what is seen of the message, by which it is found elsewhere.
     """
 
     tokens: int
@@ -362,23 +360,18 @@ class TokenRecord:
     total: int
     text_total: int
     tie: bytes
+    seen: bytes
 
     def pack(self) -> bytes:
-        """Return the 24 bytes."""
-        return _sealed(
-            _TOKENS.pack(self.tokens, self.text, self.total, self.text_total, self.tie, 0)
-        )
+        """Return the 40 bytes."""
+        numbers = self.tokens, self.text, self.total, self.text_total
+        return _sealed(_TOKENS.pack(*numbers, self.tie, self.seen, 0))
 
-    @classmethod
-    def unpack(cls, data: bytes) -> TokenRecord:
-        """Return the record.
 
-        Raises:
-            CorruptIndexError: it is damaged.
-        """
-        _check(data, TOKENS_BYTES)
-        tokens, text, total, text_total, tie, _ = _TOKENS.unpack(data)
-        return cls(tokens, text, total, text_total, tie)
+def unpack_tokens(block: bytes) -> list[TokenRecord]:
+    """Return the records of a block of a tokens column; errors as in `check_records`."""
+    check_records(block, TOKENS_BYTES)
+    return [TokenRecord(*fields) for *fields, _ in _TOKENS.iter_unpack(block)]
 
 
 def _sealed(data: bytes) -> bytes:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import struct
+
 from trace_store.objects import operations as ops
+from trace_store.objects.address import RESULT, Address, absolute, read_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
 
-Address = tuple[bytes, int]
+    Stored: TypeAlias = ops.Stored
+    Parts: TypeAlias = Sequence[Stored]
+
+_KEY = struct.Struct("<16sI32sI32sI")
 Place = tuple[bytes, int]
-"""Where parts stand: a commit, and the number of the version among those that the commit makes."""
+"""Where something stands: the id of a commit, and a number there."""
 
 REMOVED = "removed"
 REPLACED = "replaced"
@@ -21,13 +27,13 @@ class Version:
     """One wording of a message.
 
     Attributes:
-        parts: in stored form.
-        place: (commit id, number); messages that a commit creates are numbered first, then its edits.
+        parts: in stored form; results name their calls by whole addresses.
+        place: (commit id, number among all wordings that stand in the commit, in their order).
     """
 
     __slots__ = ("parts", "place")
 
-    def __init__(self, parts: Sequence[Mapping[str, Any]], place: Place) -> None:
+    def __init__(self, parts: Parts, place: Place) -> None:
         self.parts = parts
         self.place = place
 
@@ -36,8 +42,9 @@ class Entry:
     """One message of a fold, with all that operations did to it.
 
     Attributes:
-        address: (id of the commit that created it, number there).
+        address: its id.
         message: its stored form as created; the parts that count are `parts`.
+        home: where it stands as a whole: (commit id, number among the messages that the commit adds).
         versions: its wordings, oldest first; `current` is the index of the one that counts.
         hidden: "" when it stands in the context, else REMOVED or REPLACED.
         ghost: whether a removed message leaves a short placeholder.
@@ -49,6 +56,7 @@ class Entry:
         "current",
         "ghost",
         "hidden",
+        "home",
         "keep",
         "labels",
         "message",
@@ -56,10 +64,12 @@ class Entry:
         "versions",
     )
 
-    def __init__(self, address: Address, message: Mapping[str, Any]) -> None:
+    def __init__(self, address: Address, message: Stored, home: Place, place: Place) -> None:
+        """Make the entry of a message as it was created; `place` is where its wording stands."""
         self.address = address
         self.message = message
-        self.versions = [Version(message["parts"], address)]
+        self.home = home
+        self.versions = [Version(message["parts"], place)]
         self.current = 0
         self.hidden = ""
         self.ghost = False
@@ -67,8 +77,59 @@ class Entry:
         self.labels: frozenset[str] = frozenset()
         self.keep: tuple[bytes, ...] = ()
 
+    @classmethod
+    def read(cls, stored: Stored, oid: bytes, number: int, wording: int) -> Entry:
+        """Return the entry of a message that stands in a commit: a new one, or one that is carried with its state.
+
+        Args:
+            stored: the message.
+            oid: the id of the commit.
+            number: of the message among those that the commit adds.
+            wording: of its first wording among those that stand in the commit.
+
+        Raises:
+            KeyError, TypeError, IndexError: the stored form is damaged.
+        """
+        parts = absolute(stored["parts"], oid)
+        born = stored.get(ops.BORN)
+        if born is None:
+            message = stored if parts is stored["parts"] else {**stored, "parts": parts}
+            return cls(Address.of(oid, number), message, (oid, number), (oid, wording))
+        message = {**ops.created(stored), "parts": parts}
+        made = cls(read_address(born, oid), message, (oid, number), (oid, wording))
+        for at, edit in enumerate(stored.get("edits", ()), 1):
+            made.reword(absolute(edit, oid), (oid, wording + at))
+        made.current = stored.get("current", made.current)
+        made.versions[made.current]
+        made.hidden = stored.get("hidden", "")
+        made.ghost = bool(stored.get("ghost", False))
+        made.priority = stored.get("priority", ops.NORMAL)
+        made.labels = frozenset(stored.get("labels", ()))
+        made.keep = tuple(stored.get("keep", ()))
+        return made
+
+    def carried(self) -> dict[str, Any]:
+        """Return the message with its state as another commit may hold it, under its own address."""
+        stored: dict[str, Any] = {ops.BORN: list(self.address), **self.message}
+        stored["parts"] = self.versions[0].parts
+        if len(self.versions) > 1:
+            stored["edits"] = [version.parts for version in self.versions[1:]]
+            if self.current != len(self.versions) - 1:
+                stored["current"] = self.current
+        if self.hidden:
+            stored["hidden"] = self.hidden
+        if self.ghost:
+            stored["ghost"] = True
+        if self.priority != ops.NORMAL:
+            stored["priority"] = self.priority
+        if self.labels:
+            stored["labels"] = sorted(self.labels)
+        if self.keep:
+            stored["keep"] = list(self.keep)
+        return dict(sorted(stored.items()))
+
     @property
-    def parts(self) -> Sequence[Mapping[str, Any]]:
+    def parts(self) -> Parts:
         """The wording that counts, in stored form."""
         return self.versions[self.current].parts
 
@@ -76,6 +137,27 @@ class Entry:
     def place(self) -> Place:
         """Where the wording that counts stands."""
         return self.versions[self.current].place
+
+    @property
+    def key(self) -> bytes:
+        """Address, home and place as 92 bytes: what is kept of a message elsewhere is found by it."""
+        key: bytes = _KEY.pack(*self.address, *self.home, *self.place)
+        return key
+
+    @property
+    def answers(self) -> tuple[Address, ...]:
+        """The messages whose calls its results answer, as it was created; it belongs to their unit for ever."""
+        return calls_answered(self.message["parts"])
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether another wording counts than the first."""
+        return bool(self.current)
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it has labels or patterns."""
+        return bool(self.labels or self.keep)
 
     @property
     def visible(self) -> bool:
@@ -89,10 +171,21 @@ class Entry:
         """Whether only its placeholder is shown."""
         return bool(self.hidden) and self.ghost
 
-    def reword(self, parts: Sequence[Mapping[str, Any]], place: Place) -> None:
+    def reword(self, parts: Parts, place: Place) -> None:
         """Give it another wording, which counts from now on."""
         self.versions.append(Version(parts, place))
         self.current = len(self.versions) - 1
+
+    def same_state(self, other: Entry) -> bool:
+        """Tell whether a message is the same in another context: its wording, how it is shown, and its marks."""
+        return self is other or (
+            self.hidden == other.hidden
+            and self.ghost == other.ghost
+            and self.priority == other.priority
+            and self.labels == other.labels
+            and self.keep == other.keep
+            and self.parts == other.parts
+        )
 
     def copy(self) -> Entry:
         """Return an entry that changes independently."""
@@ -101,3 +194,14 @@ class Entry:
             setattr(other, name, getattr(self, name))
         other.versions = list(self.versions)
         return other
+
+
+def is_as_created(stored: Stored) -> bool:
+    """Tell whether a stored message is new, or carried as it was created."""
+    return stored.keys() & ops.STATE <= {ops.BORN}
+
+
+def calls_answered(parts: Parts) -> tuple[Address, ...]:
+    """Return the messages whose calls results among stored parts answer, each once."""
+    found = [Address(*part["call"]) for part in parts if part["type"] == RESULT and "call" in part]
+    return tuple(dict.fromkeys(found)) if found else ()

@@ -19,14 +19,15 @@ from trace_store.context.index_records import (
     MARKER,
     MESSAGE_BYTES,
     MessageRecord,
+    home_at,
     unpack_places,
 )
-from trace_store.context.wording import created_messages, wording_of
+from trace_store.context.wording import wording_at
 from trace_store.objects.codec import links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
-from trace_store.objects.moulds import MessagePlan, Moulds
-from trace_store.oid import OID_BYTES, ObjectId
+from trace_store.objects.operations import added_messages
+from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,33 +56,30 @@ def object_stream(
     Raises:
         ObjectNotFoundError, CorruptObjectError: an object is not here, or is damaged.
     """
-    moulds = Moulds()
     held: list[bytes] = []
     size = 0
     before = b""
     for block, places in blocks:
-        for data in _objects(block, before, moulds, read_data, purged):
+        for data in _objects(block, before, read_data, purged):
             held.append(data)
             size += len(data)
             if size >= PIECE_BYTES:
                 yield b"".join(held)
                 held, size = [], 0
-        before = block[places[-1] : places[-1] + OID_BYTES]
+        before = home_at(block, places[-1])
     if held:
         yield b"".join(held)
 
 
 def _objects(
-    block: bytes, before: bytes, moulds: Moulds, read_data: ReadData, purged: frozenset[bytes]
+    block: bytes, before: bytes, read_data: ReadData, purged: frozenset[bytes]
 ) -> Iterator[bytes]:
     """Yield the objects of a block's messages; one of the commit `before` stands before them."""
     commits = read_data(_commits_of(block))
     blobs: list[bytes] = []
     steps: list[tuple[tuple[bytes, ...], int]] = []
-    current = data = b""
-    plans: Sequence[MessagePlan] = ()
-    created: Sequence[Mapping[str, Any]] = ()
-    # Each line here is run for each message of a context, so there are few calls.
+    current = b""
+    added: list[Mapping[str, Any]] = []
     for at, (commit, number, flags, _) in enumerate(unpack_places(block)):
         if flags & MARKER:
             continue
@@ -89,29 +87,24 @@ def _objects(
         if commit != current:
             current = commit
             data = next(commits)
-            mould = moulds.find(data)
-            plans = mould.messages if mould else ()
-            created = () if mould else created_messages(Commit.decode(data))
+            added = [message for _, message in added_messages(Commit.decode(data), commit)]
             if steps or commit != before:
                 written = (data,)
-        known = len(blobs)
+        if number >= len(added):
+            raise errors.CorruptObjectError(f"commit {ObjectId(commit)} has no message {number}")
+        parts = added[number]["parts"]
         if flags & EDITED:
+            record = MessageRecord.unpack_from(block, at * MESSAGE_BYTES)
             edit = next(commits)
             written = (*written, edit)
-            place = MessageRecord.unpack_from(block, at * MESSAGE_BYTES).place_number
-            blobs += part_blobs(wording_of(Commit.decode(edit), place))
-        elif number < len(plans):
-            for blob in plans[number].blobs:
-                blobs.append(data[blob])
-        elif number < len(created):
-            blobs += part_blobs(created[number]["parts"])
-        else:
-            raise errors.CorruptObjectError(f"commit {ObjectId(commit)} has no message {number}")
-        if flags & GHOST:
-            del blobs[known:]
-        elif purged:
-            blobs[known:] = [oid for oid in blobs[known:] if oid not in purged]
-        steps.append((written, len(blobs) - known))
+            parts = wording_at(
+                (record.place_commit, record.place_number),
+                {record.place_commit: Commit.decode(edit)}.__getitem__,
+            )
+        found = [] if flags & GHOST else part_blobs(parts)
+        found = [oid for oid in found if oid not in purged] if purged else found
+        blobs += found
+        steps.append((written, len(found)))
     contents = read_data(blobs)
     for written, count in steps:
         yield from written

@@ -3,15 +3,15 @@
 Rule: counting is put off until somebody asks, so it has a file of its own that catches up by itself: the records of
 the index are appended when a compile first sees a message, and records are never changed. There is one column an
 encoding. It belongs to one generation of the index and is begun anew with the next, which takes over what it has in
-common with it, or with the column of another branch: what begins with the same messages weighs the same so far.
+common with it, or with the column of another branch: what begins with the same messages weighs the same so far, and
+what is seen alike weighs the same anywhere.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
+from trace_store.columns import DiskColumn, MemoryBytes, MemoryColumn
 from trace_store.context import index_records as form
-from trace_store.context.compile_index import IndexView, Measured
 from trace_store.context.index_records import Header, MessageRecord, TokenRecord
 
 TYPE_CHECKING = False
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
+    from trace_store.context.compile_index import IndexView, Measured, Opened
     from trace_store.context.tokens import MessageTokens
 
     Count: TypeAlias = Callable[[Iterator[MessageRecord], int], Iterator[MessageTokens]]
     """Counts messages of a context; told how many there are."""
 
 
-NOTHING = TokenRecord(0, 0, 0, 0, bytes(form.TIE_BYTES))
+_COLUMN = form.TOKENS_MAGIC, form.TOKENS_BYTES
+NOTHING = TokenRecord(0, 0, 0, 0, bytes(form.TIE_BYTES), bytes(form.SEEN_BYTES))
 
 
 class TokenColumn:
@@ -47,10 +49,10 @@ class TokenColumn:
         wanted = view.message_count
         if not wanted:
             return NOTHING
-        opened, have = self._load(view)
+        opened, have, old = self._load(view)
         if have >= wanted:
             return _read(opened, wanted - 1)
-        return self._extend(opened, have, view, count)[1]
+        return self._extend(opened, have, old, view, count)[1]
 
     def total_then(
         self, view: IndexView, measured: Measured, count: Count, count_then: Callable[[], int]
@@ -66,7 +68,8 @@ class TokenColumn:
         if measured.is_beginning:
             end = measured.message_count
             return self.tokens(view, count, end - 1, end)[0].total if end else 0
-        opened, have = self._load(view)
+        self.total(view, count)  # so that what is kept has its counts
+        opened, have, _ = self._load(view)
         try:
             total = _total_then(opened, measured)
             if total is None:
@@ -85,42 +88,41 @@ class TokenColumn:
         end = wanted if stop is None else min(stop, wanted)
         if start >= end:
             return []
-        opened, have = self._load(view)
+        opened, have, old = self._load(view)
         if have < wanted:
-            opened, _ = self._extend(opened, have, view, count)
+            opened, _ = self._extend(opened, have, old, view, count)
         try:
             return _read_range(opened, start, end)
         except errors.CorruptIndexError:
-            opened, _ = self._extend(self._begin(view, b""), 0, view, count)
+            opened, _ = self._extend(self._begin(view, b""), 0, None, view, count)
             return _read_range(opened, start, end)
 
-    def _load(self, view: IndexView) -> tuple[OpenColumn | MemoryBytes, int]:
-        opened = self._column.current()
-        if opened is not None:
+    def _load(self, view: IndexView) -> tuple[Opened, int, Opened | None]:
+        """Return the column, how many of its records are of this generation, and one whose counts may serve it too."""
+        own = self._column.current()
+        if own is not None:
             try:
-                header = Header.unpack(
-                    opened.read(0, form.HEADER_BYTES), form.TOKENS_MAGIC, form.TOKENS_BYTES
-                )
-                if header.generation == view.generation:
-                    have = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
-                    if _belongs(opened, min(have, view.message_count), view):
-                        return opened, have
+                head = own.read(0, form.HEADER_BYTES)
+                if Header.unpack(head, *_COLUMN).generation == view.generation:
+                    have = (own.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
+                    if _belongs(own, min(have, view.message_count), view):
+                        return own, have, None
             except errors.CorruptIndexError:
                 pass
-        kept, then = self._in_common(opened, view), self._known_then(opened, view.measured())
-        return self._begin(view, kept, *then), len(kept) // form.TOKENS_BYTES
+        old, number = self._most_in_common(own, view)
+        kept = old.read(form.HEADER_BYTES, number * form.TOKENS_BYTES) if old else b""
+        begun = self._begin(view, kept, *self._known_then(own, view.measured()))
+        return begun, number, old
 
     def _begin(
         self, view: IndexView, kept: bytes, measured: bytes = form.NO_COMMIT, total: int = 0
-    ) -> OpenColumn | MemoryBytes:
+    ) -> Opened:
         """Return a column of this generation with the first records, in place of what there was."""
         generation = view.generation
-        header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, 0, generation, measured, total)
+        header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, generation, measured, total)
         return self._column.replace(header.pack() + kept)
 
-    def _known_then(
-        self, own: OpenColumn | MemoryBytes | None, measured: Measured | None
-    ) -> tuple[bytes, int]:
+    def _known_then(self, own: Opened | None, measured: Measured | None) -> tuple[bytes, int]:
         """Return what a header says of a measured commit, as what there was or another column tells it."""
         if measured is not None and not measured.is_beginning:
             for opened in (own, *(column.current() for column in self._others())):
@@ -132,9 +134,9 @@ class TokenColumn:
                     return measured.commit[: len(form.NO_COMMIT)], total
         return form.NO_COMMIT, 0
 
-    def _in_common(self, own: OpenColumn | MemoryBytes | None, view: IndexView) -> bytes:
-        """Return the records of the first messages, as many as what there was or another column has of them."""
-        kept, most = None, 0
+    def _most_in_common(self, own: Opened | None, view: IndexView) -> tuple[Opened | None, int]:
+        """Return what there was or another column: the one that has most of the first messages, and how many."""
+        found, most = None, -1
         for opened in (own, *(column.current() for column in self._others())):
             if opened is None or most == view.message_count:
                 continue
@@ -143,25 +145,34 @@ class TokenColumn:
             except errors.CorruptIndexError:
                 continue
             if number > most:
-                kept, most = opened, number
-        return b"" if kept is None else kept.read(form.HEADER_BYTES, most * form.TOKENS_BYTES)
+                found, most = opened, number
+        return found, max(most, 0)
 
     def _extend(
-        self, opened: OpenColumn | MemoryBytes, have: int, view: IndexView, count: Count
-    ) -> tuple[OpenColumn | MemoryBytes, TokenRecord]:
+        self, opened: Opened, have: int, old: Opened | None, view: IndexView, count: Count
+    ) -> tuple[Opened, TokenRecord]:
+        """Append what is missing; counts of what another column saw alike behind the first records are taken over."""
+        known = {} if old is None else _weights(old, have)
         last = _read(opened, have - 1) if have else NOTHING
+        new = (
+            MessageRecord.unpack_from(block, at)
+            for block, places in view.blocks(have)
+            for at in places
+            if form.ties_at(block, at)[1] not in known
+        )
+        counts = count(new, max(view.message_count - have - len(known), 0))
         added = bytearray()
-        ties = (record.prefix[: form.TIE_BYTES] for record in view.messages(have))
-        counts = count(view.messages(have), view.message_count - have)
-        for tokens, tie in zip(counts, ties, strict=True):
-            last = TokenRecord(
-                tokens.total,
-                tokens.text,
-                last.total + tokens.total,
-                last.text_total + tokens.text,
-                tie,
-            )
-            added += last.pack()
+        for block, places in view.blocks(have):
+            for at in places:
+                tie, seen = form.ties_at(block, at)
+                weight = known.get(seen)
+                if weight is None:
+                    counted = next(counts)
+                    weight = counted.total, counted.text
+                totals = last.total + weight[0], last.text_total + weight[1]
+                last = TokenRecord(*weight, *totals, tie, seen)
+                added += last.pack()
+        next(counts, None)  # the end of it
         expected = form.HEADER_BYTES + have * form.TOKENS_BYTES
         if not opened.append(expected, bytes(added)):
             # Somebody else is counting too, or a torn tail is in the way.
@@ -171,13 +182,23 @@ class TokenColumn:
         return opened, last
 
 
-def _common(opened: OpenColumn | MemoryBytes, view: IndexView) -> int:
+def _weights(opened: Opened, start: int) -> dict[bytes, tuple[int, int]]:
+    """Return the tokens that records from a number on hold, by what is seen; none when one is damaged."""
+    try:
+        number = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
+        records = _read_range(opened, start, number)
+    except errors.CorruptIndexError:
+        return {}
+    return {record.seen: (record.tokens, record.text) for record in records}
+
+
+def _common(opened: Opened, view: IndexView) -> int:
     """Return how many of the first records are of the context's own messages.
 
     Raises:
         CorruptIndexError: it is no such column, or a record is damaged.
     """
-    Header.unpack(opened.read(0, form.HEADER_BYTES), form.TOKENS_MAGIC, form.TOKENS_BYTES)
+    Header.unpack(opened.read(0, form.HEADER_BYTES), *_COLUMN)
     high = min((opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES, view.message_count)
     low, middle = 0, high
     while low < high:
@@ -189,14 +210,13 @@ def _common(opened: OpenColumn | MemoryBytes, view: IndexView) -> int:
     return low
 
 
-def _total_then(opened: OpenColumn | MemoryBytes, measured: Measured) -> int | None:
+def _total_then(opened: Opened, measured: Measured) -> int | None:
     """Return the tokens of the messages at a measured commit, by the header or the records; None when neither has them.
 
     Raises:
         CorruptIndexError: it is no such column, or a record is damaged.
     """
-    head = opened.read(0, form.HEADER_BYTES)
-    header = Header.unpack(head, form.TOKENS_MAGIC, form.TOKENS_BYTES)
+    header = Header.unpack(opened.read(0, form.HEADER_BYTES), *_COLUMN)
     if header.measured == measured.commit[: len(header.measured)]:
         return header.measured_total
     number = measured.message_count
@@ -207,7 +227,7 @@ def _total_then(opened: OpenColumn | MemoryBytes, measured: Measured) -> int | N
     return None
 
 
-def _belongs(opened: OpenColumn | MemoryBytes, number: int, view: IndexView) -> bool:
+def _belongs(opened: Opened, number: int, view: IndexView) -> bool:
     """Tell whether the first records are of the context's own messages: each prefix hash covers all before it."""
     if not number:
         return True
@@ -215,12 +235,13 @@ def _belongs(opened: OpenColumn | MemoryBytes, number: int, view: IndexView) -> 
     return _read(opened, number - 1).tie == message.prefix[: form.TIE_BYTES]
 
 
-def _read(opened: OpenColumn | MemoryBytes, number: int) -> TokenRecord:
-    offset = form.HEADER_BYTES + number * form.TOKENS_BYTES
-    return TokenRecord.unpack(opened.read(offset, form.TOKENS_BYTES))
+def _read(opened: Opened, number: int) -> TokenRecord:
+    return _read_range(opened, number, number + 1)[0]
 
 
-def _read_range(opened: OpenColumn | MemoryBytes, start: int, end: int) -> list[TokenRecord]:
+def _read_range(opened: Opened, start: int, end: int) -> list[TokenRecord]:
     size = form.TOKENS_BYTES
     data = opened.read(form.HEADER_BYTES + start * size, (end - start) * size)
-    return [TokenRecord.unpack(data[at : at + size]) for at in range(0, (end - start) * size, size)]
+    if len(data) != (end - start) * size:
+        raise errors.CorruptIndexError("a tokens column ends before its context does")
+    return form.unpack_tokens(data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.context.line import LINE_WIDTH, Line, call_line, result_line
 from trace_store.objects import operations as ops
+from trace_store.objects.address import RESULT, Address, absolute
 from trace_store.objects.codec import encode
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import read_content
@@ -16,92 +17,87 @@ from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.folding import Address, Entry
     from trace_store.context.folding_history import ReadCommit
+    from trace_store.context.message_entries import Entry, Place
 
     Stored = Mapping[str, Any]
 
 
-def prefix_after(prefix: bytes, entry: Entry) -> bytes:
-    """Return the prefix hash after one more message: blake3(prefix, canonical bytes of what is seen)."""
+def prefix_after(prefix: bytes, seen: bytes) -> bytes:
+    """Return the prefix hash after one more message, given the hash of what is seen of it."""
+    return digest(prefix + seen)
+
+
+def seen_of_entry(entry: Entry) -> bytes:
+    """Return the hash of what a model sees of a message: its role, name and parts, or its placeholder."""
     message = entry.message
-    return digest(prefix + seen_of(message["role"], message.get("name", ""), entry.parts))
-
-
-def prefix_after_ghost(prefix: bytes, entry: Entry) -> bytes:
-    """Return the prefix hash after the placeholder of a removed message."""
-    return digest(prefix + seen_of_ghost(entry.message["role"], entry.address))
+    if entry.is_ghost:
+        return seen_of_ghost(message["role"], entry.address)
+    return seen_of(message["role"], message.get("name", ""), entry.parts)
 
 
 def seen_of(role: str, name: str, parts: Sequence[Stored]) -> bytes:
-    """Return what a model sees of a message, as canonical bytes."""
-    return encode(["message", {"name": name, "parts": parts, "role": role}])
+    """Return the hash of what a model sees of a message: blake3 of its canonical bytes.
+
+    Which message holds the call of a result is no part of it.
+    """
+    if any(part["type"] == RESULT and "call" in part for part in parts):
+        parts = [{key: part[key] for key in part if key != "call"} for part in parts]
+    return digest(encode(["message", {"name": name, "parts": parts, "role": role}]))
 
 
 def seen_of_ghost(role: str, address: Address) -> bytes:
-    """Return what a model sees of a removed message's placeholder, as canonical bytes."""
-    return encode(["ghost", {"role": role, "text": ghost_text(address)}])
+    """Return the hash of what a model sees of a removed message's placeholder."""
+    return digest(encode(["ghost", {"role": role, "text": ghost_text(address)}]))
 
 
-def ghost_text(address: Address) -> str:
+def ghost_text(address: tuple[bytes, int]) -> str:
     """Return the placeholder that a removed message leaves: it names the address to restore."""
-    return f"[removed {ObjectId(address[0]).short(8)}.{address[1]}]"
+    return f"[removed {Address(*address).short(8)}]"
 
 
-def created_messages(commit: Commit) -> list[Stored]:
-    """Return the messages that a commit creates, in the order of their numbers."""
-    return [
-        message
-        for operation in commit.operations
-        if operation.name in ops.CREATES_MESSAGES
-        for message in operation.fields["messages"]
-    ]
+def message_at(home: Place, read_commit: ReadCommit) -> Stored:
+    """Return a message in stored form from where it stands: (commit, number among the messages that this adds).
 
-
-def find_message(address: Address, read_commit: ReadCommit) -> Stored:
-    """Return a message as its commit created it, in stored form.
+    A carried message has its state with it; `parts` are its first wording in any case.
 
     Raises:
-        CorruptObjectError: the commit creates no such message.
+        CorruptObjectError: the commit adds no such message.
     """
-    left = address[1]
-    for operation in read_commit(
-        address[0]
-    ).operations:  # a list of them all would be made for each message
-        if operation.name in ops.CREATES_MESSAGES:
+    left = home[1]
+    for operation in read_commit(home[0]).operations:  # no list of all: it would be made each time
+        if operation.name in ops.ADDS_MESSAGES:
             messages: Sequence[Stored] = operation.fields["messages"]
             if left < len(messages):
                 return messages[left]
             left -= len(messages)
-    raise errors.CorruptObjectError(f"commit {ObjectId(address[0])} has no message {address[1]}")
+    raise errors.CorruptObjectError(f"commit {ObjectId(home[0])} has no message {home[1]}")
 
 
-def find_wording(place: Address, read_commit: ReadCommit) -> Sequence[Stored]:
-    """Return stored parts from the place where they stand: a created message, or after those an edit.
+def wordings_of(commit: Commit) -> Iterator[Sequence[Stored]]:
+    """Yield all wordings that stand in a commit, in their order: of each message, and of each edit."""
+    for operation in commit.operations:
+        if operation.name == ops.EDIT:
+            yield operation.fields["parts"]
+        elif operation.name in ops.ADDS_MESSAGES:
+            for message in operation.fields["messages"]:
+                yield message["parts"]
+                yield from message.get("edits", ())
+
+
+def wording_at(place: Place, read_commit: ReadCommit) -> Sequence[Stored]:
+    """Return stored parts from where they stand, as `wordings_of` numbers them; results name whole addresses.
 
     Raises:
         CorruptObjectError: the commit has no such wording.
     """
-    return wording_of(read_commit(place[0]), place[1])
-
-
-def stored_wording(address: Address, place: Address, read_commit: ReadCommit) -> Stored:
-    """Return a message in stored form with the wording that stands at a place; errors as in `find_wording`."""
-    stored = find_message(address, read_commit)
-    return stored if place == address else {**stored, "parts": find_wording(place, read_commit)}
-
-
-def wording_of(commit: Commit, number: int) -> Sequence[Stored]:
-    """Return stored parts by their number among those that a commit makes; errors as in `find_wording`."""
-    wordings = [message["parts"] for message in created_messages(commit)]
-    wordings += [o.fields["parts"] for o in commit.operations if o.name == ops.EDIT]
-    if number >= len(wordings):
-        raise errors.CorruptObjectError(f"a commit has no wording {number}")
-    parts: Sequence[Stored] = wordings[number]
-    return parts
+    for number, parts in enumerate(wordings_of(read_commit(place[0]))):
+        if number == place[1]:
+            return absolute(parts, place[0])
+    raise errors.CorruptObjectError(f"commit {ObjectId(place[0])} has no wording {place[1]}")
 
 
 def one_line(commit: Commit, read: Callable[[bytes], bytes], width: int = 72) -> str:
@@ -123,19 +119,19 @@ def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
     telling = [o for o in commit.operations if o.name not in ops.LEAVES_CONTEXT]
     operations = telling or commit.operations
     return [
-        _append_line(operation, read)
-        if operation.name == ops.APPEND
+        _add_line(operation, read)
+        if operation.name == ops.ADD
         else Line(_operation_line(operation))
         for operation in operations
     ]
 
 
-def _append_line(operation: Operation, read: Callable[[bytes], bytes]) -> Line:
+def _add_line(operation: Operation, read: Callable[[bytes], bytes]) -> Line:
     messages = operation.fields["messages"]
     if not messages:
         return Line("nothing")
     more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
-    return Line(f"{messages[0]['role']}: ", _said(messages[0], read), more)
+    return Line(f"{messages[0]['role']}: ", _said(ops.worded(messages[0]), read), more)
 
 
 def _operation_line(operation: Operation) -> str:
@@ -212,5 +208,5 @@ def _beginning(oid: bytes, read: Callable[[bytes], bytes]) -> str:
 
 
 def _targets(targets: Sequence[Sequence[Any]]) -> str:
-    names = [f"{ObjectId(commit).short(8) or 'this'}.{number}" for commit, number in targets[:3]]
+    names = [Address(*target).short(8) for target in targets[:3]]
     return ", ".join(names) + (f" (+{len(targets) - 3})" if len(targets) > 3 else "")

@@ -22,7 +22,7 @@ TraceError                                      .code .message
 ├── FormatError                                 stop, and check the repository
 │   ├── CorruptObjectError     CorruptPackError    CorruptJournalError  CorruptIndexError
 │   ├── CorruptBundleError     BrokenHistoryError .oid                   commits are missing
-│   └── UnsupportedFormatError .required        a newer Trace wrote this; it is not damage
+│   └── UnsupportedFormatError .required        another version of Trace wrote this; it is not damage
 ├── StorageError .path .operation               the disk failed
 ├── RenderError .address                        the context is not valid for the provider
 ├── BudgetError .needed .allowed                compress, or raise the budget

@@ -156,13 +156,12 @@ class _Page:
             self._losses.add("message-id")
         speaker = " · ".join(word for word in (message.role, message.name, message.model) if word)
         yield f"## {place.number}. {self._line(speaker)}"
-        commit, number = message.address
         known = [moment(turn.time), f"by {turn.author}" if turn.author in self._credited else ""]
         if place.tokens is not None:
             known.append(f"{place.tokens:,} tokens, {place.total:,} so far")
         known += [reported(turn), *marks_of(turn)]
         words = " · ".join(self._line(word) for word in known if word)
-        yield f"{words} · `{commit.short()}.{number}`"
+        yield f"{words} · `{message.address}`"
         for part in message.parts:
             yield from self._part(part, message.model)
 
@@ -201,7 +200,7 @@ class _Page:
             return fenced(self._seen(as_lines(call.arguments)))
 
     def _result(self, result: ToolResult) -> Iterator[str]:
-        caller = self._callers.get(result.call_id)
+        caller = self._callers.get((result.call, result.call_id))
         kind = "error" if result.is_error else "result"
         of = f"{kind} of {caller[0] if caller else 'a call'} · {result.call_id}"
         shown = [block for part in result.content if (block := self._answer(part))]

@@ -13,6 +13,7 @@ from typing import Any
 
 from trace_store.exporters.contract import AGENTS, COPIES, REWINDS, ExportSession, Turn, models_of
 from trace_store.ident import format_time
+from trace_store.objects.address import Address
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.values import value
@@ -20,6 +21,9 @@ from trace_store.values import value
 TITLE_CHARACTERS = 90
 SEALED = "reasoning that only the provider can read"
 _WINDOW = 2000
+
+Call = tuple[Address | None, str]
+"""A call: the message that holds it, as results name it, and its id."""
 
 
 @value
@@ -137,20 +141,20 @@ def facts_of(session: ExportSession) -> list[tuple[str, str]]:
     return [(name, value) for name, value in rows if value]
 
 
-def callers(session: ExportSession) -> dict[str, tuple[str, Turn]]:
-    """Return the tool's name and the turn of each call, by the call's id."""
+def callers(session: ExportSession) -> dict[Call, tuple[str, Turn]]:
+    """Return the tool's name and the turn of each call."""
     return {
-        part.id: (part.name, turn)
+        (turn.message.address, part.id): (part.name, turn)
         for turn in session.turns
         for part in turn.message.parts
         if isinstance(part, ToolCall)
     }
 
 
-def answered(session: ExportSession) -> dict[str, Turn]:
-    """Return the turn with the result of each call, by the call's id."""
+def answered(session: ExportSession) -> dict[Call, Turn]:
+    """Return the turn with the result of each call that has one."""
     return {
-        part.call_id: turn
+        (part.call, part.call_id): turn
         for turn in session.turns
         for part in turn.message.parts
         if isinstance(part, ToolResult)

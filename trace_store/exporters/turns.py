@@ -16,6 +16,7 @@ from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import SKIPPED, Turn
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import FREEFORM, KINDS
 from trace_store.oid import OID_BYTES, ObjectId
@@ -33,10 +34,13 @@ def read_turns(
     reports = _reports(contexts, context.commit)
     # A report goes with the last answer that its commit made.
     reporting = {
-        message.address[0]: message.address for message, _ in messages if message.role == ANSWERER
+        message.record.home_commit: message.address
+        for message, _ in messages
+        if message.role == ANSWERER
     }
     for message, why in messages:
-        oid, number = message.address
+        home, address = message.record.home_commit, message.address
+        oid, number = _born_in(contexts, message.record)
         commit = contexts.read_commit(oid)
         reason, replaced = _origin(commit, number)
         yield Turn(
@@ -44,11 +48,20 @@ def read_turns(
             oid,
             commit.time,
             commit.author,
-            reports.get(oid) if reporting.get(oid) == message.address else None,
+            reports.get(home) if reporting.get(home) == address else None,
             reason,
             replaced,
             why,
         )
+
+
+def _born_in(contexts: ContextCompiler, record: MessageRecord) -> tuple[ObjectId, int]:
+    """Return the commit in which a message was born, and its number there; where it stands, if that is not here."""
+    home = ObjectId(record.home_commit)
+    if home.startswith(record.birth):
+        return home, record.home_number
+    found = contexts.store.objects.resolve_prefix(record.birth.hex())
+    return (found[0], record.number) if found else (home, record.home_number)
 
 
 def _with_hidden(
@@ -59,11 +72,12 @@ def _with_hidden(
     visible = iter(shown)
     made: dict[bytes, int] = {oid: n for n, oid in enumerate(chain_of(contexts, tip))}
     found: list[tuple[tuple[int, int], CompiledMessage, str]] = []
-    # The latest commit has the number 0. What another history brought stays behind its neighbour.
+    # The latest commit has the number 0. What was carried from elsewhere stays behind its neighbour.
     key = (-len(made), 0)
     for position, entry in enumerate(contexts.fold(tip).entries):
-        oid, number = entry.address
-        key = (-made[oid], number) if oid in made else key
+        home, number = entry.home
+        if home.startswith(entry.address.birth):
+            key = (-made[home], number)
         # Of a ghost the context has its placeholder; here the message itself is told.
         standing = next(visible) if entry.visible else None
         if standing is not None and is_shown(entry):
@@ -73,12 +87,14 @@ def _with_hidden(
         kind = entry.message.get("kind")
         record = MessageRecord(
             *entry.address,
+            *entry.home,
             *entry.place,
             flags=priority_flag(priority) | (LABELLED if entry.labels else 0),
             role=entry.message["role"],
             kind=kind if kind in KINDS else FREEFORM,
             tools=0,
             prefix=bytes(OID_BYTES),
+            seen=bytes(OID_BYTES),
             ordinal=position + 1,
         )
         message = CompiledMessage.of(source, tip, record)
@@ -101,7 +117,7 @@ def is_shown(entry: Entry) -> bool:
 
 
 def _origin(commit: Commit, number: int) -> tuple[str, int]:
-    """Return why a message that a commit creates stands in for others, and for how many."""
+    """Return why a message that a commit adds stands in for others, and for how many."""
     for operation in commit.operations:
         count = ops.message_count(operation)
         if number < count:
@@ -123,12 +139,7 @@ def _reports(contexts: ContextCompiler, tip: ObjectId | None) -> dict[bytes, Usa
     for oid in chain_of(contexts, tip):
         commit = contexts.read_commit(oid)
         own = next((_usage(o.fields) for o in commit.operations if o.name == ops.USAGE), None)
-        if any(
-            message["role"] == ANSWERER
-            for operation in commit.operations
-            if operation.name in ops.CREATES_MESSAGES
-            for message in operation.fields["messages"]
-        ):
+        if any(message["role"] == ANSWERER for _, message in ops.added_messages(commit, oid)):
             report = own or later
             if report is not None:
                 found[oid] = report
@@ -162,5 +173,5 @@ class _HiddenSource:
     def read_commit(self, oid: bytes) -> Commit:
         return self._contexts.read_commit(oid)
 
-    def labels(self, tip: bytes, address: tuple[bytes, int]) -> frozenset[str]:
+    def labels(self, tip: bytes, address: Address) -> frozenset[str]:
         return self._contexts.fold(tip).entry(address).labels

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trace_store.history.filters import LogFilter, matching, snippet_of
     from trace_store.history.growth import token_growth
     from trace_store.history.naming import named
-    from trace_store.history.rewording import current_parts, refuse_orphans, reworded
+    from trace_store.history.rewording import current_parts, reworded
     from trace_store.history.saying import summary, told
     from trace_store.history.walk import log
     from trace_store.history.writing import new_draft, write
@@ -24,7 +24,6 @@ __all__ = [
     "matching",
     "named",
     "new_draft",
-    "refuse_orphans",
     "reworded",
     "snippet_of",
     "summary",
@@ -43,7 +42,6 @@ __getattr__ = door(
         "matching": "filters",
         "named": "naming",
         "new_draft": "writing",
-        "refuse_orphans": "rewording",
         "reworded": "rewording",
         "snippet_of": "filters",
         "summary": "saying",

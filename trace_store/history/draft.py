@@ -11,14 +11,13 @@ from _collections_abc import Mapping  # that of collections.abc, without the res
 from trace_store import context, errors
 from trace_store.context import parsing
 from trace_store.objects import operations as ops
+from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import Gathering, bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
 from trace_store.objects.parts import Part
 from trace_store.objects.shapes import check_operation
-from trace_store.oid import ObjectId
-
-Address = tuple[bytes, int]
+from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +29,10 @@ if TYPE_CHECKING:
     from trace_store.objects.content import Salt
 
     Fact: TypeAlias = str | int | float | bool
-    Target: TypeAlias = str | Address
+    Target: TypeAlias = str | tuple[bytes, int]
     Content: TypeAlias = str | Sequence[Part]
-    Reword: TypeAlias = Callable[[Address, str], Sequence[Part]]
+    Reword: TypeAlias = Callable[[Address, str, str], Sequence[Part]]
+    """Gives the parts of a message with a text in the place of its own, or of its result for one call."""
 
 
 NO_SECRETS: Mapping[str, int] = {}
@@ -44,12 +44,14 @@ class CommitResult:
     Attributes:
         oid: its id.
         ref: the branch that now ends in it; None when HEAD is detached.
-        message_count: messages it creates.
+        message_count: messages it adds.
         parents: ids of its parents.
         secrets: how many secrets of each kind were found in what it says, and replaced, unless that was not wanted.
+        also: messages that nobody named, and that were hidden, shown, ranked or moved with the call or the results
+            that they belong to.
     """
 
-    __slots__ = ("message_count", "oid", "parents", "ref", "secrets")
+    __slots__ = ("also", "message_count", "oid", "parents", "ref", "secrets")
 
     def __init__(
         self,
@@ -58,8 +60,10 @@ class CommitResult:
         message_count: int,
         parents: tuple[ObjectId, ...] = (),
         secrets: Mapping[str, int] = NO_SECRETS,
+        also: tuple[Address, ...] = (),
     ) -> None:
         self.secrets = secrets
+        self.also = also
         self.oid = oid
         self.ref = ref
         self.message_count = message_count
@@ -69,9 +73,9 @@ class CommitResult:
         return f"CommitResult({self.oid.short()}, {self.ref}, {self.message_count} messages)"
 
     @property
-    def addresses(self) -> list[tuple[ObjectId, int]]:
-        """Addresses of the messages it creates."""
-        return [(self.oid, n) for n in range(self.message_count)]
+    def addresses(self) -> list[Address]:
+        """Addresses of the messages it adds, all of which are new."""
+        return [Address.of(self.oid, n) for n in range(self.message_count)]
 
 
 class Savepoint:
@@ -94,10 +98,11 @@ class Savepoint:
 class Draft:
     """Operations of one commit. Each method adds one; addresses it returns may be used by later ones.
 
-    A target is the text of an address (`ab12cd.0`) or an address itself.
+    A target is an address, its text (`ab12cd.0`), or the id of a commit and the number of a message that it adds.
 
     Attributes:
         operations: what was added so far.
+        guarded: the messages whose edits are refused when they take away a result, or a call that has one.
         result: the commit, once the draft of a batch was written.
     """
 
@@ -122,6 +127,7 @@ class Draft:
         self._put = self._gathering.putting(salt)
         self._created = 0
         self.operations: list[Operation] = []
+        self.guarded: set[Address] = set()
         self.result: CommitResult | None = None
 
     @property
@@ -149,12 +155,13 @@ class Draft:
         """
         return self.extend([given_message(role, content, **fields)])[0]
 
-    def extend(self, messages: Sequence[Given]) -> list[Address]:
-        """Add messages at the end and return their addresses.
+    def extend(self, messages: Sequence[Given], *, after: Target | None = None) -> list[Address]:
+        """Add messages at the end, or behind a neighbour, and return their addresses.
 
         Args:
             messages: `Message` values, or what providers have: dictionaries, and objects of their packages, in the
                 form of OpenAI (chat completions or Responses), Anthropic, Gemini or LangChain.
+            after: the neighbour.
 
         Raises:
             InvalidMessageError: there is none, or one is not valid.
@@ -162,25 +169,31 @@ class Draft:
         if not messages:
             raise errors.InvalidMessageError("there is no message to append")
         stored = self._store(messages)
-        self._add(ops.append(stored))
+        self._add(ops.add(stored, after=None if after is None else self._address(after)))
         return self._number(len(stored))
 
-    def edit(self, target: Target, content: Content) -> None:
+    def edit(
+        self, target: Target, content: Content, *, call: str = "", force: bool = False
+    ) -> None:
         """Reword a message; earlier wordings stay readable.
 
         Args:
             target: the message.
             content: text, which in the draft of a `Repo` takes the place of the message's text or of what its tool
                 results say, while calls, images and reasoning stay; or all of its parts.
+            call: the id of the call, for the text of its result alone.
+            force: let it take away results, and calls that have some; else the draft is refused when it is written.
 
         Raises:
             MessageNotFoundError: the context does not hold the message.
+            InvalidOperationError: the message has no result of that call.
         """
         address = self._address(target)
-        if isinstance(content, str) and self._reword is not None and address[0] != ops.HERE:
-            content = self._reword(address, content)
+        if isinstance(content, str) and self._reword is not None and address.birth:
+            content = self._reword(address, content, call)
         parts = store_parts(message_parts(content), self._put)
         self._add(ops.edit(address, parts))
+        (self.guarded.discard if force else self.guarded.add)(address)
 
     def annotate(
         self,
@@ -243,13 +256,6 @@ class Draft:
         """Place messages, in the given order, after a neighbour; None puts them first."""
         neighbour = None if after is None else self._address(after)
         self._add(ops.move(self._addresses(targets), after=neighbour))
-
-    def include(
-        self, targets: Target | Sequence[Target], *, parent: int = 1, after: Target | None = None
-    ) -> None:
-        """Bring messages of another parent of the commit, after a neighbour or at the end."""
-        neighbour = None if after is None else self._address(after)
-        self._add(ops.include(self._addresses(targets), parent=parent, after=neighbour))
 
     def set_tools(self, schemas: Sequence[Mapping[str, Any]]) -> None:
         """Set the tools that the model is offered; each schema is stored once, whoever offers it.
@@ -343,7 +349,7 @@ class Draft:
     def _add(self, operation: Operation) -> None:
         if self.result is not None:
             raise errors.StateError("the draft was written; what comes now needs another")
-        if operation.name != ops.APPEND:  # whose messages were checked one by one
+        if operation.name != ops.ADD:  # whose messages were checked one by one
             try:
                 check_operation(operation.name, operation.fields)
             except errors.CorruptObjectError as error:
@@ -357,7 +363,7 @@ class Draft:
     def _number(self, count: int) -> list[Address]:
         first = self._created
         self._created += count
-        return [(ops.HERE, first + i) for i in range(count)]
+        return [Address(HERE, first + i) for i in range(count)]
 
     def _address(self, target: Target) -> Address:
         if isinstance(target, str):
@@ -365,7 +371,13 @@ class Draft:
         named = several(target)
         if len(named) != 1 or not isinstance(named[0], tuple):
             raise errors.InvalidInputError(f"one message is needed, not {str(target)[:80]}")
-        return (named[0][0], named[0][1])
+        birth, number = named[0]
+        if len(birth) == OID_BYTES:  # the message that this commit adds, be it carried
+            try:
+                return self._resolve(f"{birth.hex()}.{number}")
+            except errors.RevisionNotFoundError:
+                return Address.of(birth, number)
+        return Address(birth, number)
 
     def _addresses(self, targets: Target | Sequence[Target]) -> list[Address]:
         return [self._address(target) for target in several(targets)]
@@ -382,7 +394,7 @@ def several(targets: Any) -> Sequence[Target]:
     if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[1], int):
         if not isinstance(targets[0], bytes):
             raise errors.InvalidInputError(f"not the address of a message: {str(targets)[:80]}")
-        return [(bytes(targets[0]), targets[1])]
+        return [Address(bytes(targets[0]), targets[1])]
     if isinstance(targets, bytes) or not hasattr(targets, "__iter__"):
         raise errors.InvalidInputError(
             f"messages are named by their addresses, not by {type(targets).__name__}"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.context.snippet import snippet_in, texts_of
-from trace_store.context.wording import created_messages, find_message
+from trace_store.context.wording import wordings_of
 from trace_store.history.naming import named
 from trace_store.objects import operations as ops
+from trace_store.objects.address import BIRTH_BYTES, read_address
 from trace_store.objects.message import KINDS, ROLES, is_kind, load_parts
 from trace_store.values import value
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 _BEFORE_NAME = frozenset("_-.")
 _AFTER_NAME = frozenset("_-")
-CALLS_NEAR = 64
-"""In so many commits before a result its call is looked for."""
 
 
 @value
@@ -41,7 +40,7 @@ class LogFilter:
         since: made at this time or later, in milliseconds since the epoch.
         until: made at this time or earlier.
         operation: the name of one of its operations.
-        follow: the address of a message that it creates, brings or changes.
+        follow: the address of a message that it adds or changes.
         text: a part of what a message or the commit says, whatever the case.
         kind: the kind of a message.
         role: the role of a message.
@@ -57,7 +56,7 @@ class LogFilter:
     since: int | None = None
     until: int | None = None
     operation: str = ""
-    follow: tuple[ObjectId, int] | None = None
+    follow: Address | None = None
     text: str = ""
     kind: str = ""
     role: str = ""
@@ -93,7 +92,7 @@ def matching(
     for entry in entries:
         if match.entry(entry):
             yield entry
-        if wanted.follow is not None and entry.oid == wanted.follow[0]:
+        if wanted.follow is not None and entry.oid[:BIRTH_BYTES] == wanted.follow.birth:
             return  # what comes before it cannot know the message
 
 
@@ -170,8 +169,10 @@ class _Match:
         for address, operation in named(oid, commit):
             if operation.name == ops.ANNOTATE and "priority" in operation.fields:
                 given[address] = operation.fields["priority"]
-        for number, message in enumerate(created_messages(commit)):
-            yield (oid, number), message, given.pop((oid, number), "")
+        merges = len(commit.parents) > 1
+        for address, message in ops.added_messages(commit, oid):
+            if not (merges and ops.BORN in message):  # its other parents' commits say it
+                yield address, message, given.pop(address, "")
         for address, operation in named(oid, commit):
             if operation.name == ops.EDIT:
                 stored = self._stored(address)
@@ -200,18 +201,19 @@ class _Match:
         """Tell whether a part calls the tool that is asked for, or is a result of it."""
         if part["type"] == "tool_call":
             return bool(part["name"] == self._wanted.tool)
-        if part["type"] != "tool_result":
+        if part["type"] != "tool_result" or "call" not in part:
             return False
-        oid: bytes | None = address[0]
-        for _ in range(CALLS_NEAR):
-            if oid is None:
-                break
-            commit = self._contexts.read_commit(oid)
-            for call in _calls(commit):
-                if call["id"] == part["id"]:
-                    return bool(call["name"] == self._wanted.tool)
-            oid = commit.parents[0] if commit.parents else None
-        return False
+        call = read_address(part["call"], address.birth)
+        try:
+            calls = self._stored(call)["parts"]
+        except errors.MessageNotFoundError:
+            return False
+        return any(
+            each["type"] == "tool_call"
+            and each["id"] == part["id"]
+            and each["name"] == self._wanted.tool
+            for each in calls
+        )
 
     def _content(self, stored: Mapping[str, Any]) -> bool:
         try:
@@ -224,32 +226,30 @@ class _Match:
         return not path or any(mentions(text, path) for text in texts)
 
     def _stored(self, address: Address) -> Mapping[str, Any]:
-        return find_message(address, self._contexts.read_commit)
+        """Return a message as it was created.
+
+        Raises:
+            MessageNotFoundError: it is not in the context of the tip.
+        """
+        return self._context().entry(address).message
 
     def _priority(self, address: Address) -> str:
-        if self._fold is None:
-            self._fold = self._contexts.fold(self._tip)
         try:
-            return self._fold.entry(address).priority
+            return self._context().entry(address).priority
         except errors.MessageNotFoundError:
             return ""
+
+    def _context(self) -> Fold:
+        if self._fold is None:
+            self._fold = self._contexts.fold(self._tip)
+        return self._fold
 
 
 def snippet_of(contexts: ContextCompiler, oid: ObjectId, text: str) -> Snippet | None:
     """Return the piece of a commit's messages or new wordings that says a text, in any case; None: none does."""
     commit, read = contexts.read_commit(oid), contexts.store.objects.read
-    stored = [message["parts"] for message in created_messages(commit)]
-    stored += [each.fields["parts"] for each in commit.operations if each.name == ops.EDIT]
-    found = (snippet_in(parts, text, read) for parts in stored)
+    found = (snippet_in(parts, text, read) for parts in wordings_of(commit))
     return next((each for each in found if each is not None), None)
-
-
-def _calls(commit: Commit) -> Iterator[Mapping[str, Any]]:
-    """Yield the tool calls that a commit makes, as they are stored."""
-    for message in created_messages(commit):
-        for part in message["parts"]:
-            if part["type"] == "tool_call":
-                yield part
 
 
 def _labels(commit: Commit, label: str) -> bool:

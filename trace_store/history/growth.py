@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from trace_store import context as weighing
 from trace_store import objects
-from trace_store.context.folding import is_append_only, is_measured
+from trace_store.context.folding import is_measured
 from trace_store.history.entries import LogEntry
-from trace_store.objects.operations import TOOLS
+from trace_store.objects.operations import TOOLS, only_appends
 from trace_store.oid import ObjectId
 from trace_store.values import value
 
@@ -37,10 +37,10 @@ class TokenGrowth:
 def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[bytes, TokenGrowth]:
     """Return the tokens of the context at each commit, and what it added to its first parent's.
 
-    A commit that only appends adds the messages it creates, so the context before it need not be compiled.
+    A commit that only appends adds its messages, so the context before it need not be compiled.
     """
     growing = _Growing(contexts)
-    for entry in entries:
+    for entry in reversed(entries):  # a context is made from what it was before
         growing.weigh(entry)
     source = contexts.compile(entries[0].oid).estimate_source if entries else ""
     growth: dict[bytes, TokenGrowth] = {}
@@ -60,11 +60,17 @@ class _Growing:
         self._reports: dict[bytes, Report | None] = {}
 
     def weigh(self, entry: LogEntry) -> None:
-        """Look at the tokens of a commit's context, and of the one before it where appends tell them."""
-        after, commit = self._bare_tokens(entry.oid), entry.commit
+        """Look at the tokens of a commit's context, and of the one before it; of one of them where appends tell."""
+        commit, weights = entry.commit, self._bare
         sets_tools = any(operation.name == TOOLS for operation in commit.operations)
-        if commit.parents and is_append_only(commit) and not sets_tools:
-            self._bare.setdefault(commit.parents[0], after - self._contexts.weigh_created(commit))
+        if not commit.parents or not only_appends(commit) or sets_tools:
+            self._bare_tokens(entry.oid)
+            return
+        added, parent = self._contexts.weigh_added(commit), commit.parents[0]
+        if parent in weights:
+            weights.setdefault(entry.oid, weights[parent] + added)
+        else:
+            weights[parent] = self._bare_tokens(entry.oid) - added
 
     def total(self, oid: bytes, commit: Commit | None = None) -> tuple[int, str]:
         """Return the tokens of a context and, where a provider reported, their source, else ""; of a known commit."""

@@ -1,4 +1,4 @@
-"""Which messages a commit names: those that it creates, brings or changes."""
+"""Which messages a commit names: those that it adds or changes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
 
 def named(oid: bytes, commit: Commit) -> Iterator[tuple[Address, Operation]]:
-    """Yield the messages that a commit creates, brings or changes, with the operation that does it."""
-    created = 0
+    """Yield the messages that a commit adds or changes, with the operation that does it."""
+    number = 0
     for operation in commit.operations:
-        fields = operation.fields
-        targets = [fields["target"]] if operation.name == ops.EDIT else fields.get("targets", ())
-        for target, number in targets:
-            yield (bytes(target) or oid, number), operation
-        for _ in range(ops.message_count(operation)):
-            yield (oid, created), operation
-            created += 1
+        for target in ops.targets_of(operation, oid):
+            yield target, operation
+        if operation.name in ops.ADDS_MESSAGES:
+            for stored in operation.fields["messages"]:
+                yield ops.address_of(stored, oid, number), operation
+                number += 1

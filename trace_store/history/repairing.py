@@ -10,16 +10,18 @@ from collections import Counter
 
 from trace_store import revision as revisions
 from trace_store.context.compiler import ContextCompiler
+from trace_store.context.folding import Fold
 from trace_store.context.mending import Fault, Item, Mended, mend
 from trace_store.context.render import Repair
+from trace_store.context.render.pairing import pair
 from trace_store.errors import InvalidInputError
 from trace_store.graph import is_ancestor
 from trace_store.history.draft import CommitResult, Draft
 from trace_store.history.writing import new_draft, write
 from trace_store.objects.message import Message
+from trace_store.objects.parts import Part, ToolResult
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
-from trace_store.store import Store
 from trace_store.values import value
 
 TYPE_CHECKING = False
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from trace_store.history.draft import Address
+    from trace_store.objects.address import Address
 
 AUTHOR = "trace/repair"
 FOLDER = "repaired/"
@@ -111,7 +113,7 @@ def repair(
         raise InvalidInputError(
             f"{revision[:80]} is no branch, so it has no place to be repaired in"
         )
-    mended, count = _look(contexts, ref or tip, tip, providers)
+    mended, count = _look(contexts, ref or tip, providers)
     if not mended.faults:
         return RepairReport(SOUND, ref, tip, count, (), mended.adaptations)
     target = ref
@@ -119,38 +121,21 @@ def repair(
         target, end = _target(contexts, ref, tip)
         if end != tip:
             tip = end
-            mended, count = _look(contexts, target, tip, providers)
+            mended, count = _look(contexts, target, providers)
             if not mended.faults:
                 return RepairReport(
                     REPAIRED_BEFORE, ref, tip, count, (), mended.adaptations, target
                 )
-    result = None if dry_run else _write(store, mended, target, tip, author)
+    result = None if dry_run else _write(contexts, mended, target, tip, author)
     outcome = BROKEN if dry_run else REPAIRED
     return RepairReport(outcome, ref, tip, count, mended.faults, mended.adaptations, target, result)
 
 
 def _look(
-    contexts: ContextCompiler, where: str | ObjectId, tip: ObjectId, providers: Sequence[str]
+    contexts: ContextCompiler, where: str | ObjectId, providers: Sequence[str]
 ) -> tuple[Mended, int]:
     context = contexts.compile(where)
-    mended = mend(
-        context.messages,
-        context.tools,
-        providers=providers,
-        withdrawn=_withdrawn(contexts, tip),
-    )
-    return mended, len(context)
-
-
-def _withdrawn(contexts: ContextCompiler, tip: ObjectId) -> frozenset[str]:
-    """Return the ids of calls whose results are in the history and were taken out of the context."""
-    return frozenset(
-        part["id"]
-        for entry in contexts.fold(tip).entries
-        if not entry.visible or entry.is_ghost
-        for part in entry.parts
-        if part.get("type") == "tool_result"
-    )
+    return mend(context.messages, context.tools, providers=providers), len(context)
 
 
 def _target(contexts: ContextCompiler, ref: str, tip: ObjectId) -> tuple[str, ObjectId]:
@@ -168,16 +153,15 @@ def _target(contexts: ContextCompiler, ref: str, tip: ObjectId) -> tuple[str, Ob
         target = f"{first}-{number}"
 
 
-def _write(store: Store, mended: Mended, target: str, onto: ObjectId, author: str) -> CommitResult:
-    draft = new_draft(store)
-    _reword(draft, mended)
-    addresses = _create(draft, mended)
-    _hide(draft, mended.removed)
-    _arrange(draft, mended.items, addresses)
+def _write(
+    contexts: ContextCompiler, mended: Mended, target: str, onto: ObjectId, author: str
+) -> CommitResult:
+    draft = new_draft(contexts.store)
+    _Changes(draft, mended, contexts.fold(onto)).draw_up()
     counts = Counter(fault.code for fault in mended.faults)
     said = ", ".join(f"{count} {code}" for code, count in sorted(counts.items()))
     return write(
-        store,
+        contexts.store,
         draft,
         author=author,
         message=f"repair: {said}",
@@ -200,55 +184,90 @@ def _facts(mended: Mended, counts: Mapping[str, int]) -> dict[str, Any]:
     return {"changes": changes, "counts": dict(sorted(counts.items()))}
 
 
-def _reword(draft: Draft, mended: Mended) -> None:
-    for item in mended.items:
-        if item.reworded and item.address is not None:
-            draft.edit(item.address, item.parts)
+class _Changes:
+    """The operations by which a context becomes the mended one.
 
+    A call and its results are hidden and moved as one. Where only some of them stay, or they stand otherwise, all of
+    them are removed, and those that stay are added again.
+    """
 
-def _create(draft: Draft, mended: Mended) -> dict[int, Address]:
-    """Add the new messages; return the address of every message by the `id()` of its item."""
-    addresses = {id(item): item.address for item in mended.items if item.address is not None}
-    appended: list[Item] = []
-    for item in mended.items:
-        if item.replaces is not None and item.replaces.address is not None:
-            made = draft.replace([item.replaces.address], [_message(item)], reason=REASON)
-            addresses[id(item)] = made[0]
-        elif item.is_new:
-            appended.append(item)
-    if appended:
-        made = draft.extend([_message(item) for item in appended])
-        addresses.update(zip(map(id, appended), made, strict=True))
-    created = [addresses[id(item)] for item in mended.items if item.is_new]
-    for start in range(0, len(created), MAXIMUM_TARGETS):
-        draft.annotate(created[start : start + MAXIMUM_TARGETS], labels=[LABEL])
-    return addresses
+    def __init__(self, draft: Draft, mended: Mended, state: Fold) -> None:
+        self._draft = draft
+        self._items = items = mended.items
+        self._removed = [item.address for item in mended.removed if item.address is not None]
+        self._state = state
+        self._addresses: dict[int, Address] = {}  # of the items, by their id()
+        self._caller = {
+            (id(items[at]), index): items[calling]
+            for (calling, _), (at, index) in pair(items)[0].items()
+        }
 
+    def draw_up(self) -> None:
+        """Add the operations to the draft."""
+        parted = self._parted()
+        for item in self._items:
+            own = item if item.replaces is None else item.replaces
+            if own.address is None or self._state.unit_id(own.address) in parted:
+                continue
+            self._addresses[id(item)] = own.address
+            if own is not item:
+                made = self._draft.replace([own.address], [self._message(item)], reason=REASON)
+                self._addresses[id(item)] = made[0]
+            elif item.reworded:
+                self._draft.edit(own.address, self._parts(item), force=True)
+        gone = self._state.units([*self._removed, *parted])
+        for start in range(0, len(gone), MAXIMUM_TARGETS):
+            self._draft.remove(gone[start : start + MAXIMUM_TARGETS])
+        self._arrange()
+        addresses = [self._addresses[id(item)] for item in self._items]
+        made = [address for address in addresses if not address.birth]
+        for start in range(0, len(made), MAXIMUM_TARGETS):
+            self._draft.annotate(made[start : start + MAXIMUM_TARGETS], labels=[LABEL])
 
-def _hide(draft: Draft, removed: Sequence[Item]) -> None:
-    targets = [item.address for item in removed if item.address is not None]
-    for start in range(0, len(targets), MAXIMUM_TARGETS):
-        draft.remove(targets[start : start + MAXIMUM_TARGETS])
+    def _parted(self) -> set[Address]:
+        """Return the units that do not stay together as they are."""
+        state = self._state
+        removed = {state.unit_id(address) for address in self._removed}
+        parted: set[Address] = set()
+        for item in self._items:
+            own = item if item.replaces is None else item.replaces
+            if own.address is None:
+                continue
+            unit = state.unit_id(own.address)
+            several = len(state.unit(unit)) > 1
+            if unit in removed or (several and (own is not item or item.moved)):
+                parted.add(unit)
+        return parted
 
+    def _arrange(self) -> None:
+        """Place what moved, and add what is not there: from front to back, so that each has its neighbour."""
+        before: Address | None = None
+        for item in self._items:
+            if id(item) not in self._addresses:
+                (made,) = self._draft.extend([self._message(item)], after=before)
+                self._addresses[id(item)] = made
+                if before is None:
+                    self._draft.move([made], after=None)
+            elif item.moved:
+                self._draft.move([self._addresses[id(item)]], after=before)
+            before = self._addresses[id(item)]
 
-def _arrange(draft: Draft, items: Sequence[Item], addresses: Mapping[int, Address]) -> None:
-    """Place what moved or was added: from front to back, so that each has its neighbour before it."""
-    before: Address | None = None
-    run: list[Item] = []
-    for item in items:
-        if item.moved or (item.is_new and item.replaces is None):
-            run.append(item)
-            continue
-        if run:
-            draft.move([addresses[id(each)] for each in run], after=before)
-            run = []
-        before = addresses[id(item)]
-    # What was appended stands at the end already.
-    if any(item.moved for item in run):
-        draft.move([addresses[id(each)] for each in run], after=before)
+    def _message(self, item: Item) -> Message:
+        return Message(
+            item.role,
+            self._parts(item),
+            kind=item.kind,
+            name=item.name,
+            model=item.model,
+            id=item.id,
+        )
 
-
-def _message(item: Item) -> Message:
-    return Message(
-        item.role, item.parts, kind=item.kind, name=item.name, model=item.model, id=item.id
-    )
+    def _parts(self, item: Item) -> list[Part]:
+        """Return what an item says, with each result linked to the message that holds its call by then."""
+        parts = list(item.parts)
+        for index, part in enumerate(parts):
+            caller = self._caller.get((id(item), index))
+            if isinstance(part, ToolResult) and caller is not None:
+                call = self._addresses.get(id(caller), caller.address)
+                parts[index] = ToolResult(part.call_id, part.content, part.is_error, call=call)
+        return parts

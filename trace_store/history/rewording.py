@@ -8,20 +8,22 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
 from trace_store.objects.message import load_parts
-from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Part, Reasoning, Text, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trace_store.objects.address import Address
 
-def current_parts(contexts: ContextCompiler, address: tuple[bytes, int]) -> tuple[Part, ...]:
+
+def current_parts(contexts: ContextCompiler, address: Address) -> tuple[Part, ...]:
     """Return what a message of HEAD's context says now.
 
     Raises:
         MessageNotFoundError: the context does not hold it.
     """
-    stored = contexts.wording((bytes(address[0]), address[1]))
+    stored = contexts.wording(address)
     return load_parts(stored, contexts.store.objects.read)
 
 
@@ -47,7 +49,7 @@ def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
         )
     if answered and (call or not is_text):
         return [
-            ToolResult(part.call_id, text, part.is_error)
+            ToolResult(part.call_id, text, part.is_error, call=part.call)
             if isinstance(part, ToolResult) and call in ("", part.call_id)
             else part
             for part in parts
@@ -57,26 +59,3 @@ def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
     # Without a text so far, the new one stands where providers want it: after reasoning, before calls.
     at = sum(isinstance(part, Reasoning) for part in kept) if place is None else place
     return [*kept[:at], Text(text), *kept[at:]]
-
-
-def refuse_orphans(parts: Sequence[Part], new: Sequence[Part]) -> None:
-    """Accept new parts of a message that have the same calls and results as before.
-
-    Raises:
-        InvalidOperationError: a call would lose its result, or a result its call; `.calls` holds their ids.
-    """
-    calls, results = _calls(parts) ^ _calls(new), _results(parts) ^ _results(new)
-    if calls or results:
-        ids = sorted(calls | results)
-        what = "call" if calls else "result of call"
-        raise errors.InvalidOperationError(
-            f"the {what} {', '.join(ids)} would be without its counterpart", calls=ids
-        )
-
-
-def _calls(parts: Sequence[Part]) -> set[str]:
-    return {part.id for part in parts if isinstance(part, ToolCall)}
-
-
-def _results(parts: Sequence[Part]) -> set[str]:
-    return {part.call_id for part in parts if isinstance(part, ToolResult)}

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from trace_store import context, errors
 from trace_store import revision as revisions
+from trace_store.context.calls import CALL, find_in_history, link_operations, link_wording
 from trace_store.contracts import Transaction
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
+from trace_store.objects.address import RESULT, Address, read_address
 from trace_store.objects.codec import encode_ordered
-from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.content import Gathering
 from trace_store.objects.direct import encode_commit, encode_message
+from trace_store.objects.parts import ToolResult
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import branch_ref
 from trace_store.store import Store
@@ -25,14 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from trace_store.context.calls import Find
     from trace_store.context.folding import Fold
     from trace_store.context.parsing import Given
     from trace_store.contracts import RefReader
-    from trace_store.history.draft import Address, Reword
+    from trace_store.history.draft import Reword
     from trace_store.objects.content import Salt
     from trace_store.secrets import Guard
 
 MAXIMUM_ATTEMPTS = 100
+_ON_UNITS = (ops.REMOVE, ops.RESTORE, ops.REPLACE, ops.MOVE)
 
 
 def new_draft(
@@ -80,13 +85,14 @@ def write(
         branch: name of a branch, which is begun when it is not there; None is what HEAD is on.
         meta: small facts, as in `Commit`.
         links: as in `Commit`.
-        merge: further parents, which `include` operations may name.
+        merge: further parents; what they bring stands among the operations.
         durability: "durable", "batch" or "fast"; None is the store's.
         onto: the commit that it has to follow: the named branch ends in it, or is not there and begins with it. None
             follows whatever the branch is by then.
 
     Raises:
-        InvalidOperationError: the draft is empty, or an operation cannot be applied.
+        InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit takes away a result or a
+            call that has one, and was not forced; `.calls` holds the ids.
         MessageNotFoundError: an operation names a message that the context does not hold, or one as its source that is
             nowhere.
         ObjectNotFoundError: the commit is not here that a source is of, or that usage is about.
@@ -106,8 +112,7 @@ def write(
     writer = _Writer(store, draft, author, message, meta, links, merge, onto)
     if isinstance(ref, ObjectId):
         return _write_detached(store, writer, author, durability)
-    if not writer.only_appends:
-        writer.check(onto or store.refs.read(ref), ref)  # outside the lock, where it may take long
+    writer.prepare(onto or store.refs.read(ref))  # outside the lock, since it may take long
     store.advance(
         ref,
         lambda tip: writer.make(tip, ref),
@@ -201,15 +206,17 @@ def commit(
     without one nobody does.
 
     This is what an agent does at every turn, so it makes no draft, and the commit is put together from its pieces. What
-    has no such form is left to a draft, which makes the same commit.
+    has no such form, and results, whose calls are looked for, are left to a draft, which makes the same commit.
     """
     ref = store.refs.head_target() if branch is None else branch_ref(branch)
     gathering = Gathering() if guard is None else guard.gathering()
     put = gathering.put if salt is None else gathering.putting(salt)
     pieces: list[bytes] = []
-    for given in as_messages(messages):
+    given = as_messages(messages)
+    has_results = any(isinstance(part, ToolResult) for each in given for part in each.parts)
+    for each in () if has_results else given:
         piece = encode_message(
-            given.role, given.parts, put, given.kind, given.name, given.model, given.id
+            each.role, each.parts, put, each.kind, each.name, each.model, each.id
         )
         if piece is None:
             break
@@ -265,7 +272,9 @@ class _Writer:
         self._onto = onto
         self._checked: ObjectId | bool | None = False
         self._result: CommitResult | None = None
-        self.only_appends = all(o.name in ops.ADDS_AT_END for o in draft.operations)
+        self._also: tuple[Address, ...] = ()
+        self._linked: tuple[ObjectId | None, list[Operation]] | None = None
+        self._only_appends = all(map(ops.is_append, draft.operations))
 
     def written(self) -> CommitResult:
         """Return what the transaction wrote."""
@@ -284,45 +293,89 @@ class _Writer:
                 raise errors.RefChangedError(
                     f"{ref or 'HEAD'} moved meanwhile", ref=ref, expected=base, actual=tip
                 )
-        if not self.only_appends:
-            self.check(base, ref)
+        self.prepare(base)
         made = self._commit(base)
         data = made.encode()
         oid = hash_object(data)
         found = self._draft.gathering.secrets
-        self._result = CommitResult(oid, ref, self._draft.message_count, made.parents, found)
+        count = self._draft.message_count
+        self._result = CommitResult(oid, ref, count, made.parents, found, self._also)
         return oid, [*self._draft.objects, (oid, data)]
 
-    def check(self, tip: ObjectId | None, ref: str | None) -> None:
-        """Raise when the operations name what the fold of a tip does not hold; each tip is checked once."""
+    def prepare(self, tip: ObjectId | None) -> None:
+        """Link results to calls, and raise when the fold of a tip does not hold what is named; once for each tip."""
         if self._checked is not False and self._checked == tip:
             return
+        self._operations(tip)
+        if not self._only_appends:
+            self._check(tip)
+        self._checked = tip
+
+    def _check(self, tip: ObjectId | None) -> None:
         made = self._commit(tip)
-        if tip and ref and context.surely_applies(self._store, ref, tip, made):
-            self._checked = tip
-            return
-        known: dict[bytes, Commit] = {}
-
-        def read(oid: bytes) -> Commit:
-            if oid not in known:
-                known[oid] = read_commit(oid, self._store.objects.read)
-            return known[oid]
-
-        state = context.Fold() if tip is None else context.fold(tip, read)
-        others: list[Fold | None] = [None] * len(made.parents)
+        state = context.Fold() if tip is None else context.fold_of(self._store, tip).copy()
         for operation in made.operations:
-            if operation.name == ops.INCLUDE:
-                number = operation.fields["parent"]
-                if number < len(made.parents):
-                    others[number] = context.fold(made.parents[number], read)
+            if operation.name == ops.EDIT:
+                self._refuse_orphans(state, operation)
+        named = [each for o in made.operations for each in ops.targets_of(o, ops.HERE)]
         try:
-            state.apply(ops.HERE, made, others)
+            units = state.units(a for a in named if a in state)
+            along = units if any(map(_acts_on_units, made.operations)) else []
+            state.apply(ops.HERE, made)
         except errors.InvalidOperationError as error:
             # To the writer of an operation it is the message that is not there.
             if isinstance(error.__cause__, errors.MessageNotFoundError):
                 raise error.__cause__ from None
             raise
-        self._checked = tip
+        self._also = tuple(dict.fromkeys(each for each in along if each not in named))
+
+    def _refuse_orphans(self, state: Fold, edit: Operation) -> None:
+        """Raise when an edit that is guarded parts a call and its result, or brings a result without a call."""
+        (address,) = ops.targets_of(edit, ops.HERE)
+        if address not in self._draft.guarded or address not in state:
+            return
+        answered = {
+            (CALL, part["id"])
+            for other in state.unit(address)
+            for part in state.entry(other).parts
+            if part["type"] == RESULT and "call" in part and Address(*part["call"]) == address
+        }
+        old, new = (
+            {(part["type"], part.get("id")): "call" in part for part in parts}
+            for parts in (state.entry(address).parts, edit.fields["parts"])
+        )
+        for (kind, call), is_linked in {**new, **old}.items():
+            if (kind, call) not in new and (kind == RESULT or (kind, call) in answered):
+                what = "the result of a call" if kind == RESULT else "a call that has a result"
+                fault = f"leaves out {what}"
+            elif (kind, call) not in old and kind == RESULT and not is_linked:
+                fault = "brings a result without a call"
+            else:
+                continue
+            raise errors.InvalidOperationError(
+                f"the edit of {address} {fault}: {call}", calls=[call]
+            )
+
+    def _operations(self, tip: ObjectId | None) -> list[Operation]:
+        """Return the operations with their results linked to calls, as the history of a tip has them."""
+        drafted = self._draft.operations
+        if not any(map(_has_results, drafted)):
+            return drafted
+        if self._linked is None or self._linked[0] != tip:
+            find = find_in_history(tip, lambda oid: read_commit(oid, self._store.objects.read))
+            made = link_operations(drafted, find)
+            self._linked = tip, [self._reworded(each, tip, find) for each in made]
+        return self._linked[1]
+
+    def _reworded(self, operation: Operation, tip: ObjectId | None, find: Find) -> Operation:
+        """Return an edit with its results linked as those of the message that it rewords."""
+        if operation.name != ops.EDIT:
+            return operation
+        target = read_address(operation.fields["target"], ops.HERE)
+        state = context.Fold() if tip is None else context.fold_of(self._store, tip)
+        before = [v.parts for v in state.entry(target).versions] if target in state else []
+        parts = link_wording(operation.fields["parts"], before, find)
+        return Operation(ops.EDIT, {**operation.fields, "parts": parts})
 
     def _commit(self, tip: ObjectId | None) -> Commit:
         parents = [*([] if tip is None else [tip]), *self._merge]
@@ -330,19 +383,29 @@ class _Writer:
             parents,
             self._author,
             self._store.clock.now(),
-            self._draft.operations,
+            self._operations(tip),
             self._message,
             self._meta,
             self._links,
         )
 
 
+def _acts_on_units(operation: Operation) -> bool:
+    return operation.name in _ON_UNITS or "priority" in operation.fields
+
+
+def _has_results(operation: Operation) -> bool:
+    wordings = [each["parts"] for each in operation.fields.get("messages", ())]
+    wordings.append(operation.fields.get("parts", ()))
+    return any(part["type"] == RESULT for parts in wordings for part in parts)
+
+
 def _check_origins(store: Store, draft: Draft) -> None:
     """Raise as `write` when an operation comes from what is not here; it need not be in the context."""
     for operation in draft.operations:
-        for oid, number in operation.fields.get("sources", ()):
-            if oid != ops.HERE:
-                revisions.require_message(store, (ObjectId(oid), number))
+        for birth, number in operation.fields.get("sources", ()):
+            if birth:
+                revisions.require_message(store, Address(birth, number))
         about = operation.fields.get("about")
         if about is not None:
             read_commit(ObjectId(about), store.objects.read)

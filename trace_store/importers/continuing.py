@@ -9,23 +9,28 @@ Rule: decides what one planned commit becomes; `writing` writes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trace_store.context.calls import Calls, find_in_history, link_wording
 from trace_store.importers.contract import Place, PlannedCommit, Record
 from trace_store.importers.known import chain, key_of, read_commit
 from trace_store.importers.making import (
-    Address,
+    AddressOf,
+    Spot,
     StoredParts,
     earlier_operations,
+    linked,
     make_commit,
     messages_of,
+    note_calls,
     own_operations,
     put_source,
     removal,
     stored_message,
 )
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address, absolute, read_address
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId
@@ -59,7 +64,7 @@ class Continuation:
 
     Attributes:
         tip: where the branch is, with what was made so far.
-        places: where messages of the plan are that are not where their commit is.
+        places: where messages of the plan are that were not born in the commit that stands for theirs.
         only_adds: whether what is here already stays as it is, also where the plan has it otherwise.
     """
 
@@ -85,9 +90,10 @@ class Continuation:
             if oid is not None:
                 self._numbers.setdefault(oid, number)
         self._store = store
+        self._calls = Calls(find_in_history(tip, lambda oid: read_commit(store, oid)))
         self.tip = tip
         self.only_adds = False
-        self.places: dict[Place, Address] = {}
+        self.places: dict[Place, Spot] = {}
         self._present: dict[str, _Present] = {}
         self._carried: set[bytes] = set()
         self._apart: ObjectId | None = None  # parent of the oldest local edit
@@ -99,8 +105,8 @@ class Continuation:
             self._apart = None if apart is None else ObjectId.parse(apart)
             self._rows = {number: (parent, count) for number, parent, count in saved["rows"]}
             self.places = {
-                (number, index): (ObjectId.parse(oid), n)
-                for number, index, oid, n in saved["places"]
+                (number, index): Spot(Address.parse(address), ObjectId.parse(oid), n)
+                for number, index, address, oid, n in saved["places"]
             }
         for oid, commit in chain(store, tip):
             if oid in self._numbers:
@@ -121,14 +127,17 @@ class Continuation:
             "last": self._last,
             "apart": None if self._apart is None else str(self._apart),
             "rows": [[number, *row] for number, row in self._rows.items()],
-            "places": [[*place, bytes(oid).hex(), n] for place, (oid, n) in self.places.items()],
+            "places": [
+                [*place, spot.address.hex, str(spot.commit), spot.number]
+                for place, spot in self.places.items()
+            ],
         }
 
     def make(
         self,
         planned: PlannedCommit,
         gathering: Gathering,
-        address: Callable[[Place], Address],
+        address: AddressOf,
         stored_parts: StoredParts,
         *,
         source: bool,
@@ -141,16 +150,14 @@ class Continuation:
         records = tuple(r for r in planned.records if r.parts or r.raw not in self._carried)
         whole = planned._replace(removes=(*abandoned, *planned.removes), records=records)
         present = self._present.get(planned.key)
-        if present is not None and self.only_adds:
-            return present.commits[0], None
         if present is not None:
-            gone = [address(place) for place in abandoned]
-            made = self._complete(whole, present, gone, gathering, source=source)
+            made = self._complete(whole, present, abandoned, gathering, address, source=source)
             return present.commits[0], made
+        telling = linked(whole, self._calls, address)
         operations = [
-            *earlier_operations(whole, gathering.put, address, stored_parts),
+            *earlier_operations(whole, gathering.put, address, stored_parts, self._calls),
             # If the context was edited here, the reported usage measures another context.
-            *own_operations(whole, gathering.put, address, self._apart),
+            *own_operations(telling, gathering.put, address, self._apart),
         ]
         kept = put_source(whole, gathering.put) if source else None
         if not operations and kept is None and not (whole.meta or whole.links):
@@ -167,8 +174,9 @@ class Continuation:
         self,
         planned: PlannedCommit,
         present: _Present,
-        abandoned: Sequence[Address],
+        abandoned: Sequence[Place],
         gathering: Gathering,
+        address: AddressOf,
         *,
         source: bool,
     ) -> Made | None:
@@ -178,21 +186,26 @@ class Continuation:
         """
         commits = [read_commit(self._store, oid) for oid in present.commits]
         wording, where = _wording(present.commits, commits)
-        for index, address in enumerate(where):
-            if address != (present.commits[0], index):
-                self.places[planned.number, index] = address
+        for index, spot in enumerate(where):
+            if spot != Spot.born(present.commits[0], index):
+                self.places[planned.number, index] = spot
+        if self.only_adds:
+            return None
         fresh = self._fresh(planned, commits) if source else ()
-        stored = [stored_message(message, gathering.put) for message in planned.messages]
-        operations: list[Operation] = [
-            ops.edit(where[index], message["parts"])
-            for index, message in enumerate(stored[: len(where)])
-            if message["parts"] != wording[index]
-        ]
-        more = stored[len(where) :]
+        operations: list[Operation] = []
+        for spot, worded, message in zip(where, wording, planned.messages, strict=False):
+            stored = stored_message(message, gathering.put)["parts"]
+            parts = link_wording(stored, [worded], lambda _: None)
+            if parts != worded:
+                note_calls(message.parts, spot.address, self._calls)
+                parts = link_wording(parts, (), self._calls.answer)
+                operations.append(ops.edit(spot.address, parts))
+        grown = planned._replace(messages=planned.messages[len(where) :])
+        more = linked(grown, self._calls, address).messages
         if more:
-            operations.append(ops.append(more))
-        taken_out = _taken_out(commits)
-        gone = [target for target in abandoned if target not in taken_out]
+            operations.append(ops.add([stored_message(each, gathering.put) for each in more]))
+        taken_out = _taken_out(present.commits, commits)
+        gone = [target for target in map(address, abandoned) if target not in taken_out]
         if not operations and not fresh and not gone:
             return None
         if planned.usage and operations:
@@ -203,14 +216,14 @@ class Continuation:
         operations = [*removal(gone), *operations]
         rest = planned._replace(
             key=f"{planned.key}{GROWN}{len(planned.records)}",
-            messages=planned.messages[len(where) :],
+            messages=grown.messages,
             records=fresh,
             meta={},
         )
         kept = put_source(rest, gathering.put) if source else None
         made = self._made(rest, operations, kept, len(more), gathering)
         for index in range(len(more)):
-            self.places[planned.number, len(where) + index] = (made.oid, index)
+            self.places[planned.number, len(where) + index] = Spot.born(made.oid, index)
         present.commits.append(made.oid)
         return made
 
@@ -234,6 +247,7 @@ class Continuation:
         parents = () if self.tip is None else (self.tip,)
         data = make_commit(planned, operations, parents, source).encode()
         self.tip = gathering.put_object(data)
+        self._calls.written(self.tip)
         return Made(self.tip, data, message_count)
 
     def _abandoned(self, planned: PlannedCommit) -> tuple[Place, ...]:
@@ -271,14 +285,14 @@ class Continuation:
         return parent, len(messages_of(commit))
 
 
-def _taken_out(commits: Sequence[Commit]) -> set[Address]:
+def _taken_out(oids: Sequence[ObjectId], commits: Sequence[Commit]) -> set[Address]:
     """Return the messages that some commits remove."""
     return {
-        (target[0], target[1])
-        for commit in commits
+        target
+        for oid, commit in zip(oids, commits, strict=True)
         for operation in commit.operations
         if operation.name == ops.REMOVE
-        for target in operation.fields["targets"]
+        for target in ops.targets_of(operation, oid)
     }
 
 
@@ -294,17 +308,18 @@ def _base_key(key: str) -> str:
     return base if plus and count.isdigit() else key
 
 
-def _wording(oids: list[ObjectId], commits: list[Commit]) -> tuple[list[Any], list[Address]]:
-    """Return the parts of the messages as last completed, and the address of each."""
+def _wording(oids: list[ObjectId], commits: list[Commit]) -> tuple[list[Any], list[Spot]]:
+    """Return the parts of the messages as last completed, and where each of them is."""
     wording: list[Any] = []
-    where: list[Address] = []
+    where: list[Spot] = []
     for oid, commit in zip(oids, commits, strict=True):
         for operation in commit.operations:
             if operation.name == ops.EDIT and commit is not commits[0]:
-                target = (operation.fields["target"][0], operation.fields["target"][1])
-                if target in where:
-                    wording[where.index(target)] = operation.fields["parts"]
-        for index, message in enumerate(messages_of(commit)):
-            wording.append(message["parts"])
-            where.append((oid, index))
+                target = read_address(operation.fields["target"], oid)
+                for index, spot in enumerate(where):
+                    if spot.address == target:
+                        wording[index] = absolute(operation.fields["parts"], oid)
+        for index, (address, message) in enumerate(ops.added_messages(commit, oid)):
+            wording.append(absolute(message["parts"], oid))
+            where.append(Spot(address, oid, index))
     return wording, where

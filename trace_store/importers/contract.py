@@ -106,6 +106,7 @@ class PlannedCommit(NamedTuple):
         messages: what it adds at the end (or in place of what it replaces).
         after: the neighbour its messages move behind; None leaves them at the end.
         before: messages that move behind its own last one, in this order.
+        answers: by the id of a result, the message with its call, where the transcript tells which of several it is.
         tools: the tools that the model is offered from here on, each a schema in JSON; None changes nothing.
         usage: what the provider reported, or nothing.
         meta: small facts, in storable form.
@@ -133,6 +134,7 @@ class PlannedCommit(NamedTuple):
     meta: Mapping[str, Any] = NOTHING
     links: tuple[tuple[str, str], ...] = ()
     records: tuple[Record, ...] = ()
+    answers: tuple[tuple[str, Place], ...] = ()
 
 
 class PlannedThread(NamedTuple):

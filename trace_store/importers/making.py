@@ -6,16 +6,18 @@ Rule: a function of the plan and of the ids that its earlier commits got; what c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from trace_store.context.calls import Calls, link_wording
 from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage
 from trace_store.objects import operations as ops
+from trace_store.objects.address import HERE, Address
 from trace_store.objects.codec import encode_text
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import bytes_of
 from trace_store.objects.direct import encode_commit, encode_message
 from trace_store.objects.message import ROLES, Message, is_kind, store_message, store_parts
-from trace_store.objects.parts import Part
+from trace_store.objects.parts import Part, ToolCall, ToolResult
 from trace_store.oid import ObjectId
 from trace_store.transcripts.sources import SOURCE_KEY, encode_source
 
@@ -26,23 +28,72 @@ MAXIMUM_TARGETS = 10_000
 """Messages that one operation names; a list of a commit has a bound."""
 
 Put = Callable[[bytes], ObjectId]
-Address = tuple[bytes, int]
-StoredMessage = dict[str, Any]
-StoredParts = Callable[[Address], Sequence[Mapping[str, Any]]]
+AddressOf = Callable[[Place], Address]
+StoredMessage = Mapping[str, Any]
+StoredParts = Callable[[Place], Sequence[StoredMessage]]
+"""Returns a message's parts as they were created, with whole addresses."""
+
+
+class Spot(NamedTuple):
+    """Where a message of the plan is: its address, and the commit that it stands in, as the message of this number."""
+
+    address: Address
+    commit: ObjectId
+    number: int
+
+    @classmethod
+    def born(cls, commit: ObjectId, number: int) -> Spot:
+        """Return the spot of a message that is in the commit in which it was born."""
+        return cls(Address.of(commit, number), commit, number)
+
+
+def linked(planned: PlannedCommit, calls: Calls, address: AddressOf) -> PlannedCommit:
+    """Return a planned commit with the calls that its results answer; what it knows of them itself comes first."""
+    for place, worded in planned.edits:
+        note_calls(worded, address(place), calls)
+    if not any(type(p) in (ToolCall, ToolResult) for m in planned.messages for p in m.parts):
+        return planned
+    given = {call: address(place) for call, place in planned.answers}
+    messages = calls.link([_message(each, given) for each in planned.messages])
+    return planned._replace(
+        messages=tuple(
+            before._replace(parts=message.parts)
+            for before, message in zip(planned.messages, messages, strict=True)
+        )
+    )
+
+
+def note_calls(parts: Sequence[Part], address: Address, calls: Calls) -> None:
+    """Note the calls in another wording of a message."""
+    for part in parts:
+        if isinstance(part, ToolCall):
+            calls.call(part.id, address)
+
+
+def _message(message: PlannedMessage, given: Mapping[str, Address]) -> Message:
+    parts = message.parts
+    if given:
+        parts = tuple(
+            ToolResult(p.call_id, p.content, p.is_error, call=given.get(p.call_id))
+            if isinstance(p, ToolResult)
+            else p
+            for p in parts
+        )
+    return Message(message.role, parts)
 
 
 def encode_plain(
-    planned: PlannedCommit, parent: ObjectId | None, put: Put, *, source: bool
+    planned: PlannedCommit, parent: ObjectId | None, put: Put, source: ObjectId | None
 ) -> bytes | None:
     """Return the canonical bytes of a planned commit that adds messages and tells the usage, as most do.
 
     None of any other: it is made of its operations. What is put by then is what those put again.
 
     Args:
-        planned: the commit.
+        planned: the commit, with its results linked.
         parent: its parent.
         put: stores a content and returns its id.
-        source: whether raw records are kept.
+        source: the id of its raw records, where they are kept.
 
     Raises:
         InvalidInputError: it holds what cannot be stored.
@@ -69,27 +120,23 @@ def encode_plain(
         if message is None:
             return None
         messages.append(message)
-    kept = put_source(planned, put) if source else None
-    if not messages and not usage and kept is None:
+    if not messages and not usage and source is None:
         return None
     facts = b"\x81\xa6record" + encode_text(key)
-    if kept is not None:
-        facts = b"\x82" + facts[1:] + b"\xa6source\xc4\x20" + kept
+    if source is not None:
+        facts = b"\x82" + facts[1:] + b"\xa6source\xc4\x20" + source
     return encode_commit(parent, planned.author, planned.time, messages, usage, facts)
 
 
 def own_operations(
-    planned: PlannedCommit,
-    put: Put,
-    address: Callable[[Place], Address],
-    about: ObjectId | None = None,
+    planned: PlannedCommit, put: Put, address: AddressOf, about: ObjectId | None = None
 ) -> list[Operation]:
     """Return the operations that bring a planned commit's own messages, and its usage.
 
     Args:
-        planned: the commit.
+        planned: the commit, with its results linked.
         put: stores a content and returns its id.
-        address: where an earlier message of the plan is.
+        address: the address of an earlier message of the plan.
         about: the commit whose context the usage measures; None is the one before.
     """
     operations: list[Operation] = []
@@ -101,22 +148,22 @@ def own_operations(
         operations += removal(targets[:-MAXIMUM_TARGETS])
         targets = targets[-MAXIMUM_TARGETS:]
         operations.append(ops.replace(targets, stored, reason=planned.reason))
+        if planned.after is not None:
+            here = [(HERE, n) for n in range(len(stored))]
+            operations.append(ops.move(here, after=address(planned.after)))
     elif stored:
-        operations.append(ops.append(stored))
-    if planned.after is not None:
-        here = [(ops.HERE, n) for n in range(len(stored))]
-        operations.append(ops.move(here, after=address(planned.after)))
-    neighbour: Address = (ops.HERE, len(stored) - 1)
-    for start in range(0, len(planned.before), MAXIMUM_TARGETS):
+        after = None if planned.after is None else address(planned.after)
+        operations.append(ops.add(stored, after=after))
+    # The last go first: behind the same neighbour, since a unit of them may not stand behind itself.
+    for start in reversed(range(0, len(planned.before), MAXIMUM_TARGETS)):
         moved = [address(place) for place in planned.before[start : start + MAXIMUM_TARGETS]]
-        operations.append(ops.move(moved, after=neighbour))
-        neighbour = moved[-1]
+        operations.append(ops.move(moved, after=(HERE, len(stored) - 1)))
     for number, message in enumerate(planned.messages):
         priority = ops.SKIP if message.skipped else message.priority
         if priority or message.labels:
             operations.append(
                 ops.annotate(
-                    [(ops.HERE, number)],
+                    [(HERE, number)],
                     priority=priority or None,
                     labels=message.labels,
                 )
@@ -127,25 +174,24 @@ def own_operations(
 
 
 def earlier_operations(
-    planned: PlannedCommit, put: Put, address: Callable[[Place], Address], stored_parts: StoredParts
+    planned: PlannedCommit, put: Put, address: AddressOf, stored_parts: StoredParts, calls: Calls
 ) -> list[Operation]:
     """Return the operations on messages before a planned commit: what it takes out, rewords and clears."""
-    operations: list[Operation] = []
-    if planned.removes:
-        targets = [address(place) for place in planned.removes]
-        operations += removal(targets)
+    operations = removal([address(place) for place in planned.removes])
     for place, worded in planned.edits:
-        operations.append(ops.edit(address(place), store_parts(worded, put)))
-    for place, calls in planned.clears:
-        target = address(place)
+        parts = store_parts(worded, put)
+        if any(isinstance(part, ToolResult) for part in worded):
+            parts = link_wording(parts, [stored_parts(place)], calls.answer)
+        operations.append(ops.edit(address(place), parts))
+    for place, cleared in planned.clears:
         shown = [{"blob": put(bytes_of(planned.placeholder)), "type": "text"}]
         parts = [
             {**part, "parts": shown}
-            if part.get("type") == "tool_result" and part.get("id") in calls
+            if part.get("type") == ToolResult.type and part.get("id") in cleared
             else dict(part)
-            for part in stored_parts(target)
+            for part in stored_parts(place)
         ]
-        operations.append(ops.edit(target, parts))
+        operations.append(ops.edit(address(place), parts))
     return operations
 
 
@@ -178,20 +224,15 @@ def put_source(planned: PlannedCommit, put: Put) -> ObjectId | None:
     return put(encode_source(planned.records, parts))
 
 
-def stored_message(message: PlannedMessage, put: Put) -> StoredMessage:
+def stored_message(message: PlannedMessage, put: Put) -> dict[str, Any]:
     """Return the stored form of a planned message."""
     role, parts, kind, model, id_, _, _, name, _ = message
     return store_message(Message(role, parts, kind=kind, name=name, model=model, id=id_), put)
 
 
 def messages_of(commit: Commit) -> list[StoredMessage]:
-    """Return the messages that a commit creates, in stored form, by their number."""
-    return [
-        message
-        for operation in commit.operations
-        if operation.name in ops.CREATES_MESSAGES
-        for message in operation.fields["messages"]
-    ]
+    """Return the messages that a commit adds, in stored form, by their number."""
+    return [message for _, message in ops.added_messages(commit, HERE)]
 
 
 def differs_in_source_only(one: Commit, other: Commit) -> bool:

@@ -22,7 +22,7 @@ from trace_store.oid import OID_BYTES, ObjectId, digest
 from trace_store.store import Store
 from trace_store.values import fields, value
 
-VERSION = 5
+VERSION = 6
 EDGE_BYTES = 4096
 """How much of the beginning, and of the end of what was read, must be as it was."""
 

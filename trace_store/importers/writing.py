@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from trace_store.context.folding_history import fold
+from trace_store.context import fold_of
+from trace_store.context.calls import Calls, find_in_history
+from trace_store.context.wording import message_at
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.importers.beginnings import Beginnings
 from trace_store.importers.continuing import Continuation
 from trace_store.importers.contract import Place, Planned, PlannedCommit, PlannedThread, Record
 from trace_store.importers.known import Known, chain, read_commit
 from trace_store.importers.making import (
-    Address,
+    Spot,
     differs_in_source_only,
     earlier_operations,
     encode_plain,
+    linked,
     make_commit,
     messages_of,
     own_operations,
@@ -30,6 +33,7 @@ from trace_store.importers.placing import Placing
 from trace_store.importers.together import kept_of, together
 from trace_store.importers.versions import before_carried, is_made_anew, is_older, since_parting
 from trace_store.importers.written import Written
+from trace_store.objects.address import Address, absolute
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering
 from trace_store.objects.parts import ToolCall, ToolResult
@@ -94,6 +98,7 @@ class PlanWriter:
         self._keys: set[str] = set()
         self._names: dict[int, str] = {0: ""}
         self._tips: dict[int, ObjectId] = {}
+        self._calls: dict[ObjectId | None, Calls] = {}  # by the ends of lines
         self._moved: set[int] = set()  # threads with another tip or name than at the last batch
         self._refs: dict[str, ObjectId | None] = {}
         self._asides: dict[str, str] = {}
@@ -170,10 +175,22 @@ class PlanWriter:
 
     def _write(self, planned: PlannedCommit) -> None:
         parent = self._base if planned.parent is None else self._oids[planned.parent]
-        gathering, data = self._encode(planned, parent)
+        calls = self._calls.pop(parent, None) or Calls(find_in_history(parent, self._commit))
+        oid = self._made(planned, parent, calls)
+        if oid is not None:
+            calls.written(oid)
+            parent = oid
+        self._calls[parent] = calls
+        self._note(planned, parent)
+
+    def _made(
+        self, planned: PlannedCommit, parent: ObjectId | None, calls: Calls
+    ) -> ObjectId | None:
+        """Return the commit that is, or stands for, a planned one; None when there would be nothing in it."""
+        telling = linked(planned, calls, self._address)
+        gathering, data = self._encode(planned, telling, parent, calls)
         if data is None:
-            self._note(planned, parent)
-            return
+            return None
         if self._beginnings is not None and self._first_key is None:
             self._first_key = planned.key
             for tip in self._beginnings.others_with(self._ref, planned.key):
@@ -185,49 +202,49 @@ class PlanWriter:
                 if self._carried:
                     planned = planned._replace(records=(*self._carried, *planned.records))
                     self._carried = []
-                    gathering, data = self._encode(planned, parent)
+                    gathering, data = self._encode(planned, telling, parent, calls)
                     assert data is not None, "there was something in it without the records"
                     oid = hash_object(data)
                 gathering.add(oid, data)
-                self._note(planned, oid)
                 types = [part.type for message in planned.messages for part in message.parts]
                 self._hold(gathering, len(planned.messages), types)
                 if self._source:
                     self._placing.made(planned.records, oid)
-                return
+                return oid
             self._placing.shared(planned, same, read_commit(self._store, same), self._read)
             oid = same
         elif self._source:
             self._placing.made(planned.records, oid)
         self.written.present += 1
-        self._note(planned, oid)
+        return oid
 
     def _encode(
-        self, planned: PlannedCommit, parent: ObjectId | None
+        self, planned: PlannedCommit, telling: PlannedCommit, parent: ObjectId | None, calls: Calls
     ) -> tuple[Gathering, bytes | None]:
-        """Return the bytes of the commit with the contents it names; None when there would be nothing in it."""
+        """Return the bytes of the commit with the contents it names; None when there would be nothing in it.
+
+        Args:
+            planned: the commit.
+            telling: the same with its results linked.
+            parent: its parent.
+            calls: those of its line.
+        """
         gathering = Gathering()
+        source = put_source(planned, gathering.put) if self._source else None
         if planned.parent is not None or parent is None:
-            data = encode_plain(planned, parent, gathering.put, source=self._source)
+            data = encode_plain(telling, parent, gathering.put, source)
             if data is not None:
                 return gathering, data
-        commit = self._build(planned, parent, gathering)
-        return gathering, None if commit is None else commit.encode()
-
-    def _build(
-        self, planned: PlannedCommit, parent: ObjectId | None, gathering: Gathering
-    ) -> Commit | None:
         operations = [
-            *earlier_operations(planned, gathering.put, self._address, self._stored_parts),
-            *own_operations(planned, gathering.put, self._address),
+            *earlier_operations(planned, gathering.put, self._address, self._stored_parts, calls),
+            *own_operations(telling, gathering.put, self._address),
         ]
         if planned.parent is None and parent is not None:
             operations = [*self._removal_of_all(parent), *operations]
-        source = put_source(planned, gathering.put) if self._source else None
         if not operations and source is None and not (planned.meta or planned.links):
-            return None
+            return gathering, None
         parents = () if parent is None else (parent,)
-        return make_commit(planned, operations, parents, source)
+        return gathering, make_commit(planned, operations, parents, source).encode()
 
     def _continue(self, planned: PlannedCommit, continuation: Continuation) -> None:
         gathering = Gathering()
@@ -251,17 +268,24 @@ class PlanWriter:
             self._moved.add(planned.thread)
 
     def _address(self, place: Place) -> Address:
+        return self._spot(place).address
+
+    def _stored_parts(self, place: Place) -> Sequence[Mapping[str, object]]:
+        _, commit, number = self._spot(place)
+        return absolute(message_at((commit, number), self._commit)["parts"], commit)
+
+    def _spot(self, place: Place) -> Spot:
+        """Return where a message of the plan is."""
         if self._continuation is not None and place in self._continuation.places:
             return self._continuation.places[place]
         number, index = place
         oid = self._oids[number]
         assert oid is not None, "a commit with messages is always made"
-        return (oid, index)
+        return Spot.born(oid, index)
 
-    def _stored_parts(self, address: Address) -> list[dict[str, object]]:
-        oid, index = address
-        parts: list[dict[str, object]] = messages_of(Commit.decode(self._read(oid)))[index]["parts"]
-        return parts
+    def _commit(self, oid: bytes) -> Commit:
+        """Return a commit that is in the store, or will be with the next batch."""
+        return Commit.decode(self._read(oid))
 
     def _read(self, oid: bytes) -> bytes:
         """Return an object that is in the store, or will be with the next batch."""
@@ -270,8 +294,8 @@ class PlanWriter:
 
     def _removal_of_all(self, base: ObjectId) -> list[Operation]:
         """Return the operations by which a subagent begins without the context it was called from."""
-        state = fold(base, lambda oid: read_commit(self._store, oid))
-        return removal([entry.address for entry in state.entries if not entry.hidden])
+        entries = fold_of(self._store, base).entries
+        return removal([entry.address for entry in entries if not entry.hidden])
 
     def _note(self, planned: PlannedCommit, oid: ObjectId | None) -> None:
         self._oids[planned.number] = oid

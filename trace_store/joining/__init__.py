@@ -19,13 +19,7 @@ if TYPE_CHECKING:
         merge,
     )
     from trace_store.joining.moving import MovedMessages, move
-    from trace_store.joining.reverting import Revert, continue_revert, revert
-    from trace_store.joining.rewriting.origins import (
-        address_in,
-        rewritten_address,
-        rewritten_name,
-        written_readdressed,
-    )
+    from trace_store.joining.reverting import Revert, Reverted, continue_revert, revert
     from trace_store.joining.rewriting.outcome import Rewrite
     from trace_store.joining.rewriting.picking import cherry_pick
     from trace_store.joining.rewriting.rebasing import continue_rewriting, rebase, to_rebase
@@ -48,11 +42,8 @@ _HOMES = {
     "moving": ("MovedMessages", "move"),
     "advising.semantic": ("Advisor", "Proposal"),
     "rewriting.picking": ("cherry_pick",),
-    "rewriting.origins": (
-        *("address_in", "rewritten_address", "rewritten_name", "written_readdressed"),
-    ),
     "rewriting.rebasing": ("continue_rewriting", "rebase", "to_rebase"),
-    "reverting": ("Revert", "continue_revert", "revert"),
+    "reverting": ("Revert", "Reverted", "continue_revert", "revert"),
     "rewriting.outcome": ("Rewrite",),
     "settling": ("abort", "find_conflict", "met_conflicts", "open_conflicts", "resolve", "resume"),
     "stops": ("Stop", "read_stop", "refuse_while_stopped"),
@@ -70,12 +61,12 @@ __all__ = [
     "MovedMessages",
     "Proposal",
     "Revert",
+    "Reverted",
     "Rewrite",
     "Settlement",
     "Step",
     "Stop",
     "abort",
-    "address_in",
     "cherry_pick",
     "continue_merge",
     "continue_revert",
@@ -92,10 +83,7 @@ __all__ = [
     "resolve",
     "resume",
     "revert",
-    "rewritten_address",
-    "rewritten_name",
     "to_rebase",
-    "written_readdressed",
 ]
 
 __getattr__ = door(__name__, {name: home for home, names in _HOMES.items() for name in names})

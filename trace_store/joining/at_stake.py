@@ -9,7 +9,6 @@ from trace_store import errors
 from trace_store.context.folding import Entry
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Text, ToolResult
-from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ class ConflictMessage(Entry):
     """A message that a conflict is about, as one side has it.
 
     Attributes:
-        address: (id of the commit that created it, number there).
+        address: its id.
         hidden: "" when it stands in the context, else "removed" or "replaced".
         ghost: whether a removed message leaves a short placeholder.
         priority, labels, keep: as annotated; `keep` holds the ids of must-keep patterns.
@@ -79,5 +78,4 @@ class ConflictMessage(Entry):
         raise AttributeError(f"{name} of a message that a conflict is about does not change")
 
     def __repr__(self) -> str:
-        commit, number = self.address
-        return f"ConflictMessage({self.role!r}, address='{ObjectId(commit).short()}.{number}')"
+        return f"ConflictMessage({self.role!r}, address='{self.address}')"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.objects.codec import encode_ordered
-from trace_store.oid import ObjectId, digest
+from trace_store.oid import digest
 from trace_store.values import field, replace, value
 
 TYPE_CHECKING = False
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 
     from trace_store.joining.at_stake import ConflictMessage
+    from trace_store.objects.address import Address
 
-    Address = tuple[bytes, int]
     Settlements = Mapping[str, "Settlement"]
     Resolver: TypeAlias = Callable[["Conflict"], "Settlement | None"]
     """Asked about a conflict, says how it is settled; None leaves it open."""
@@ -32,13 +32,10 @@ CONTRADICTING_PRIORITIES = "contradicting-priorities"
 BOTH_MOVED = "both-moved"
 BOTH_COMPRESSED = "both-compressed"
 TWO_ANSWERS = "two-answers"
-OPEN_CALL = "open-call"
-PARTED_CALL = "parted-call"
 CONTRADICTING_TOOLS = "contradicting-tools"
 MISSING_TARGET = "missing-target"
 REWORDING = "rewording"
 BOTH_SET_TOOLS = "both-set-tools"
-SEPARATED_CALL = "separated-call"
 
 OURS = "ours"
 THEIRS = "theirs"
@@ -57,17 +54,9 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     BOTH_MOVED: ("each side moved the message to another place", (OURS, THEIRS)),
     BOTH_COMPRESSED: ("each side put a summary of its own in its place", (OURS, THEIRS, BOTH)),
     TWO_ANSWERS: ("both sides answer the same message", (OURS, THEIRS, BOTH, TEXT)),
-    OPEN_CALL: (
-        "a tool call waits for its result, and more would come before it",
-        (OURS, THEIRS, BOTH, TEXT),
-    ),
-    PARTED_CALL: (
-        "of a tool call and its result one side's changes would hide half",
-        (OURS, THEIRS),
-    ),
     CONTRADICTING_TOOLS: ("each side offers other tools", (OURS, THEIRS, BOTH)),
     REWORDING: ("the to-do list asks for another wording", (OURS, TEXT)),
-    MISSING_TARGET: ("what the commit changes is not in the context it goes on", (OURS,)),
+    MISSING_TARGET: ("what theirs changes or answers is not here", (OURS, THEIRS)),
 }
 """What each kind means, and which choices settle it."""
 
@@ -80,8 +69,8 @@ REVERTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     CONTRADICTING_PRIORITIES: ("the message was given another priority since", (OURS, THEIRS)),
     BOTH_MOVED: ("the message was moved again since", (OURS, THEIRS)),
+    MISSING_TARGET: ("what the commit changed is not here", (OURS,)),
     BOTH_SET_TOOLS: ("other tools are offered since", (OURS, THEIRS)),
-    SEPARATED_CALL: ("a tool call would go and its result stay, or it would", (OURS, THEIRS)),
 }
 """The same of what a revert takes back: ours is what there is now, theirs what there was before the commit."""
 
@@ -119,7 +108,7 @@ class Conflict:
     """
 
     kind: str
-    addresses: tuple[tuple[ObjectId, int], ...]
+    addresses: tuple[Address, ...]
     base: ConflictMessage | None = field(hidden=True)
     ours: tuple[ConflictMessage, ...] = field(hidden=True)
     theirs: tuple[ConflictMessage, ...] = field(hidden=True)
@@ -139,10 +128,7 @@ class Conflict:
     def stakes(self) -> str:
         """A digest of what the messages at stake say and how they are shown, the same as long as these are."""
         sides = [
-            [
-                [bytes(e.address[0]), e.address[1], e.parts, e.hidden, e.ghost, e.priority]
-                for e in side
-            ]
+            [[*e.address, e.parts, e.hidden, e.ghost, e.priority] for e in side]
             for side in (self.ours, self.theirs)
         ]
         return digest(encode_ordered({"sides": sides})).hex()[:32]
@@ -229,8 +215,7 @@ def key_of(kind: str, addresses: Sequence[Address]) -> str:
     """Return the name of a conflict."""
     if not addresses:
         return kind
-    commit, number = addresses[0]
-    return f"{kind}:{ObjectId(commit)}.{number}"
+    return f"{kind}:{addresses[0].hex}"
 
 
 def stored_text(text: str, put: Any) -> dict[str, Any]:

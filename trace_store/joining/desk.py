@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from trace_store.joining.at_stake import ConflictMessage
 from trace_store.joining.conflicts import OURS, REWORDING, Conflict, Settlement
-from trace_store.oid import ObjectId
 from trace_store.values import replace
 
 TYPE_CHECKING = False
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from trace_store.context.folding import Entry
     from trace_store.joining.at_stake import Read
     from trace_store.joining.conflicts import Settlements
-
-    Address = tuple[bytes, int]
+    from trace_store.objects.address import Address
 
 
 class Desk:
@@ -70,7 +68,7 @@ class Desk:
         # As they are now, since what is made goes on to change the messages themselves.
         conflict = Conflict(
             kind,
-            tuple((ObjectId(commit), number) for commit, number in addresses),
+            tuple(addresses),
             None if base is None else ConflictMessage.of(base, self._read),
             tuple(ConflictMessage.of(entry, self._read) for entry in ours),
             tuple(ConflictMessage.of(entry, self._read) for entry in theirs),

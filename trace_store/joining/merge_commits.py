@@ -6,19 +6,13 @@ no message to the context.
 
 from __future__ import annotations
 
-from trace_store import revision as revisions
-from trace_store.context.ends import targets_of
-from trace_store.context.folding import is_append_only
 from trace_store.joining.advising.matter import Matter
-from trace_store.joining.conflicts import OURS, settle_open
-from trace_store.joining.copies import shown_again, without
+from trace_store.joining.conflicts import settle_open
 from trace_store.joining.outcome import JOINER, message_of, meta_of
 from trace_store.joining.plan import APPEND, INTERLEAVE, Plan
-from trace_store.joining.three_way.combining import three_way
-from trace_store.joining.three_way.squashing import squashed
+from trace_store.joining.three_way import three_way
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit
-from trace_store.objects.origins import SQUASHES
+from trace_store.objects.commit import SQUASHES, Commit
 from trace_store.oid import ObjectId, hash_object
 from trace_store.values import replace, value
 
@@ -26,16 +20,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trace_store.context.folding import Fold
     from trace_store.joining.advising.matter import Advise, Advised
+    from trace_store.joining.changes import Put
     from trace_store.joining.conflicts import Conflict, Resolver, Settlement
+    from trace_store.joining.reading import Reading
     from trace_store.joining.stops import Stop
-    from trace_store.joining.three_way.properties import Put
-    from trace_store.joining.three_way.sides import Reading
     from trace_store.objects.commit import Operation
     from trace_store.objects.content import Gathering
-
-    Address = tuple[bytes, int]
 
 EVEN = (APPEND, INTERLEAVE)
 """Strategies that name no side."""
@@ -63,7 +54,6 @@ class MergeCommits:
         included: how many messages of theirs came in.
         hidden: how many of these came in hidden.
         changed: how many messages of ours were changed.
-        again: commits of theirs of which something is shown though ours has it already.
         settled: conflicts that were settled.
     """
 
@@ -75,7 +65,6 @@ class MergeCommits:
         gathering: Gathering,
     ) -> None:
         self.included = self.hidden = self.changed = 0
-        self.again: list[ObjectId] = []
         self.settled: list[Conflict] = []
         self._store = reading.store
         self._reading = reading
@@ -86,7 +75,6 @@ class MergeCommits:
         self._advise: Advise | None = None
         self._advice: dict[ObjectId, GivenAdvice] = {}
         self._new: list[tuple[ObjectId, bytes]] = []
-        self._folds: dict[ObjectId, Fold] = {}
         self._facts: Mapping[str, object] = {}  # of content that was gathered before
 
     def ask(
@@ -140,21 +128,12 @@ class MergeCommits:
             return None, plan.conflicts
         self.included += len(plan.included)
         operations = [*plan.operations, *(advised.operations if advised is not None else ())]
-        twice: list[Address] = []
-        if plan.included:
-            fold = self._reading.fold
-            twice, again = shown_again(self._store, ours, theirs, operations, fold)
-            self.again += again
         if self._stop.inputs["squash"]:
-            self.included -= len(twice)
-            brought = without(self._folds[theirs], twice)
-            operations, _ = squashed(operations, self._folds[ours], brought)
             if not operations:
                 return None, ()
             links = [(SQUASHES, str(theirs))]
-            return self._made([ours], operations, links, plan, advised), ()
-        operations += [ops.remove(twice)] if twice else []
-        return self._made([ours, theirs], operations, (), plan, advised), ()
+            return self._made([ours], operations, plan, advised, links), ()
+        return self._made([ours, theirs], operations, plan, advised), ()
 
     def _advised(
         self,
@@ -196,7 +175,7 @@ class MergeCommits:
         oid = now
         while oid != earlier:
             commit = self._reading.commit(oid)
-            if len(commit.parents) != 1 or not is_append_only(commit):
+            if len(commit.parents) != 1 or not ops.only_appends(commit):
                 return False
             oid = commit.parents[0]
         return True
@@ -208,8 +187,8 @@ class MergeCommits:
             return self._plan(ours, theirs, bases, settlements, put)
 
         fold = self._reading.fold
-        folds = [fold(base) for base in bases]
-        return Matter(folds, fold(ours), fold(theirs), plan, replan, self._gathering)
+        base = fold(bases[0] if bases else None)
+        return Matter(base, fold(ours), fold(theirs), plan, replan, self._gathering)
 
     def _plan(
         self,
@@ -220,33 +199,29 @@ class MergeCommits:
         put: Put | None = None,
     ) -> Plan:
         inputs = self._stop.inputs
-        refs = [self._stop.ref, revisions.ref_of(self._store, inputs["name"]) or self._stop.ref]
-        near = inputs["strategy"] in (*EVEN, OURS)
-        folds, mine, yours = self._reading.sides(ours, theirs, bases, refs if near else ())
-        self._folds = {ours: mine.fold, theirs: yours.fold}
         step = f"{self._stop.number}:" if len(inputs["theirs"]) > 1 else ""
-        said = {**self._stop.settlements, **(settlements or {})}
-        plan = three_way(
-            folds,
-            mine,
-            yours,
+        fold = self._reading.fold
+        base = fold(bases[0] if bases else None)  # first, so that the others share its entries
+        return three_way(
+            base,
+            fold(ours),
+            fold(theirs),
             strategy=inputs["strategy"],
-            settlements={key[len(step) :]: said[key] for key in said if key.startswith(step)},
+            settlements={**self._stop.settlements, **(settlements or {})},
             favour=inputs["favour"],
+            step=step,
             time_of=self._reading.time,
             put=put or self._gathering.put,
-            elder=self._reading.elder(bases),
             read=self._store.objects.read,
         )
-        return plan.at(step)
 
     def _made(
         self,
         parents: Sequence[ObjectId],
         operations: Sequence[Operation],
-        links: Sequence[tuple[str, str]],
         plan: Plan,
         advised: Advised | None = None,
+        links: Sequence[tuple[str, str]] = (),
     ) -> ObjectId:
         """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
         inputs = self._stop.inputs
@@ -267,13 +242,12 @@ class MergeCommits:
             },
             links,
         )
-        others = [self._folds[each] for each in parents]
-        merged = others[0].copy()
-        merged.apply(ops.HERE, commit, others)
+        merged = self._reading.fold(parents[0]).copy()
+        merged.apply(ops.HERE, commit)
         came = set(plan.included)
-        named = {each for operation in operations for each in targets_of(operation, ops.HERE)}
-        self.changed += len({each for each in named if each[0]} - came)
-        self.hidden += sum(e.address in came for e in merged.entries if not e.visible)
+        named = {each for operation in operations for each in ops.targets_of(operation, ops.HERE)}
+        self.changed += len({each for each in merged.units(named) if each.birth} - came)
+        self.hidden += sum(not merged.entry(each).visible for each in came)
         data = commit.encode()
         oid = hash_object(data)
         self._new.append((oid, data))

@@ -29,7 +29,7 @@ from trace_store.joining.outcome import (
 )
 from trace_store.joining.outpaced import until_written
 from trace_store.joining.plan import DECISIONS, SEMANTIC
-from trace_store.joining.three_way.sides import Reading
+from trace_store.joining.reading import Reading
 from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId
 from trace_store.refs.log_messages import DIVERGED_TIPS
@@ -219,7 +219,6 @@ class _Merging:
             commits.included,
             commits.hidden,
             commits.changed,
-            tuple(commits.again),
             self._stop.numbered(course.conflicts),
             self._stop.by_hand(commits.settled),
         )

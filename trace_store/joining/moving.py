@@ -1,33 +1,25 @@
 """Move messages of HEAD's context, with what they stand with, and warn when that may change their meaning.
 
-Rule: a call and its results move as one, and nothing is put between them. What moves among the last messages is looked
-at among these; the rest of the context stays as it is and is not read.
+Rule: a call and its results move as one, and nothing is put between them.
 """
 
 from __future__ import annotations
 
 from trace_store import context, errors, history
-from trace_store.context.ends import end_of
-from trace_store.context.pairs import loose
 from trace_store.joining import safety
-from trace_store.joining.groups import groups
 from trace_store.joining.outpaced import until_written
-from trace_store.objects.commit import read_commit
-from trace_store.oid import ObjectId
 from trace_store.revision import as_address, resolve_address, resolve_commit
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from trace_store.context.folding import Entry
     from trace_store.history.draft import CommitResult
     from trace_store.joining.safety import MeaningWarning
-    from trace_store.objects.commit import Commit
+    from trace_store.objects.address import Address
     from trace_store.store import Store
-
-    Address = tuple[bytes, int]
 
 AFTER, BEFORE, FIRST, LAST = "after", "before", "first", "last"
 
@@ -51,9 +43,9 @@ class MovedMessages:
 
 def move(
     store: Store,
-    targets: Sequence[str | Address],
+    targets: Sequence[str | tuple[bytes, int]],
     where: str,
-    neighbour: str | Address = "",
+    neighbour: str | tuple[bytes, int] = "",
     *,
     author: str,
     message: str = "",
@@ -84,9 +76,9 @@ def move(
 
 def _move(
     store: Store,
-    targets: Sequence[str | Address],
+    targets: Sequence[str | tuple[bytes, int]],
     where: str,
-    neighbour: str | Address,
+    neighbour: str | tuple[bytes, int],
     author: str,
     message: str,
     *,
@@ -95,13 +87,9 @@ def _move(
     tip = resolve_commit(store, "HEAD")
     named = [_named(store, each) for each in targets]
     beside = _named(store, neighbour) if where in (AFTER, BEFORE) else None
-    seen = None
-    if where != FIRST:
-        seen = _last_messages(store, tip, {*named, *([beside] if beside else [])})
-    if seen is None:
-        fold = context.fold(tip, lambda oid: read_commit(oid, store.objects.read))
-        seen = [entry for entry in fold.entries if entry.visible]
-    blocks = groups(seen)
+    state = context.fold_of(store, tip)
+    seen = list(state.visible())
+    blocks = _blocks(state)
     wanted = [_block(blocks, each) for each in named]
     going = [block for block in blocks if any(block is each for each in wanted)]
     staying = [block for block in blocks if not any(block is each for each in going)]
@@ -126,27 +114,22 @@ def _move(
     return MovedMessages(moved, after, warnings, result)
 
 
-def _named(store: Store, given: str | Address) -> Address:
+def _named(store: Store, given: str | tuple[bytes, int]) -> Address:
     return resolve_address(store, given) if isinstance(given, str) else as_address(given)
 
 
-def _last_messages(store: Store, tip: ObjectId, named: Collection[Address]) -> list[Entry] | None:
-    """Return the visible messages from some way before all that are named on; None when only a fold can tell."""
-
-    def read(oid: bytes) -> Commit:
-        return read_commit(oid, store.objects.read)
-
-    def is_enough(end: context.Fold) -> bool:
-        seen = list(end.visible())
-        first = {entry.address for entry in groups(seen)[0]} if seen else set()
-        there = {entry.address for entry in seen}
-        return (
-            there.issuperset(named) and first.isdisjoint(named) and not loose(seen, of_end=True)[1]
-        )
-
-    recent = context.Recent(read, lambda one, other: context.new_commits(store, one, other))
-    end = end_of(tip, recent, is_enough)
-    return None if end is None else list(end.visible())
+def _blocks(state: context.Fold) -> list[list[Entry]]:
+    """Return the visible messages in blocks that nothing is put into: a unit, with what stands between its messages."""
+    seen = list(state.visible())
+    places = {entry.address: at for at, entry in enumerate(seen)}
+    found: list[list[Entry]] = []
+    end = 0
+    for at, entry in enumerate(seen):
+        if at >= end:
+            found.append([])
+        end = max(end, at + 1, *(places.get(each, -1) + 1 for each in state.unit(entry.address)))
+        found[-1].append(entry)
+    return found
 
 
 def _block(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
@@ -154,6 +137,5 @@ def _block(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
         if any(entry.address == address for entry in block):
             return block
     raise errors.MessageNotFoundError(
-        f"the context does not show message {address[0].hex()[:12]}.{address[1]}",
-        address=(ObjectId(address[0]), address[1]),
+        f"the context does not show message {address}", address=address
     )

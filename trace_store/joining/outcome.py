@@ -43,10 +43,8 @@ class Merge:
         after: where it stands; None when it still has no commit.
         theirs: the commits that were brought in.
         included: how many messages of theirs came in.
-        hidden: how many of these came in hidden, as theirs had them, as was settled, or as copies of what is shown.
+        hidden: how many of these came in hidden, as theirs had them, or as was settled.
         changed: how many messages of ours were changed: reworded, marked, moved, hidden or shown again.
-        again: commits of theirs that ours has already, made anew, copied or squashed, and of which something is shown
-            all the same.
         conflicts: those that nobody settled.
         settled: those that somebody did.
     """
@@ -59,7 +57,6 @@ class Merge:
     included: int = 0
     hidden: int = 0
     changed: int = 0
-    again: tuple[ObjectId, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     settled: tuple[Conflict, ...] = ()
 
@@ -72,7 +69,7 @@ class MergeOptions:
         strategy: "append", "interleave", "ours", "theirs", "decisions" or "semantic".
         favour: "ours" or "theirs" settles every conflict that it can.
         fast_forward: "allowed", "never" or "only".
-        squash: one commit without theirs as a parent, with copies of their messages.
+        squash: one commit without theirs as a parent.
         unrelated: whether histories that share nothing may be merged.
         message: what to say about the commit; "" names what was merged.
     """

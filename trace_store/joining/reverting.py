@@ -1,43 +1,62 @@
-"""Reverts that stop where something later changed the same, and go on once that is settled.
+"""Revert: new commits that take earlier ones back.
 
-Rule: what takes a commit back is `branching.inverting`'s to say; here its conflicts are brought to somebody. All
-commits of one call are made on top of each other, and written in one transaction, or not at all.
+To take a commit back is to merge what stood before it, with the commit as the base; so what changed the same since is a
+conflict. A message that the commit brought is hidden, with its unit.
+
+Rule: all commits of one call are made on top of each other and written in one transaction, or not at all. History stays
+as it is; a commit that takes another back links to it.
 """
 
 from __future__ import annotations
 
-from trace_store import branching, errors
+from trace_store import errors, graph
 from trace_store import revision as revisions
-from trace_store.branching.inverting import SEPARATED_CALL
-from trace_store.context.folding import REMOVED
-from trace_store.context.pairs import callers
+from trace_store.branching.switching import keep_and_move
+from trace_store.contracts import RefEdit, Transaction
+from trace_store.ident import check_author
 from trace_store.joining import stops
-from trace_store.joining.conflicts import TEXT, THEIRS, check_favour, settle_open
-from trace_store.joining.desk import Desk
+from trace_store.joining.conflicts import check_favour, settle_open
 from trace_store.joining.outpaced import until_written
-from trace_store.joining.three_way.properties import reworded_parts
+from trace_store.joining.reading import Reading
+from trace_store.joining.three_way import three_way
 from trace_store.objects import operations as ops
+from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
-from trace_store.oid import ObjectId
+from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.head import NAME
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence, Set
 
-    from trace_store.branching import Reverted, TakingBack
-    from trace_store.branching.inverting import Conflict as Standing
-    from trace_store.branching.inverting import Inverse
-    from trace_store.context.folding import Entry
-    from trace_store.joining.conflicts import Conflict, Resolver, Settlement
-    from trace_store.objects.commit import Operation
+    from trace_store.contracts import RefReader
+    from trace_store.joining.conflicts import Conflict, Resolver
+    from trace_store.joining.plan import Plan
     from trace_store.secrets import Guard
     from trace_store.store import Store
 
-    Address = tuple[bytes, int]
-
 DONE, STOPPED = "done", "stopped"
+RELATION = "reverts"
+
+
+@value
+class Reverted:
+    """A commit that takes another back.
+
+    Attributes:
+        oid: its id.
+        reverts: the commit that it takes back.
+        ref: the branch that has it; None when HEAD is detached.
+        operations: the names of its operations.
+        conflicts: what had to be decided.
+    """
+
+    oid: ObjectId
+    reverts: ObjectId
+    ref: str | None
+    operations: tuple[str, ...]
+    conflicts: tuple[Conflict, ...]
 
 
 @value
@@ -98,11 +117,12 @@ def revert(
     """
     stops.refuse_while_stopped(store)
     check_favour(favour)
+    check_author(author)
     if not wanted:
         raise errors.InvalidInputError("there is nothing to take back")
     head = store.refs.head()
     inputs = {
-        "commits": [str(oid) for oid in branching.chosen(store, wanted)],
+        "commits": [str(oid) for oid in chosen(store, wanted)],
         "message": message,
         "favour": favour,
     }
@@ -137,8 +157,7 @@ def continue_revert(
 def look_at_revert(store: Store) -> Revert:
     """Return what the revert that is in progress comes to by now, and write nothing; raises as `continue_revert`."""
     stop = stops.required_stop(store, stops.REVERT)
-    found, _ = _Reverting(store, stop, "nobody", None, None).look()
-    return found
+    return _Reverting(store, stop, "nobody", None, None).look()
 
 
 class _Reverting:
@@ -156,121 +175,154 @@ class _Reverting:
         self._stop = stop
         self._author = author
         self._resolver = resolver
+        self._reading = Reading(store)
         self._gathering = Gathering() if guard is None else guard.gathering()
-        self._texts: list[tuple[Entry, str]] = []
+        self._made: list[tuple[ObjectId, bytes]] = []
 
     def run(self) -> Revert:
         """Take all commits back and write, or stop and write down what is needed to go on."""
-        found, line = self.look()
+        found = self.look()
         if found.outcome == STOPPED:
             stops.write_stop(self._store, self._stop)
             return found
-        stops.note_tip(self._store, self._stop, line.tip)
-        line.write(self._gathering.objects)
+        stops.note_tip(self._store, self._stop, found.after)
+        self._write(found)
         stops.clear_stop(self._store)
         return found
 
-    def look(self) -> tuple[Revert, TakingBack]:
-        """Return what it comes to, and the commits that are to be written."""
+    def look(self) -> Revert:
+        """Return what it comes to."""
         stop = self._stop
-        oids = [ObjectId.parse(name) for name in stop.inputs["commits"]]
-        line = branching.TakingBack(self._store, self._author, oids)
-        ref, before = line.head.ref, line.tip
-        if (ref or NAME) != stop.ref:
+        self._made = []
+        head = self._store.refs.head()
+        tip = before = revisions.resolve_commit(self._store, "HEAD")
+        if (head.ref or NAME) != stop.ref:
             raise errors.RefChangedError(
                 f"HEAD is not on {stop.ref}, where the revert began", ref=stop.ref
             )
-        message = stop.inputs["message"]
-        said = self._gathering.text(message) if message else ""
         settled: list[Conflict] = []
-        nothing: list[ObjectId] = []
+        made: list[Reverted] = []
+        oids = [ObjectId.parse(name) for name in stop.inputs["commits"]]
         for number, oid in enumerate(oids):
             if number in stop.skipped:
                 continue
             stop.number = number
-            rest = [each for n, each in enumerate(oids) if n > number and n not in stop.skipped]
-            inverse, desk = self._inverse(line, oid, rest)
-            settled += desk.settled
-            if desk.open:
-                open_ = stop.numbered(desk.open)
-                by_hand = stop.by_hand(settled)
-                return Revert(STOPPED, ref, before, before, (), open_, oid, by_hand), line
-            if not inverse.operations and not inverse.conflicts:
-                nothing.append(oid)
-            inverse.operations += self._reworded(line.now.entries)
-            line.put(oid, inverse, said, self._gathering.facts)
-        if oids and nothing == oids:
-            raise line.nothing(oids[0])
-        made = tuple(line.found)
-        return Revert(DONE, ref, before, line.tip, made, settled=stop.by_hand(settled)), line
+            plan = self._plan(tip, oid)
+            settled += plan.settled
+            if plan.conflicts:
+                open_, by_hand = stop.numbered(plan.conflicts), stop.by_hand(settled)
+                return Revert(STOPPED, head.ref, before, before, (), open_, oid, by_hand)
+            if plan.operations:
+                tip = self._put(tip, oid, plan)
+                names = tuple(operation.name for operation in plan.operations)
+                made.append(Reverted(tip, oid, head.ref, names, plan.settled))
+        if oids and not made and not settled and not stop.skipped:
+            raise self._nothing(oids[0])
+        by_hand = stop.by_hand(settled)
+        return Revert(DONE, head.ref, before, tip, tuple(made), settled=by_hand)
 
-    def _inverse(
-        self, line: TakingBack, oid: ObjectId, later: Sequence[ObjectId]
-    ) -> tuple[Inverse, Desk]:
-        """Return what takes a commit back before others, and the desk to which its conflicts were brought."""
-        return settle_open(
-            self._resolver,
-            self._stop.settlements,
-            self._tried(line, oid, later),
-            lambda: self._tried(line, oid, later),
-            lambda tried: tried[1].open,
-        )
+    def _plan(self, tip: ObjectId, oid: ObjectId) -> Plan:
+        """Return what takes a commit back on a tip."""
+        stop, reading = self._stop, self._reading
+        before = reading.before(oid)  # first, since the others go on from it
+        base, ours = reading.fold(oid), reading.fold(tip)
 
-    def _tried(
-        self, line: TakingBack, oid: ObjectId, later: Sequence[ObjectId]
-    ) -> tuple[Inverse, Desk]:
-        stop = self._stop
-        favour, read = stop.inputs["favour"], self._store.objects.read
-        desk = Desk(stop.settlements, favour, f"{stop.number}:", reverts=True, read=read)
-        was = {entry.address: entry for entry in line.before(oid).entries}
-        now = {entry.address: entry for entry in line.now.entries}
-        known: dict[tuple[str, Address | None], Settlement] = {}
-        self._texts = []
-
-        def decide(standing: Standing) -> bool:
-            name = (standing.kind, standing.address)
-            if name not in known:  # a property may be asked about twice, and is one conflict
-                known[name] = _brought(desk, standing, was, now)
-                if known[name].choice == TEXT and standing.address is not None:
-                    self._texts.append((now[standing.address], known[name].text))
-            return known[name].choice == THEIRS
-
-        return line.inverse(oid, decide, later), desk
-
-    def _reworded(self, now: Sequence[Entry]) -> list[Operation]:
-        """Return the operations of texts that settle conflicts: a message says that, and is shown with its exchange."""
-        made: list[Operation] = []
-        for entry, text in self._texts:
-            made.append(
-                ops.edit(entry.address, reworded_parts(entry.parts, text, self._gathering.put))
+        def tried() -> Plan:
+            return three_way(
+                base,
+                ours,
+                before,
+                settlements=stop.settlements,
+                favour=stop.inputs["favour"],
+                step=f"{stop.number}:",
+                reverts=True,
+                put=self._gathering.put,
+                read=self._store.objects.read,
             )
-            if entry.hidden:
-                made.append(ops.restore(_hidden_exchange(now, entry)))
+
+        said = stop.settlements
+        return settle_open(self._resolver, said, tried(), tried, lambda plan: plan.conflicts)
+
+    def _put(self, tip: ObjectId, oid: ObjectId, plan: Plan) -> ObjectId:
+        """Make the commit that takes another back, and return its id."""
+        message = self._stop.inputs["message"]
+        new = Commit(
+            [tip],
+            self._author,
+            self._store.clock.now(),
+            plan.operations,
+            self._gathering.text(message) if message else f"revert {oid.short()}",
+            dict(self._gathering.facts),
+            [(RELATION, oid)],
+        )
+        data = new.encode()
+        made = hash_object(data)
+        self._made.append((made, data))
+        self._reading.remember(made, new)
         return made
 
+    def _nothing(self, oid: ObjectId) -> errors.StateError:
+        operations = self._reading.commit(oid).operations
+        why = f"what {oid.short()} did does not show here any more"
+        if operations and all(each.name in ops.LEAVES_CONTEXT for each in operations):
+            why = (
+                f"{oid.short()} records what a provider reported or facts, which changes no message"
+            )
+        return errors.StateError(f"there is nothing to take back: {why}", oid=oid)
 
-def _hidden_exchange(entries: Sequence[Entry], entry: Entry) -> list[Address]:
-    """Return a hidden message, and what is hidden of the call and the results that it stands with."""
-    exchanges: dict[int, set[int]] = {}
-    for (result, _), call in callers(entries).items():
-        exchanges.setdefault(call, {call}).add(result)
-    own = next(at for at, each in enumerate(entries) if each.address == entry.address)
-    together = {own}.union(*(places for places in exchanges.values() if own in places))
-    return [entries[at].address for at in sorted(together) if entries[at].hidden]
+    def _write(self, found: Revert) -> None:
+        """Write the commits, with objects that they name, and let HEAD end in the last."""
+        if not self._made:
+            return
+        message = "revert " + " ".join(each.reverts.short() for each in found.made)
+        head = self._store.refs.head()
+        is_elsewhere = head.ref is None and head.oid != found.before
+        if head.ref != found.ref or is_elsewhere:
+            raise errors.RefChangedError("HEAD moved meanwhile", ref="HEAD", expected=found.before)
+
+        def build(_: RefReader) -> Transaction:
+            edits = [] if head.ref is None else [RefEdit(head.ref, found.after, found.before)]
+            return Transaction([*self._gathering.objects, *self._made], edits, message)
+
+        self._store.transact(build, author=self._author)
+        if head.ref is None:
+            keep_and_move(self._store, head, found.after, message, self._author)
 
 
-def _brought(
-    desk: Desk,
-    standing: Standing,
-    was: dict[Address, Entry],
-    now: dict[Address, Entry],
-) -> Settlement:
-    """Bring what stands in the way to a desk, with the message as it is now and as it would be."""
-    address = standing.address
-    if address is None:
-        return desk.bring(standing.kind, ())
-    theirs = was.get(address)
-    if theirs is None or standing.kind == SEPARATED_CALL:
-        theirs = now[address].copy()  # it was not there, so it goes
-        theirs.hidden = REMOVED
-    return desk.bring(standing.kind, [address], None, [now[address]], [theirs])
+def chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:
+    """Return the commits that revisions and ranges name, each once; those of a range newest first.
+
+    Of a range these are the commits along first parents: what a merge among them brought goes with the merge.
+
+    Raises:
+        As `resolve_commit`.
+    """
+    commits = revisions.commits_of(store)
+    found: dict[ObjectId, None] = {}
+    for text in wanted:
+        if ".." in text:
+            span = revisions.resolve_range(store, text, commits)
+            hidden = list(span.exclude)
+            if span.symmetric:
+                hidden += commits.merge_bases(*span.include)
+            every = list(graph.topological(span.include, commits.parents, hidden=hidden))
+            line = _first_parents(span.include, set(every), commits.parents)
+            found.update(dict.fromkeys(oid for oid in every if oid in line))
+        else:
+            found[revisions.resolve_commit(store, text, commits)] = None
+    return list(found)
+
+
+def _first_parents(
+    tips: Iterable[ObjectId],
+    among: Set[ObjectId],
+    parents: Callable[[ObjectId], Sequence[ObjectId]],
+) -> set[ObjectId]:
+    """Return those of some commits to which first parents lead from a tip."""
+    found: set[ObjectId] = set()
+    for tip in tips:
+        oid: ObjectId | None = tip
+        while oid is not None and oid in among and oid not in found:
+            found.add(oid)
+            oid = next(iter(parents(oid)), None)
+    return found

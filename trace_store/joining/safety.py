@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.comparing.aligning import longest_rise
-from trace_store.context.pairs import callers
-from trace_store.joining.groups import calls_of, results_of
 from trace_store.joining.plan import DECISION
+from trace_store.objects.address import Address
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.operations import PINNED
-from trace_store.oid import ObjectId
 from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from trace_store.context.folding import Entry
-
-    Address = tuple[bytes, int]
+    from trace_store.context.folding import Entry, Fold
 
 REFERENCE_LATER = "reference-later"
 RESULT_BEFORE_CALL = "result-before-call"
@@ -29,8 +25,9 @@ INSTRUCTION_MOVED = "instruction-moved"
 DECISION_LATER = "decision-later"
 CALL_WITHOUT_RESULT = "call-without-result"
 RESULT_WITHOUT_CALL = "result-without-call"
-EDIT_BEFORE_TARGET = "edit-before-target"
 PIN_LOST = "pin-lost"
+QUESTION_REWORDED = "question-reworded"
+INSTRUCTION_ADDED = "instruction-added"
 JUDGED = "judged"
 
 MEANINGS: Mapping[str, str] = {
@@ -40,8 +37,9 @@ MEANINGS: Mapping[str, str] = {
     DECISION_LATER: "the decision would come after what it decided",
     CALL_WITHOUT_RESULT: "the call has no result here",
     RESULT_WITHOUT_CALL: "the result has no call here",
-    EDIT_BEFORE_TARGET: "it is changed by a commit that would come before it",
     PIN_LOST: "it is not pinned any more",
+    QUESTION_REWORDED: "the message that it answers was reworded",
+    INSTRUCTION_ADDED: "an instruction was added that it was given without",
     JUDGED: "a model says that it may not mean what it meant",
 }
 _SHORTEST = 8
@@ -96,14 +94,12 @@ def check_order(
     ranks = [places[entry.address] for entry in entries]
     if ranks == sorted(ranks):
         return []
-    calls = callers(entries)
     found: list[MeaningWarning] = []
     for at, others in sorted(passed(ranks).items()):
         entry = entries[at]
         overtook = [entries[each] for each in sorted(others) if each > at]
         fell = [entries[each] for each in sorted(others) if each < at]
-        called = [entries[calls[at, n]] for n in results_of(entry) if (at, n) in calls]
-        found += _judged(entry, called, overtook, fell, said_by)
+        found += _judged(entry, overtook, fell, said_by)
     return found
 
 
@@ -127,13 +123,12 @@ def passed(ranks: Sequence[int]) -> dict[int, list[int]]:
 
 def _judged(
     entry: Entry,
-    called: Sequence[Entry],
     overtook: Sequence[Entry],
     fell: Sequence[Entry],
     said_by: Callable[[Entry], str],
 ) -> list[MeaningWarning]:
     found: list[MeaningWarning] = []
-    calls = [e for e in fell if any(e is each for each in called)]
+    calls = [each for each in fell if each.address in entry.answers]
     if calls:
         found.append(_warning(RESULT_BEFORE_CALL, entry, calls))
     if overtook and is_instruction(entry):
@@ -148,45 +143,78 @@ def _judged(
     return found
 
 
-def loose_ends(entries: Sequence[Entry], touched: Iterable[Address]) -> list[MeaningWarning]:
+def loose_ends(state: Fold, touched: Iterable[Address]) -> list[MeaningWarning]:
     """Return warnings about calls and results among some messages whose other half a context does not show."""
-    names = set(touched)
-    called = callers(entries)
-    answered = {(call, name) for (_, name), call in called.items()}
     found: list[MeaningWarning] = []
-    for at, entry in enumerate(entries):
-        if entry.address in names:
-            if any((at, name) not in answered for name in calls_of(entry)):
-                found.append(MeaningWarning(CALL_WITHOUT_RESULT, entry.address))
-            if any((at, name) not in called for name in results_of(entry)):
-                found.append(MeaningWarning(RESULT_WITHOUT_CALL, entry.address))
+    for address in touched:
+        entry = state.entry(address) if address in state else None
+        if entry is None or not entry.visible:
+            continue
+        others = [state.entry(each) for each in state.unit(address)[1:]]
+        answered = {call for each in others if each.visible for call in _answered(each)}
+        if any((address, name) not in answered for name in _calls(entry)):
+            found.append(MeaningWarning(CALL_WITHOUT_RESULT, address))
+        shown = {each.address for each in others if each.visible}
+        if any(call not in shown for call in entry.answers):
+            found.append(MeaningWarning(RESULT_WITHOUT_CALL, address))
     return found
 
 
-def newly_loose(
-    before: Sequence[Entry], after: Sequence[Entry], old: Mapping[Address, Address]
-) -> list[MeaningWarning]:
-    """Return warnings about messages whose other half a context does not show, and did.
-
-    Args:
-        before: the visible messages as they stood.
-        after: those that are visible now.
-        old: the addresses that messages of `after` had in `before`.
-    """
-    was = {(each.kind, each.address) for each in loose_ends(before, [e.address for e in before])}
-    now = loose_ends(after, [entry.address for entry in after if entry.address in old])
-    return [each for each in now if (each.kind, old[each.address]) not in was]
+def newly_loose(before: Fold, after: Fold) -> list[MeaningWarning]:
+    """Return warnings about messages whose other half a context does not show, and did."""
+    old = [entry.address for entry in before.visible()]
+    was = {(each.kind, each.address) for each in loose_ends(before, old)}
+    now = loose_ends(after, old)
+    return [each for each in now if (each.kind, each.address) not in was]
 
 
-def lost_pins(
-    before: Sequence[Entry], after: Sequence[Entry], old: Mapping[Address, Address]
-) -> list[MeaningWarning]:
-    """Return warnings about messages that were pinned and are shown without that; as `newly_loose` otherwise."""
-    pinned = {entry.address for entry in before if entry.priority == PINNED}
+def lost_pins(before: Iterable[Entry], after: Fold) -> list[MeaningWarning]:
+    """Return warnings about messages that were pinned and are shown without that."""
+    pinned = [entry.address for entry in before if entry.priority == PINNED]
+    shown = [after.entry(address) for address in pinned if address in after]
     return [
         MeaningWarning(PIN_LOST, entry.address)
-        for entry in after
-        if entry.priority != PINNED and old.get(entry.address) in pinned
+        for entry in shown
+        if entry.visible and entry.priority != PINNED
+    ]
+
+
+def changed_premises(was: Fold, now: Fold, new: Collection[Address]) -> list[MeaningWarning]:
+    """Return warnings about new messages that answer what says something else by now, or what more instructs.
+
+    Args:
+        was: the context that they were given to.
+        now: the context that they go on by now.
+        new: the messages.
+    """
+    found: list[MeaningWarning] = []
+    question = next((e for e in reversed(was.entries) if e.visible), None)
+    answer = next((e for e in now.entries if e.address in new and e.visible), None)
+    if answer is None or answer.message["role"] != "assistant":
+        return []
+    if question is not None and question.address in now:
+        asked = now.entry(question.address)
+        if asked.visible and asked.parts != question.parts:
+            found.append(_warning(QUESTION_REWORDED, answer, [asked]))
+    added = [
+        entry
+        for entry in now.visible()
+        if is_instruction(entry) and entry.address not in was and entry.address not in new
+    ]
+    if added:
+        found.append(_warning(INSTRUCTION_ADDED, answer, added))
+    return found
+
+
+def _calls(entry: Entry) -> list[str]:
+    return [part["id"] for part in entry.parts if part["type"] == "tool_call"]
+
+
+def _answered(entry: Entry) -> list[tuple[Address, str]]:
+    return [
+        (Address(*part["call"]), part["id"])
+        for part in entry.parts
+        if part["type"] == "tool_result" and "call" in part
     ]
 
 
@@ -209,7 +237,7 @@ def mentions(text: str) -> list[str]:
 
 def _is_called(address: Address, text: str) -> bool:
     prefix, _, number = text.rpartition(".")
-    return str(address[1]) == number and str(ObjectId(address[0])).startswith(prefix)
+    return str(address.number) == number and address.birth.hex().startswith(prefix)
 
 
 def _warning(kind: str, entry: Entry, others: Sequence[Entry]) -> MeaningWarning:

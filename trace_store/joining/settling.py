@@ -10,7 +10,7 @@ from trace_store.ident import count_of, is_count
 from trace_store.joining import merging, reverting, stops
 from trace_store.joining.conflicts import Settlement, check_settlement
 from trace_store.joining.rewriting import rebasing
-from trace_store.oid import ObjectId
+from trace_store.objects.address import BIRTH_BYTES, Address
 from trace_store.values import replace
 
 TYPE_CHECKING = False
@@ -194,9 +194,11 @@ def find_conflict(found: Sequence[Conflict], which: str) -> Conflict:
     raise errors.InvalidInputError(f"no conflict is about {which[:80]}")
 
 
-def _is_called(address: tuple[bytes, int], text: str) -> bool:
+def _is_called(address: Address, text: str) -> bool:
     prefix, dot, digits = text.rpartition(".")
-    commit, number = address
-    return (
-        bool(dot and prefix) and str(number) == digits and str(ObjectId(commit)).startswith(prefix)
-    )
+    return bool(dot and prefix) and str(address.number) == digits and _begins(address, prefix)
+
+
+def _begins(address: Address, prefix: str) -> bool:
+    """Tell whether an address begins so, or the whole id of the commit that it was born in was given."""
+    return address.birth.hex().startswith(prefix[: 2 * BIRTH_BYTES])

@@ -10,13 +10,11 @@ from trace_store.journal.view import journal_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.journal.scanning import UsualFrames
     from trace_store.journal.wreckage import frame_starts, is_cut_off, objects_at, transactions_in
 
 __getattr__ = door(
     __name__,
     {
-        "UsualFrames": "scanning",
         "frame_starts": "wreckage",
         "is_cut_off": "wreckage",
         "objects_at": "wreckage",
@@ -32,7 +30,6 @@ __all__ = [
     "Move",
     "Published",
     "RefFold",
-    "UsualFrames",
     "encode_transaction",
     "frame_starts",
     "is_cut_off",

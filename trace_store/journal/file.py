@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 
 from trace_store import errors
-from trace_store import journal as journals
 from trace_store.files import READ, WRITABLE, WRITE
 from trace_store.journal.frames import (
     BEGIN,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trace_store.files import Disk
-    from trace_store.journal.scanning import UsualFrames
     from trace_store.oid import ObjectId
 
 MAXIMUM_ROOM_BYTES = 1 << 20
@@ -39,8 +37,6 @@ _ZEROS = bytes(1 << 16)
 _BEGIN_BYTES = 512
 _FIRST_READ = 1 << 12
 _READ_AHEAD = 1 << 20
-_WORTH_BYTES = 1 << 15
-"""Behind so many bytes frames are read in one loop; with fewer, what has that loop takes longer to import."""
 _READ_ONLY = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
@@ -66,7 +62,6 @@ class JournalFile:
     __slots__ = (
         "_ahead",
         "_limit",
-        "_usual",
         "at_end",
         "closed",
         "durable",
@@ -102,7 +97,6 @@ class JournalFile:
         self.frames: list[Frame] = []
         self.objects: dict[bytes, Frame] = {}
         self.at_end = False
-        self._usual: UsualFrames | None = None
         self._ahead = _FIRST_READ
         self._limit: int | None = None
 
@@ -134,12 +128,9 @@ class JournalFile:
             self.at_end = not head.strip(b"\0")
             if self.at_end:
                 break
-            usual = self._usual
-            if usual is not None and usual.read(data, base, at, self.frames, self.objects):
-                self.end = self.frames[-1].end
-            elif at and at + HEADER_BYTES + length_in(head) > len(data):
+            if at and at + HEADER_BYTES + length_in(head) > len(data):
                 data, base = b"", self.end  # it is not whole here
-            elif not self._take_unusual(disk, data, base):
+            elif not self._take_next(disk, data, base):
                 break
         self._ahead = min(max(_FIRST_READ, 2 * (self.end - start)), _READ_AHEAD)
         return self.frames[known:]
@@ -150,8 +141,8 @@ class JournalFile:
             count = max(0, min(count, self._limit - self.end))
         return disk.read_at(self.fd, self.end, count)
 
-    def _take_unusual(self, disk: Disk, data: bytes, base: int) -> bool:
-        """Read one frame of any kind, which `data` may hold; False when none follows those known."""
+    def _take_next(self, disk: Disk, data: bytes, base: int) -> bool:
+        """Read one frame, which `data` may hold; False when none follows those known."""
         size = disk.size(self.fd)
         if self._limit is not None:
             size = min(size, self._limit)
@@ -162,10 +153,6 @@ class JournalFile:
             for frame in scan(read, self.end, end):
                 if frame.start == 0 and frame.kind != BEGIN:
                     return False
-                if self._usual is None and self.end > _WORTH_BYTES:
-                    self._usual = journals.UsualFrames()
-                if self._usual is not None:
-                    self._usual.learn(frame)
                 self.take(frame)
                 return True
         return False

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from trace_store.objects.address import Address
     from trace_store.store import Store
 
 
@@ -27,12 +28,13 @@ class Holder:
 
     Attributes:
         commit: its id.
-        messages: the numbers of its messages that say it; without any it is named otherwise, such as by a kept record.
+        messages: those that say it there, by a wording that the commit adds, carries or edits; without any it is named
+            otherwise, such as by a kept record.
         refs: the full names of the refs that lead to it, sorted.
     """
 
     commit: ObjectId
-    messages: tuple[int, ...]
+    messages: tuple[Address, ...]
     refs: tuple[str, ...]
 
 
@@ -110,9 +112,9 @@ class Survey:
             return ""
         return kind
 
-    def messages_with(self, holder: Holder, oid: bytes) -> tuple[int, ...]:
-        """Return the numbers of a holder's messages that say one object."""
-        return _messages(self._commits[holder.commit], frozenset((oid,)))
+    def messages_with(self, holder: Holder, oid: bytes) -> tuple[Address, ...]:
+        """Return the messages that say one object, as a holder has them."""
+        return _messages(holder.commit, self._commits[holder.commit], frozenset((oid,)))
 
     def names(self, holder: Holder, oid: bytes) -> bool:
         """Tell whether a holder names an object, itself or by a list of chunks."""
@@ -142,7 +144,9 @@ class Survey:
                 for oid in held.get(tip, ()):
                     refs.setdefault(oid, []).append(name)
         commits = [
-            Holder(ObjectId(oid), _messages(commit, wanted), tuple(sorted(set(refs.get(oid, ())))))
+            Holder(
+                ObjectId(oid), _messages(oid, commit, wanted), tuple(sorted(set(refs.get(oid, ()))))
+            )
             for oid, commit in sorted(found.items())
         ]
         return Holders(tuple(commits), tuple(sorted(all_refs)), tuple(self._sent(held)))
@@ -209,15 +213,17 @@ def _quarantined(store: Store) -> list[ObjectId]:
     return [oid for oid in found if oid not in purged and not store.objects.contains(oid)]
 
 
-def _messages(commit: Commit, wanted: frozenset[bytes]) -> tuple[int, ...]:
-    messages = [
-        message
-        for operation in commit.operations
-        if operation.name in ops.CREATES_MESSAGES
-        for message in operation.fields["messages"]
+def _messages(oid: bytes, commit: Commit, wanted: frozenset[bytes]) -> tuple[Address, ...]:
+    """Return the messages that some objects are said by, in wordings that stand in a commit."""
+    said = [
+        (address, parts)
+        for address, message in ops.added_messages(commit, oid)
+        for parts in (message["parts"], *message.get("edits", ()))
     ]
-    return tuple(
-        number
-        for number, message in enumerate(messages)
-        if not wanted.isdisjoint(part_blobs(message["parts"]))
-    )
+    said += [
+        (ops.targets_of(each, oid)[0], each.fields["parts"])
+        for each in commit.operations
+        if each.name == ops.EDIT
+    ]
+    found = (address for address, parts in said if not wanted.isdisjoint(part_blobs(parts)))
+    return tuple(dict.fromkeys(found))

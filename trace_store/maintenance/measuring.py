@@ -11,14 +11,11 @@ from _collections_abc import Mapping  # which collections.abc has, without the r
 from trace_store import errors
 from trace_store.objects.codec import (
     BLOB,
-    COMMIT,
     decode,
-    is_canonical,
     is_plain_blob,
     kind_of,
     links_within,
 )
-from trace_store.objects.likeness import Likenesses
 from trace_store.odb import ObjectDatabase
 from trace_store.odb.pack_walk import walk_objects
 from trace_store.oid import ObjectId
@@ -266,12 +263,11 @@ def _objects(store: Store) -> Iterator[tuple[bytes, _Object]]:
     """Yield every sound object once, those in packs first."""
     database = store.objects
     seen: set[bytes] = set()
-    likenesses = Likenesses()
     if isinstance(database, ObjectDatabase):
         for oid, data, disk in _packed(database):
             if oid not in seen:
                 seen.add(oid)
-                yield oid, _looked_at(data, disk, likenesses)
+                yield oid, _looked_at(data, disk)
     for oid in database.iterate():
         if oid in seen:
             continue
@@ -281,7 +277,7 @@ def _objects(store: Store) -> Iterator[tuple[bytes, _Object]]:
         except errors.CorruptObjectError:
             continue
         size = _loose_size(store, oid) or len(data)
-        yield oid, _looked_at(data, float(size), likenesses)
+        yield oid, _looked_at(data, float(size))
 
 
 def _packed(database: ObjectDatabase) -> Iterator[tuple[ObjectId, bytes, float]]:
@@ -297,16 +293,11 @@ def _packed(database: ObjectDatabase) -> Iterator[tuple[ObjectId, bytes, float]]
                 yield oid, data, place.compressed * len(data) / whole
 
 
-def _looked_at(data: bytes, disk: float, likenesses: Likenesses) -> _Object:
+def _looked_at(data: bytes, disk: float) -> _Object:
     if is_plain_blob(data):
         return _Object(BLOB, len(data), disk, ())
-    found: tuple[bytes, ...] | None = likenesses.links(data)
-    if found is not None:
-        return _Object(COMMIT, len(data), disk, found)
     kind = kind_of(data)
     links = () if kind == BLOB else tuple(links_within(decode(data)))
-    if kind == COMMIT and is_canonical(data):
-        likenesses.learn(data)
     return _Object(kind, len(data), disk, links)
 
 

@@ -15,7 +15,6 @@ from trace_store.objects.codec import (
     links,
 )
 from trace_store.objects.commit import Commit, Tag
-from trace_store.objects.likeness import Likenesses
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -31,13 +30,11 @@ class ObjectChecks:
     Attributes:
         present: the ids of the objects that are sound somewhere.
         links: what they name, by their ids; without those that were taken over.
-        likenesses: of commits that were checked.
     """
 
     def __init__(self) -> None:
         self.present: set[bytes] = set()
         self.links: dict[bytes, tuple[bytes, ...]] = {}
-        self.likenesses = Likenesses()
         self._commits: set[bytes] = set()
         self._named: set[bytes] = set()
         self._again: list[Walk] = []
@@ -71,24 +68,13 @@ class ObjectChecks:
         else:
             yield from self.check(oid, data, where)
 
-    def accept(self, oid: ObjectId, data: bytes) -> bool:
-        """Take an object whose hash is right when it is found sound at once; else `check` has to look closer."""
-        if oid in self.present:
-            return True
-        if not is_plain_blob(data):
-            found = self.likenesses.links(data)
-            if found is None:
-                return False
-            self.links[oid] = found
-            self._commits.add(oid)
-        self.present.add(oid)
-        return True
-
     def check(self, oid: ObjectId, data: bytes, where: str) -> Iterator[Finding]:
         """Check an object whose hash is right."""
         if oid in self.present:
             return
         self.present.add(oid)
+        if is_plain_blob(data):
+            return
         try:
             kind = kind_of(data)
             canonical = is_canonical(data)
@@ -97,8 +83,6 @@ class ObjectChecks:
             if kind == COMMIT:
                 Commit.decode(data)
                 self._commits.add(oid)
-                if canonical:
-                    self.likenesses.learn(data)
             elif kind == TAG:
                 Tag.decode(data)
             elif kind not in (BLOB, LIST):

@@ -84,8 +84,7 @@ def _check_pack(store: Store, pack: Pack, what: str, objects: ObjectChecks) -> I
             for oid, offset, data in found:
                 places.setdefault(oid, (number, offset))
                 count += 1
-                if not objects.accept(oid, data):
-                    yield from objects.check(oid, data, "a pack")
+                yield from objects.check(oid, data, "a pack")
     except errors.FormatError as error:
         yield Finding("pack-damaged", ERROR, what, str(error))
     if (frames, count) != (pack.frame_count, pack.object_count):

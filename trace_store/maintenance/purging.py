@@ -233,9 +233,10 @@ def purge(
 def purge_and_reissue(
     store: Store, plan: PurgePlan, *, why: str = "", by: str = "", verify: bool = False
 ) -> tuple[PurgeReport, Reissued]:
-    """Remove what a plan names, and also its ids: every commit behind it gets a new one.
+    """Remove what a plan names, and write every commit behind it anew without it.
 
-    No tombstone is left, since its name would be such an id; so nothing keeps the content from being stored again.
+    No tombstone is left, since its name is the id of the content; so nothing keeps that from being stored again.
+    Messages keep their addresses, which begin with ids of old commits; so a guess of something short can be confirmed.
     Commits that no ref leads to and that named it go too. Arguments and errors are those of `purge` and `reissue`.
     """
     database = _database(store)
@@ -261,7 +262,7 @@ def refuse_common(plan: PurgePlan) -> None:
         InvalidInputError: it does; the code is `common-content`.
     """
     if plan.common:
-        count = sum(len(holder.messages) for holder in plan.holders.commits)
+        count = len({each for holder in plan.holders.commits for each in holder.messages})
         said = "1 message says it" if count == 1 else f"{count:,} messages say it"
         raise errors.InvalidInputError(
             f"blob {plan.common[0].short()} has only {plan.sizes[plan.common[0]]} bytes: {said},"

@@ -3,6 +3,8 @@
 Rule: an id in a commit, tag or list is 32 bytes and is used for nothing else, so one rule makes all of them anew: what
 they name is exchanged, from the oldest on. All refs move in one transaction, each from where it was; whoever moved one
 meanwhile is not overrun. Which old id became which new one is kept in `local/reissued`, which git ignores.
+
+Messages keep their addresses, which are no ids: a new commit carries those that were born in the old one.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import os
 from trace_store import errors
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.files import make_durable_directory, read_file, replace_file
-from trace_store.objects.codec import BLOB, decode, encode, encode_blob, kind_of
+from trace_store.objects.carrying import carried_operations
+from trace_store.objects.codec import BLOB, COMMIT, decode, encode, encode_blob, kind_of
+from trace_store.objects.commit import Commit
 from trace_store.odb.reachable import reachable
 from trace_store.oid import OID_BYTES, ObjectId, hash_object
 from trace_store.refs.names import FILES
@@ -107,8 +111,13 @@ class _Reissuing:
             return
         fields = decode(data)
         changed = self._changed(fields)
-        if changed != fields:
-            self.issued[oid] = self._put(encode(changed))
+        if changed == fields:
+            return
+        if kind_of(data) == COMMIT:
+            commit = Commit.decode(data)
+            commit.operations = tuple(carried_operations(oid, commit))
+            changed = self._changed(decode(commit.encode()))
+        self.issued[oid] = self._put(encode(changed))
 
     def _put(self, data: bytes) -> ObjectId:
         oid = hash_object(data)

@@ -11,7 +11,7 @@ from trace_store.journal import journal_numbers
 from trace_store.journal.file import open_journal
 from trace_store.layout import ATTRIBUTES, IGNORED, INDEX_SUFFIX
 from trace_store.maintenance.copies import objects_in
-from trace_store.maintenance.index_checks import check_table
+from trace_store.maintenance.index_checks import check_folds, check_table
 from trace_store.maintenance.lost_found import files_in
 from trace_store.odb.packs import pack_names
 from trace_store.oid import HEX_CHARACTERS
@@ -91,6 +91,9 @@ def mend_derived(work: Work) -> None:
     for finding in check_table(store):
         work.keep(layout.commit_table_file)
         work.did("derived", finding.what, f"{finding.detail}; it is made anew")
+    for finding in check_folds(store):
+        work.keep(os.path.join(layout.root, finding.what))
+        work.did("derived", finding.what, "it differed from the history, and is made anew")
     _mend_indexes(work)
     if isinstance(store.refs, RefDatabase) and not work.dry_run:
         store.refs.overview.forget()

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from trace_store.objects.address import Address
     from trace_store.secrets import SecretFinding
     from trace_store.store import Store
 
@@ -31,7 +32,7 @@ class StoredSecret:
         id: by which it may be allowed.
         oid: the object.
         kind: of the object.
-        addresses: of the messages that say it, as (commit, number).
+        addresses: of the messages that say it.
         commits: that name the object, also without saying it, such as by the record that they were read from.
         refs: the full names of those that lead to one of them, sorted.
     """
@@ -40,7 +41,7 @@ class StoredSecret:
     id: str
     oid: ObjectId
     kind: str
-    addresses: tuple[tuple[ObjectId, int], ...]
+    addresses: tuple[Address, ...]
     commits: tuple[ObjectId, ...]
     refs: tuple[str, ...]
 
@@ -96,7 +97,7 @@ def scan_stored(
         naming = [h for h in holders.commits if survey.names(h, oid)]
         if kind == COMMIT:
             naming = [by_commit[oid]]
-        addresses = [(h.commit, n) for h in naming for n in survey.messages_with(h, oid)]
+        addresses = dict.fromkeys(a for h in naming for a in survey.messages_with(h, oid))
         refs = sorted({ref for holder in naming for ref in holder.refs})
         found += [
             StoredSecret(

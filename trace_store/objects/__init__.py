@@ -9,12 +9,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.objects.commit import Commit, Tag, parents_of, read_commit
     from trace_store.objects.content import read_content, text_of
-    from trace_store.objects.operations import message_count
+    from trace_store.objects.operations import added_by, added_messages, message_count
     from trace_store.objects.reports import report_of
 
 __all__ = [
     "Commit",
     "Tag",
+    "added_by",
+    "added_messages",
     "message_count",
     "parents_of",
     "read_commit",
@@ -28,6 +30,8 @@ __getattr__ = door(
     {
         "Commit": "commit",
         "Tag": "commit",
+        "added_by": "operations",
+        "added_messages": "operations",
         "message_count": "operations",
         "parents_of": "commit",
         "read_commit": "commit",

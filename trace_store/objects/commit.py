@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+PICKED, REWRITES = "picked", "rewrites"
+"""Links of a commit that was made anew, to the one that it was made from; text, since that need not stay."""
+SQUASHES = "squashes"
+"""The link of a commit that holds what another line did, to the tip of that; text, likewise."""
+
+
 class Operation:
     """One change of the context: a name and its fields, as `trace_store.objects.operations` makes them."""
 

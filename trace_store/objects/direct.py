@@ -115,7 +115,7 @@ def encode_commit(
         return None
     operations = b""
     if count:
-        operations = b"\x92\xa6append\x81\xa8messages%b%b" % (
+        operations = b"\x92\xa3add\x81\xa8messages%b%b" % (
             SMALL_ARRAYS[count] if count < FEW else array_head(count),
             b"".join(messages),
         )
@@ -193,8 +193,15 @@ def _result(part: ToolResult, put: Put) -> bytes | None:
     inner = _parts(part.content, put)
     if inner is None:
         return None
-    head = b"\x84\xa5error\xc3\xa2id" if part.is_error else b"\x83\xa2id"
-    return b"%b%b\xa5parts%b\xa4type\xabtool_result" % (head, name, inner)
+    head, count = b"", 3
+    if part.call is not None:
+        birth, number = part.call
+        head = b"\xa4call\x92\xc4%c%b%b" % (len(birth), birth, encode_integer(number))
+        count += 1
+    if part.is_error:
+        head += b"\xa5error\xc3"
+        count += 1
+    return b"%c%b\xa2id%b\xa5parts%b\xa4type\xabtool_result" % (*(0x80 | count, head, name, inner),)
 
 
 def _reasoning(part: Reasoning, put: Put) -> bytes:

@@ -6,7 +6,8 @@ whoever said it and whenever. The stored form of each part:
     text         {"blob", "type"}
     image        {"blob", "media", "type"} or {"type", "url"}, where `url` is the blob of the URL
     tool_call    {"blob", "id", "name", "type"} and "format": "text" when the arguments are not JSON
-    tool_result  {"id", "parts", "type"} and "error": true when the tool failed
+    tool_result  {"id", "parts", "type"}, "error": true when the tool failed, and "call", the address of the message
+                 that holds the call
     reasoning    {"blob", "type"} and "signature", a blob
     opaque       {"blob", "provider", "type"}
 """
@@ -14,6 +15,7 @@ whoever said it and whenever. The stored form of each part:
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.objects.address import Address
 from trace_store.objects.content import bytes_of, read_content, text_of
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
@@ -233,7 +235,9 @@ def _store_part(part: Part, put: Put) -> dict[str, Any]:
         stored["type"] = part.type
         return stored
     if isinstance(part, ToolResult):
-        stored = {"error": True} if part.is_error else {}
+        stored = {} if part.call is None else {"call": list(part.call)}
+        if part.is_error:
+            stored["error"] = True
         stored["id"] = check_name(part.call_id, "id")
         stored["parts"] = store_parts(part.content, put)
         stored["type"] = part.type
@@ -280,7 +284,8 @@ def _load_whole_part(stored: Mapping[str, Any], read: Read) -> Part:
         type_ = stored["type"]
         if type_ == "tool_result":
             content = load_parts(stored["parts"], read)
-            return ToolResult(stored["id"], content, stored.get("error", False))
+            call = Address(*stored["call"]) if "call" in stored else None
+            return ToolResult(stored["id"], content, stored.get("error", False), call=call)
         if type_ == "image" and "url" in stored:
             return Image(url=text_of(read_content(stored["url"], read)))
         content_bytes = read_content(stored["blob"], read)

@@ -1,26 +1,31 @@
-"""Operations on a context: their names and the shape of their fields.
+"""Operations on a context: their names, the shape of their fields, and which messages each one adds and names.
 
-Rule: constructors make the stored form and nothing else; what an operation does is in `context/folding.py`.
+Rule: constructors make the stored form and nothing else; what an operation does is in `context/folding.py`. Whoever
+wants to know what an operation adds or names asks here.
 
-A target is an address: `[commit id, n]`, where n numbers the messages that the commit creates, over all its
-operations in order, and an empty commit id means the commit that the operation stands in.
+A target is an address, `[birth, n]`; an empty birth means the commit that the operation stands in. n numbers all
+messages that a commit adds, over all its operations in order, whether they are new or carried from elsewhere.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.objects.address import BIRTH_BYTES, Address, read_address, read_addresses
+from trace_store.objects.address import HERE as HERE
 from trace_store.objects.commit import Commit, Operation
-from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    Address = tuple[bytes, int]
+    from trace_store.oid import ObjectId
 
-APPEND = "append"
-INCLUDE = "include"
+    Stored = Mapping[str, Any]
+    """A message in stored form."""
+    AnyAddress = tuple[bytes, int]
+
+ADD = "add"
 EDIT = "edit"
 ANNOTATE = "annotate"
 REMOVE = "remove"
@@ -31,8 +36,7 @@ TOOLS = "tools"
 USAGE = "usage"
 CONFIG = "config"
 OPERATIONS = (
-    APPEND,
-    INCLUDE,
+    ADD,
     EDIT,
     ANNOTATE,
     REMOVE,
@@ -43,11 +47,10 @@ OPERATIONS = (
     USAGE,
     CONFIG,
 )
-CREATES_MESSAGES = (APPEND, REPLACE)
-ADDS_AT_END = (APPEND, TOOLS, USAGE, CONFIG)
-"""Operations that leave all earlier messages as they are, and so fit any context."""
+ADDS_MESSAGES = (ADD, REPLACE)
 LEAVES_CONTEXT = (USAGE, CONFIG)
 """Operations after which the compiled messages are the same."""
+_AT_END = (TOOLS, USAGE, CONFIG)
 
 PINNED = "pinned"
 IMPORTANT = "important"
@@ -60,40 +63,26 @@ SETTINGS = "settings"
 MAXIMUM_NAME = 100
 """Characters of the name of a fact or a setting."""
 
-HERE = b""
-"""The commit id of an address inside the commit that is being made."""
+BORN = "born"
+"""The field of a carried message that holds its address."""
+STATE = frozenset((BORN, "edits", "current", "hidden", "ghost", "priority", "labels", "keep"))
+"""What a carried message says besides what was created."""
 
 
-def append(messages: Sequence[Mapping[str, Any]]) -> Operation:
-    """Add stored messages at the end."""
-    return Operation(APPEND, {"messages": list(messages)})
+def add(messages: Sequence[Stored], *, after: AnyAddress | None = None) -> Operation:
+    """Add stored messages, new ones or such as are carried from elsewhere, behind a neighbour or at the end."""
+    fields: dict[str, Any] = {} if after is None else {"after": _target(after)}
+    fields["messages"] = list(messages)
+    return Operation(ADD, fields)
 
 
-def include(
-    targets: Sequence[Address], *, parent: int = 1, after: Address | None = None
-) -> Operation:
-    """Bring messages of another parent, with the state they have there, after a neighbour (or at the end).
-
-    Args:
-        targets: addresses in that parent's context.
-        parent: the place among the commit's parents, counted from 0; 0 is the context itself.
-        after: the neighbour they come after; None puts them at the end.
-    """
-    if parent < 1:
-        raise errors.InvalidOperationError("messages are included from a parent after the first")
-    fields: dict[str, Any] = {"parent": parent, "targets": _targets(targets)}
-    if after is not None:
-        fields["after"] = _target(after)
-    return Operation(INCLUDE, fields)
-
-
-def edit(target: Address, parts: Sequence[Mapping[str, Any]]) -> Operation:
+def edit(target: AnyAddress, parts: Sequence[Mapping[str, Any]]) -> Operation:
     """Replace one message's parts; earlier versions stay readable."""
     return Operation(EDIT, {"parts": list(parts), "target": _target(target)})
 
 
 def annotate(
-    targets: Sequence[Address],
+    targets: Sequence[AnyAddress],
     *,
     priority: str | None = None,
     keep: Sequence[ObjectId] | None = None,
@@ -123,7 +112,7 @@ def annotate(
     return Operation(ANNOTATE, fields)
 
 
-def remove(targets: Sequence[Address], *, ghost: bool = False) -> Operation:
+def remove(targets: Sequence[AnyAddress], *, ghost: bool = False) -> Operation:
     """Hide messages, leaving a ghost in their place or nothing."""
     fields: dict[str, Any] = {"targets": _targets(targets)}
     if ghost:
@@ -131,7 +120,7 @@ def remove(targets: Sequence[Address], *, ghost: bool = False) -> Operation:
     return Operation(REMOVE, fields)
 
 
-def restore(targets: Sequence[Address], *, version: int | None = None) -> Operation:
+def restore(targets: Sequence[AnyAddress], *, version: int | None = None) -> Operation:
     """Show hidden messages at their place again; with a version also go back to that wording.
 
     Args:
@@ -148,13 +137,13 @@ def restore(targets: Sequence[Address], *, version: int | None = None) -> Operat
 
 
 def replace(
-    targets: Sequence[Address],
+    targets: Sequence[AnyAddress],
     messages: Sequence[Mapping[str, Any]],
     *,
     reason: str = "",
     model: str = "",
     prompt: ObjectId | None = None,
-    sources: Sequence[Address] = (),
+    sources: Sequence[AnyAddress] = (),
 ) -> Operation:
     """Let a set of messages become zero or more others, which stand where the first of the set stood.
 
@@ -178,7 +167,7 @@ def replace(
     return Operation(REPLACE, fields)
 
 
-def move(targets: Sequence[Address], *, after: Address | None) -> Operation:
+def move(targets: Sequence[AnyAddress], *, after: AnyAddress | None) -> Operation:
     """Place messages, in the given order, after a neighbour; None puts them first."""
     fields: dict[str, Any] = {"targets": _targets(targets)}
     if after is not None:
@@ -236,19 +225,76 @@ def facts_of(commit: Commit, key: str) -> dict[str, str]:
 
 
 def message_count(operation: Operation) -> int:
-    """Return how many messages an operation creates."""
-    return len(operation.fields["messages"]) if operation.name in CREATES_MESSAGES else 0
+    """Return how many messages an operation adds."""
+    return len(operation.fields["messages"]) if operation.name in ADDS_MESSAGES else 0
 
 
-def _target(address: Address) -> list[Any]:
-    commit, number = address
-    if len(commit) not in (0, OID_BYTES) or number < 0:
-        raise errors.InvalidOperationError(f"not an address: {commit.hex()}.{number}")
-    return [commit, number]
+def added_by(commit: Commit) -> int:
+    """Return how many messages a commit adds."""
+    return sum(message_count(operation) for operation in commit.operations)
 
 
-def _targets(addresses: Sequence[Address]) -> list[list[Any]]:
-    if len({(bytes(commit), number) for commit, number in addresses}) != len(addresses):
+def added_messages(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Stored]]:
+    """Yield the messages that a commit with this id adds, in order, each with its address."""
+    number = 0
+    for operation in commit.operations:
+        if operation.name in ADDS_MESSAGES:
+            for message in operation.fields["messages"]:
+                yield address_of(message, oid, number), message
+                number += 1
+
+
+def address_of(message: Stored, oid: bytes, number: int) -> Address:
+    """Return the address of a stored message that stands in a commit as the message of this number."""
+    born = message.get(BORN)
+    return Address.of(oid, number) if born is None else read_address(born, oid)
+
+
+def created(message: Stored) -> Stored:
+    """Return a stored message without the state that a carried one has with it."""
+    if BORN not in message:
+        return message
+    return {key: value for key, value in message.items() if key not in STATE}
+
+
+def worded(message: Stored) -> Stored:
+    """Return a stored message in the wording that counts where it is added; a carried one may have several."""
+    wordings = [message["parts"], *message.get("edits", ())]
+    return {**message, "parts": wordings[message.get("current", -1)]}
+
+
+def targets_of(operation: Operation, oid: bytes) -> list[Address]:
+    """Return the messages that an operation of a commit names as its targets."""
+    fields = operation.fields
+    named = [fields["target"]] if operation.name == EDIT else fields.get("targets", ())
+    return read_addresses(named, oid)
+
+
+def is_append(operation: Operation) -> bool:
+    """Tell whether an operation leaves all messages before it as they are, and fits any context.
+
+    An `add` of results may come to a call that is hidden; `only_appends` is asked by who can do without a fold.
+    """
+    if operation.name == ADD:
+        fields = operation.fields
+        return "after" not in fields and all(BORN not in each for each in fields["messages"])
+    return operation.name in _AT_END
+
+
+def only_appends(commit: Commit) -> bool:
+    """Tell whether a commit leaves all messages before it as they are, so that it only adds at the end."""
+    return all(map(is_append, commit.operations))
+
+
+def _target(address: AnyAddress) -> list[Any]:
+    birth, number = address
+    if len(birth) not in (0, BIRTH_BYTES) or number < 0:
+        raise errors.InvalidOperationError(f"not an address: {birth.hex()}.{number}")
+    return [bytes(birth), number]
+
+
+def _targets(addresses: Sequence[AnyAddress]) -> list[list[Any]]:
+    if len({(bytes(birth), number) for birth, number in addresses}) != len(addresses):
         raise errors.InvalidOperationError("an operation names a message twice")
     return [_target(address) for address in addresses]
 

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trace_store.objects.address import Address
+
 
 class Part:
     """What a message is made of. Two parts are equal when they say the same."""
@@ -116,14 +118,24 @@ class ToolResult(Part):
         call_id: the id of the call it answers.
         content: text, images and opaque parts.
         is_error: whether the tool failed.
+        call: the address of the message that holds the call, once it is known. Results that differ in it alone are
+            equal: no model is shown it.
     """
 
-    __slots__ = ("call_id", "content", "is_error")
+    __slots__ = ("call", "call_id", "content", "is_error")
     type = "tool_result"
     _texts = ("call_id",)
 
+    def _values(self) -> tuple[object, ...]:
+        return (self.call_id, self.content, self.is_error)
+
     def __init__(
-        self, call_id: str, content: str | Part | Sequence[Part], is_error: bool = False
+        self,
+        call_id: str,
+        content: str | Part | Sequence[Part],
+        is_error: bool = False,
+        *,
+        call: Address | None = None,
     ) -> None:
         self.call_id = call_id
         if isinstance(content, str):
@@ -137,6 +149,7 @@ class ToolResult(Part):
             )
         self.content: tuple[Part, ...] = tuple(content)
         self.is_error = is_error
+        self.call = call
 
     def problem(self) -> str:
         """Return what is wrong with the type of a field, in words, or nothing."""

@@ -7,6 +7,7 @@ operations and fields pass, since they are carried whole.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.objects.address import BIRTH_BYTES
 from trace_store.oid import OID_BYTES
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ def _is_address(value: Any) -> bool:
         isinstance(value, list)
         and len(value) == 2
         and isinstance(value[0], bytes)
-        and len(value[0]) in (0, OID_BYTES)
+        and len(value[0]) in (0, BIRTH_BYTES)
         and _is_number(value[1])
     )
 
@@ -63,7 +64,13 @@ def _are_parts(value: Any) -> bool:
             return False
         if "parts" in part and not _are_parts(part["parts"]):
             return False
+        if "call" in part and not _is_address(part["call"]):
+            return False
     return True
+
+
+def _are_wordings(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_are_parts, value))
 
 
 def _are_messages(value: Any) -> bool:
@@ -77,6 +84,10 @@ def _are_messages(value: Any) -> bool:
         for field in _MESSAGE_TEXTS:
             if not isinstance(message.get(field, ""), str):
                 return False
+        if "born" in message and not all(
+            check(message[field]) for field, check in _CARRIED.items() if field in message
+        ):
+            return False
     return True
 
 
@@ -97,9 +108,18 @@ def _are_named_texts(value: Any) -> bool:
 
 
 _MESSAGE_TEXTS = ("kind", "name", "model", "id")
+_CARRIED: dict[str, Check] = {
+    "born": _is_address,
+    "edits": _are_wordings,
+    "current": _is_number,
+    "hidden": _is_text,
+    "priority": _is_text,
+    "labels": _are_texts,
+    "keep": _are_oids,
+}
+"""What a message that is carried from elsewhere says besides."""
 _SHAPES: dict[str, tuple[tuple[tuple[str, Check], ...], tuple[tuple[str, Check], ...]]] = {
-    "append": ((("messages", _are_messages),), ()),
-    "include": ((("targets", _are_addresses), ("parent", _is_number)), (("after", _is_address),)),
+    "add": ((("messages", _are_messages),), (("after", _is_address),)),
     "edit": ((("target", _is_address), ("parts", _are_parts)), ()),
     "annotate": (
         (("targets", _are_addresses),),

@@ -18,6 +18,7 @@ from trace_store.maintenance.schedule import SealSchedule
 from trace_store.maintenance.sealing import SealReport, seal, seal_or_sync
 from trace_store.maintenance.telling import LoggedPatience
 from trace_store.oid import ObjectId
+from trace_store.revision import as_address
 from trace_store.secrets.guard import Guard
 from trace_store.store import Store
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Protocol, Self, TypeAlias
 
     from trace_store.history.draft import Target
+    from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
 
     class Named(Protocol):
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
         def oid(self) -> ObjectId: ...
 
     Revision: TypeAlias = str | ObjectId | Named
-    Address: TypeAlias = tuple[bytes, int]
 
 
 class Handle:
@@ -136,7 +137,7 @@ def name_of(what: Revision | Address) -> str:
     if isinstance(what, str):
         return what
     if isinstance(what, tuple):
-        return f"{ObjectId(what[0])}.{what[1]}"
+        return as_address(what).hex
     oid = getattr(what, "oid", what)
     if not isinstance(oid, ObjectId):
         raise errors.InvalidInputError(

@@ -6,7 +6,6 @@ from trace_store import joining
 from trace_store.errors import InvalidInputError
 from trace_store.joining.plan import APPEND, SEMANTIC
 from trace_store.repo.handle import Handle, name_of, several_targets
-from trace_store.revision import as_address, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from trace_store.joining.conflicts import Resolver
     from trace_store.joining.moving import MovedMessages
     from trace_store.llm import Model
-    from trace_store.oid import ObjectId
-    from trace_store.repo.handle import Address, Revision
+    from trace_store.objects.address import Address
+    from trace_store.repo.handle import Revision
 
     Settle: TypeAlias = Callable[[Conflict], Settlement | str | None]
 
@@ -252,33 +251,15 @@ class Joining(Handle):
         where, beside = given[0] if given else ("first", "")
         found = joining.move(
             self.store,
-            [self._as_now(each) for each in several_targets(targets)],
+            several_targets(targets),
             where,
-            self._as_now(beside) if beside else "",
+            beside or "",
             author=self.author,
             message=self._said(message),
             dry_run=dry_run,
         )
         self._schedule.seal_if_due()
         return found
-
-    def _as_now(self, target: Target) -> Target:
-        """Return the address that a message has in HEAD's history, also since a rebase."""
-        head = self.store.refs.head().oid
-        named = (
-            resolve_address(self.store, target) if isinstance(target, str) else as_address(target)
-        )
-        return named if head is None else joining.address_in(self.store, named, [head])
-
-    def rewritten(
-        self, address: Address, revision: Revision = "HEAD"
-    ) -> tuple[ObjectId, int] | None:
-        """Return the address that a message has since a rebase of a branch; None where no rebase gave it another.
-
-        Raises:
-            RevisionNotFoundError: there is no such commit.
-        """
-        return joining.rewritten_address(self.store, address, name_of(revision))
 
     def waiting(self) -> Stop | None:
         """Return what stopped at conflicts and waits for somebody to settle them, or None.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import overload
 
-from trace_store import comparing, errors, history, joining
+from trace_store import comparing, errors, history
 from trace_store import revision as revisions
 from trace_store import search as searching
 from trace_store.context import compiling
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from trace_store.context.compiling import Compiler
     from trace_store.context.plain import PlainContext
     from trace_store.history.entries import LogEntry
-    from trace_store.repo.handle import Address, Revision
+    from trace_store.objects.address import Address
+    from trace_store.repo.handle import Revision
     from trace_store.search import Hit
 
 
@@ -120,7 +121,7 @@ class Reading(Handle):
             since: made then or later: milliseconds since the epoch, a `datetime`, or text as in "2 days ago".
             until: made then or earlier.
             merges: whether it has several parents.
-            follow: the address of a message that it creates, brings or changes; the one before a rebase will do.
+            follow: the address of a message that it adds or changes.
 
         Raises:
             RevisionNotFoundError: there is no such commit.
@@ -138,7 +139,7 @@ class Reading(Handle):
             since=self._moment(since),
             until=self._moment(until),
             operation=operation,
-            follow=None if follow is None else self._address_at(follow, tip),
+            follow=None if follow is None else self._address(follow),
             text=text,
             kind=kind,
             role=role,
@@ -162,10 +163,6 @@ class Reading(Handle):
         if given is not None and (not isinstance(found, int) or isinstance(found, bool)):
             raise errors.InvalidInputError(f"not a time: {str(given)[:80]!r}")
         return found  # type: ignore[return-value]
-
-    def _address_at(self, what: str | Address, tip: ObjectId) -> tuple[ObjectId, int]:
-        """Return the address of a message as a commit's history has it, also since a rebase."""
-        return joining.address_in(self.store, revisions.as_address(self._address(what)), [tip])
 
     def status(self, *, model: str = "", count_tokens: bool = True) -> Status:
         """Return how things stand.
@@ -239,11 +236,7 @@ class Reading(Handle):
             except (errors.NotFoundError, errors.InvalidInputError):
                 return comparing.whohas_text(self.contexts, str(what))
         if isinstance(what, tuple):
-            asked = revisions.as_address(what)
-            head = self.store.refs.head().oid
-            now = asked if head is None else joining.address_in(self.store, asked, [head])
-            found = comparing.whohas_message(self.contexts, now)
-            return found + (comparing.whohas_message(self.contexts, asked) if now != asked else [])
+            return comparing.whohas_message(self.contexts, revisions.as_address(what))
         if not isinstance(what, bytes):
             raise errors.InvalidInputError(f"there is no looking for {type(what).__name__}")
         if self.store.objects.contains(what) and kind_of(self.store.objects.read(what)) == COMMIT:
@@ -280,4 +273,4 @@ class Reading(Handle):
     def _address(self, what: str | Address) -> Address:
         if isinstance(what, str):
             return revisions.resolve_address(self.store, what)
-        return ObjectId(what[0]), what[1]
+        return revisions.as_address(what)

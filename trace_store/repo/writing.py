@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from trace_store import joining
-from trace_store.errors import MessageNotFoundError
 from trace_store.history import writing
 from trace_store.history.draft import given_message
 from trace_store.history.rewording import current_parts, reworded
-from trace_store.maintenance.telling import tell_moved
 from trace_store.repo.handle import Handle, name_of, several_targets
 from trace_store.revision import resolve_commit
 
@@ -19,17 +16,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.parsing import Given
-    from trace_store.history.draft import Address, Content, Draft, Fact, Target
+    from trace_store.history.draft import Content, Draft, Fact, Target
     from trace_store.history.writing import CommitResult
+    from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
     from trace_store.repo.handle import Revision
 
 
 class Writing(Handle):
-    """What is said: each verb is one commit on HEAD's branch.
-
-    A message may be named by the address that it had before a rebase, too; the logger `trace_store` is told of it.
-    """
+    """What is said: each verb is one commit on HEAD's branch."""
 
     def append(
         self,
@@ -118,19 +113,33 @@ class Writing(Handle):
             yield draft
         self._schedule.seal_if_due()
 
-    def edit(self, target: Target, content: Content, *, private: bool = False) -> CommitResult:
+    def edit(
+        self,
+        target: Target,
+        content: Content,
+        *,
+        call: str = "",
+        force: bool = False,
+        private: bool = False,
+    ) -> CommitResult:
         """Reword a message; earlier wordings stay readable.
 
         Args:
             target: the message.
             content: text, which takes the place of its text or of what its tool results say, while calls, images and
                 reasoning stay; or all of its parts.
+            call: the id of a call, or the beginning of one, for the text of its result alone.
+            force: take away results, and calls that have some, where the new parts are without them.
             private: as in `append`.
 
         Raises:
             MessageNotFoundError: the context does not hold the message.
+            InvalidOperationError: it has no result of that call; or the new parts lack a result of it, or a call that
+                has one, and `force` is not given.
         """
-        return self._one(lambda draft: draft.edit(target, content), private=private)
+        return self._one(
+            lambda draft: draft.edit(target, content, call=call, force=force), private=private
+        )
 
     def annotate(
         self,
@@ -248,32 +257,13 @@ class Writing(Handle):
             )
         )
 
-    def _reworded(self, address: Address, text: str) -> Sequence[Part]:
-        try:
-            parts = current_parts(self.contexts, address)
-        except MessageNotFoundError:
-            now = joining.rewritten_address(self.store, address)
-            if now is None:
-                raise
-            parts = current_parts(self.contexts, now)
-        return reworded(parts, text)
-
-    def _written(self, draft: Draft) -> CommitResult:
-        """Write a draft, in which messages may be named as they were before a rebase."""
-        try:
-            return writing.write(self.store, draft, author=self.author)
-        except MessageNotFoundError:
-            return joining.written_readdressed(
-                self.store,
-                draft,
-                lambda: writing.write(self.store, draft, author=self.author),
-                tell_moved,
-            )
+    def _reworded(self, address: Address, text: str, call: str) -> Sequence[Part]:
+        return reworded(current_parts(self.contexts, address), text, call)
 
     def _one(self, add: Callable[[Draft], object], *, private: bool = False) -> CommitResult:
         salt = self._salt() if private else None
         draft = writing.new_draft(self.store, self._reworded, salt, self.guard)
         add(draft)
-        result = self._written(draft)
+        result = writing.write(self.store, draft, author=self.author)
         self._schedule.seal_if_due()
         return result

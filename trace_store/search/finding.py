@@ -16,22 +16,20 @@ from typing import Any
 
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.snippet import Snippet, snippet_at, texts_of
-from trace_store.context.wording import created_messages
 from trace_store.errors import InvalidInputError, MessageNotFoundError, TraceError
-from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import ROLES, load_parts
-from trace_store.objects.parts import Part, ToolCall
+from trace_store.objects.parts import ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.revision import commits_of
-from trace_store.search.index import Progress, SearchIndex, digits_of
+from trace_store.search.index import Progress, SearchIndex, Wording, digits_of, wordings
 from trace_store.store import Store
 from trace_store.values import value
 
 NEWEST, RANKED = 200, 1_000
 """So many of the hits that were indexed last are put in the order of time, and of bm25."""
-Parts = tuple[Part, ...]
 _WORD = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 _TOKEN = re.compile(r"\w+")
 
@@ -66,7 +64,7 @@ class Hit:
     """A message that was found.
 
     Attributes:
-        address: (commit, number), which other verbs take.
+        address: of the message, which other verbs take.
         ref: a branch that has it.
         time: when it was written, in milliseconds since the epoch.
         role: of the message; "" of a later wording.
@@ -74,7 +72,7 @@ class Hit:
         is_edit: whether it is a later wording of the message.
     """
 
-    address: tuple[ObjectId, int]
+    address: Address
     ref: str
     time: int
     role: str
@@ -257,7 +255,10 @@ def _compiled(pattern: str) -> Any:
 
 
 class _Showing:
-    """Turns rows of the index into hits; a row whose commit is on no branch any more gives none."""
+    """Turns rows of the index into hits; a row whose commit is on no branch any more gives none.
+
+    A wording that stands in several commits, since the message is carried, is one hit.
+    """
 
     def __init__(
         self, store: Store, index: SearchIndex, query: str, pattern: Any, wanted: SearchFilter
@@ -271,23 +272,23 @@ class _Showing:
         self._commits = commits_of(store)
         self._contexts = ContextCompiler(store)
         self._branches: dict[ObjectId, str | None] = {}
+        self._shown: set[tuple[Address, int]] = set()  # each with the hash of its text
 
     def hit(self, row: sqlite3.Row) -> Hit | None:
-        is_edit = row["reworded_by"] is not None
         made_by = self._commit(row["made_by"])
-        source = self._commit(row["reworded_by"]) if is_edit else made_by
-        branch = None if source is None else self._branch(source, row["branch"])
-        if made_by is None or source is None or branch is None:
+        branch = None if made_by is None else self._branch(made_by, row["branch"])
+        if made_by is None or branch is None:
             return None
         try:
-            role, parts = self._wording(source, row["number"], is_edit=is_edit)
-        except TraceError:
+            wording = self._wording(made_by, row["number"])
+            parts = load_parts(wording.parts, self._store.objects.read)
+        except (TraceError, StopIteration):
             return None  # what is damaged is for fsck to tell
         calls = [part for part in parts if isinstance(part, ToolCall)]
         path, label = self._wanted.path, self._wanted.label
         if path and not any(path in call.arguments for call in calls):
             return None
-        if label and label not in self._labels(branch, (made_by, row["number"])):
+        if label and label not in self._labels(branch, wording.address):
             return None
         text = "\n".join(texts_of(parts))
         if self._pattern is not None:
@@ -297,11 +298,13 @@ class _Showing:
             start, end = match.span()
         else:
             start, end = _place(text, self._query)
-        address = made_by, row["number"]
+        if (wording.address, hash(text)) in self._shown:
+            return None
+        self._shown.add((wording.address, hash(text)))
         return Hit(
-            *(address, branch, row["time"], role),
+            *(wording.address, branch, row["time"], wording.role),
             snippet_at(text, start, end),
-            is_edit,
+            wording.is_edit,
         )
 
     def _commit(self, number: int) -> ObjectId | None:
@@ -322,24 +325,16 @@ class _Showing:
             self._branches[commit] = next(leading, None)
         return self._branches[commit]
 
-    def _labels(self, branch: str, address: tuple[ObjectId, int]) -> frozenset[str]:
+    def _labels(self, branch: str, address: Address) -> frozenset[str]:
         """Return the labels that a message has in the context of a branch; none where that does not have it."""
         try:
             return self._contexts.fold(self._tips[branch]).entry(address).labels
         except MessageNotFoundError:
             return frozenset()
 
-    def _wording(self, source: ObjectId, number: int, *, is_edit: bool) -> tuple[str, Parts]:
-        """Return the role and the parts of a wording from the commit that brought it; an edit says no role."""
-        read = self._store.objects.read
-        commit = read_commit(source, read)
-        if not is_edit:
-            stored = created_messages(commit)[number]
-            return str(stored.get("role", "")), load_parts(stored["parts"], read)
-        for operation in commit.operations:
-            if operation.name == ops.EDIT and operation.fields["target"][1] == number:
-                return "", load_parts(operation.fields["parts"], read)
-        return "", ()
+    def _wording(self, oid: ObjectId, number: int) -> Wording:
+        commit = read_commit(oid, self._store.objects.read)
+        return next(islice(wordings(commit, oid), number, None))
 
 
 def _place(text: str, query: str) -> tuple[int, int]:

@@ -3,32 +3,37 @@
     names      the branches, roles, kinds and tools that the other tables speak of by number
     commits    which commits are indexed
     tips       where each branch ended when it was last indexed, and whether it only ever grew
-    messages   one row for each wording of a message: its commit and number, branch, time, role, kind, tools
+    messages   one row for each wording in a commit: commit and number, branch, time, role, kind, tools
     words      FTS5 (sqlite.org/fts5.html) over these, without the text itself: that stays in the objects
 
 Rule: the index is derived data. A search adds the commits that are new, and reads each commit once. A damaged index, or
 one of another version or repository, is rebuilt. Row numbers follow time, so newest-first order is free. A commit is
 stored as the first eight bytes of its id, as a number: whole ids would take half of a short row.
+
+A message that is carried from elsewhere has rows in each commit that carries it, since the one in which it was born
+need not be on a branch any more; `finding` shows it once. A merge has the histories that its messages come from behind
+it, so nothing that it carries has a row.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trace_store.context.snippet import texts_of
-from trace_store.context.wording import created_messages
 from trace_store.errors import StateError, TraceError
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.store import Store
+from trace_store.values import value
 
-VERSION = 3
+VERSION = 4
 BATCH_COMMITS = 2_000
 """So many commits are made durable together: an interrupted build goes on from there."""
 MAXIMUM_TEXT = 1 << 20
@@ -40,8 +45,8 @@ CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
 CREATE TABLE commits (id INTEGER PRIMARY KEY);
 CREATE TABLE tips (ref TEXT PRIMARY KEY, tip BLOB, grew INTEGER) WITHOUT ROWID;
 CREATE TABLE messages (
-  id INTEGER PRIMARY KEY, made_by INTEGER, number INTEGER, reworded_by INTEGER, ref INTEGER, time INTEGER,
-  role INTEGER, kind INTEGER, tool INTEGER
+  id INTEGER PRIMARY KEY, made_by INTEGER, number INTEGER, ref INTEGER, time INTEGER, role INTEGER, kind INTEGER,
+  tool INTEGER
 );
 CREATE VIRTUAL TABLE words USING fts5(
   text, content='', tokenize="unicode61 remove_diacritics 2 tokenchars '_'"
@@ -153,31 +158,28 @@ class SearchIndex:
             return  # another process was faster
         self.base.execute("INSERT INTO commits VALUES (?)", (number_of(oid),))
         commit = read_commit(oid, self._store.objects.read)
-        place = (self._name(ref), commit.time)
-        for number, stored in enumerate(created_messages(commit)):
-            self._add_wording((oid, number, None, *place), stored, stored["parts"])
-        for operation in commit.operations:
-            if operation.name == ops.EDIT:
-                target, number = operation.fields["target"]
-                row = (target or oid, number, number_of(oid), *place)
-                self._add_wording(row, {}, operation.fields["parts"])
+        of_others = len(commit.parents) > 1
+        for number, wording in enumerate(wordings(commit, oid)):
+            if not (of_others and wording.carried):
+                time = self._born(wording.address) if wording.carried else None
+                place = (number_of(oid), number, self._name(ref), time or commit.time)
+                self._add_wording(place, wording)
 
-    def _add_wording(
-        self,
-        place: tuple[bytes, int, int | None, int | None, int],
-        stored: Mapping[str, Any],
-        parts: list[dict[str, Any]],
-    ) -> None:
-        loaded = load_parts(parts, self._store.objects.read)
+    def _born(self, address: Address) -> int | None:
+        """Return when a message was made; None where the commit in which it was born is not here."""
+        objects = self._store.objects
+        found = objects.resolve_prefix(address.birth.hex())
+        return read_commit(found[0], objects.read).time if found else None
+
+    def _add_wording(self, place: tuple[int, int, int | None, int], wording: Wording) -> None:
+        loaded = load_parts(wording.parts, self._store.objects.read)
         text = "\n".join(texts_of(loaded))
         if not text.strip():
             return
         tools = " ".join(sorted({part.name for part in loaded if isinstance(part, ToolCall)}))
-        said = (str(stored.get("role", "")), str(stored.get("kind", "")), tools)
         found = self.base.execute(
-            "INSERT INTO messages (made_by, number, reworded_by, ref, time, role, kind, tool)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (number_of(place[0]), *place[1:], *map(self._name, said)),
+            "INSERT INTO messages (made_by, number, ref, time, role, kind, tool) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*place, *map(self._name, (wording.role, wording.kind, tools))),
         )
         self.base.execute(
             "INSERT INTO words (rowid, text) VALUES (?, ?)", (found.lastrowid, text[:MAXIMUM_TEXT])
@@ -238,6 +240,40 @@ class SearchIndex:
                     raise
             base.execute("INSERT OR REPLACE INTO meta VALUES ('version', ?)", (wanted,))
         return base
+
+
+@value
+class Wording:
+    """What a commit says of a message.
+
+    Attributes:
+        address: of the message.
+        parts: in stored form.
+        role, kind: of the message; "" of a later wording, which is an edit.
+        carried: whether the message was born elsewhere, and stands here with its state.
+        is_edit: whether it is a later wording.
+    """
+
+    address: Address
+    parts: Sequence[Mapping[str, Any]]
+    role: str = ""
+    kind: str = ""
+    carried: bool = False
+    is_edit: bool = False
+
+
+def wordings(commit: Commit, oid: bytes) -> Iterator[Wording]:
+    """Yield what a commit with this id says of messages, as the rows of the index number it."""
+    for address, stored in ops.added_messages(commit, oid):
+        carried = ops.BORN in stored
+        said = str(stored["role"]), str(stored.get("kind", ""))
+        yield Wording(address, stored["parts"], *said, carried)
+        for parts in stored.get("edits", ()):
+            yield Wording(address, parts, carried=carried, is_edit=True)
+    for operation in commit.operations:
+        if operation.name == ops.EDIT:
+            (address,) = ops.targets_of(operation, oid)
+            yield Wording(address, operation.fields["parts"], is_edit=True)
 
 
 def branches_of(store: Store) -> dict[str, ObjectId]:

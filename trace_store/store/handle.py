@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from trace_store.contracts import Transaction
     from trace_store.ident import Clock
@@ -45,6 +45,7 @@ class Store:
         config: the settings.
         clock: tells the time.
         durability: `durable`, `batch` or `fast`; what an acknowledged transaction survives.
+        last_fold: the commit and the context that were worked out last, kept by the floor of contexts.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Store:
         self._layout = layout
         self._mutex = RLock()
         self._closed = False
+        self.last_fold: Any = None
         self._journal: Journal | None = None
         self._transactions: stores.Transactions | stores.MemoryTransactions | None = None
         self._refs: RefDatabase | MemoryRefs | None = None

@@ -27,12 +27,12 @@ def addressed(store: Store, text: str, short: bool) -> list[str]:
         return [*map(shown, wanted), *(f"^{shown(oid)}" for oid in hidden)]
     if _ends_in_number(text):
         try:
-            commit, number = resolve_address(store, text)
+            address = resolve_address(store, text)
         except errors.NotFoundError:
             if ref_of(store, text) is None:  # a branch may be called v1.0
                 raise
         else:
-            return [f"{shown(commit)}.{number}"]
+            return [str(address) if short else address.hex]
     return [shown(resolve(store, text))]
 
 

@@ -47,7 +47,7 @@ def run(invocation: Invocation, *, verify: bool, rebuild: bool, branch: str | No
         _print_head(invocation, ref, view)
         if not rebuild:
             for record in view.messages():
-                address = f"{record.commit.hex()}.{record.number}"
+                address = record.address.hex
                 fields = (address, record.role, record.kind, record.priority, record.prefix.hex())
                 invocation.line(" ".join(fields))
     return 0

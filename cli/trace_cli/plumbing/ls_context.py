@@ -4,9 +4,9 @@ One entry for each message that compiles, in their order, fields separated by si
 
     <address> <role> <kind> <tokens> <id>...
 
-The address is `<commit id>.<n>`. Tokens are those of the message under the repository's encoding, and `-` without
-`--tokens`. The ids are those of the message's content, in the order of its parts; the placeholder of a removed message
-has none. Entries end with a newline, with `-z` with a zero byte. A branch without a commit has no entries.
+The address is 32 digits, a dot and a number. Tokens are those of the message under the repository's encoding, and `-`
+without `--tokens`. The ids are those of the message's content, in the order of its parts; the placeholder of a removed
+message has none. Entries end with a newline, with `-z` with a zero byte. A branch without a commit has no entries.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def run(invocation: Invocation, *, zero: bool, tokens: bool, revision: str | Non
         context = ContextCompiler(store).compile(revision or "HEAD")
         counts = [str(count) for count, _ in context.message_tokens()] if tokens else None
         for position, message in enumerate(context.messages):
-            commit, number = message.address
-            fields = [f"{commit}.{number}", message.role, message.kind]
+            fields = [message.address.hex, message.role, message.kind]
             fields.append(counts[position] if counts else "-")
             if not message.ghost:
                 fields += [oid.hex() for oid in part_blobs(message.stored["parts"])]

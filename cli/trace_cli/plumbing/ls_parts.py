@@ -1,19 +1,20 @@
 """`trace ls-parts`: what messages are made of, over a whole history.
 
-One line for each content of a message, as the commit that creates it words it, the oldest commit first:
+One line for each content of a message, as it was worded first, the oldest commit first:
 
     <address> SP <role> SP <type> SP <size> SP <id> SP <tool>
 
-The address is `<commit id>.<n>`, the type that of the part (text, image, tool_call, tool_result, reasoning, opaque),
-the size that of the content in bytes, the id its object. The tool is the name of the one that is called, or that
-answers, and `-` where there is none. A result of several contents has a line for each, one without content none. What
-was hidden or reworded since is listed too: `trace ls-context` tells what is shown.
+The address is 32 digits, a dot and a number, the type that of the part (text, image, tool_call, tool_result, reasoning,
+opaque), the size that of the content in bytes, the id its object. The tool is the name of the one that is called, or
+that answers, and `-` where there is none. A result of several contents has a line for each, one without content none.
+A message that was merged or picked is listed once. What was hidden or reworded since is listed too: `trace ls-context`
+tells what is shown.
 
 Revisions are those of `trace rev-list`; without any, HEAD. `--type` and `--tool` select by names, separated by commas.
 
 With `--format`, each line is the text given, in which are replaced:
 
-    %(address)           the address     %(commit)            the commit's id
+    %(address)           the address     %(commit)            the first commit with it
     %(role)              the role        %(kind)              the kind of the message
     %(type)              the type        %(tool)              the tool, or nothing (%(tool:dash): or -)
     %(objectname)        the id          %(objectname:short)  its first 12 characters
@@ -41,7 +42,7 @@ from trace_store.context.tokens.overhead import content_text
 from trace_store.objects.codec import BLOB, blob_content, decode, kind_of
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
-from trace_store.objects.operations import CREATES_MESSAGES
+from trace_store.objects.operations import added_messages
 from trace_store.oid import ObjectId
 from trace_store.reach import all_commits, reach_of_several
 from trace_store.revision import commits_of
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
+    from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
     from trace_store.store import Store
 
@@ -110,11 +112,11 @@ class _Row:
     """One content of a message; `content_type` is its own type, also inside of a result."""
 
     __slots__ = (
+        "address",
         "commit",
         "content_type",
         "error",
         "message",
-        "number",
         "oid",
         "store",
         "tool",
@@ -125,7 +127,7 @@ class _Row:
         self,
         store: Store,
         commit: ObjectId,
-        number: int,
+        address: Address,
         message: Mapping[str, Any],
         part: Mapping[str, Any],
         oid: ObjectId,
@@ -134,7 +136,7 @@ class _Row:
     ) -> None:
         self.store = store
         self.commit = commit
-        self.number = number
+        self.address = address
         self.message = message
         self.type = str(part.get("type", ""))
         self.error = part.get("error") is True
@@ -161,7 +163,7 @@ class _Row:
 
 
 _FIELDS: dict[str, Callable[[_Row], str]] = {
-    "address": lambda row: f"{row.commit}.{row.number}",
+    "address": lambda row: row.address.hex,
     "commit": lambda row: str(row.commit),
     "role": lambda row: one_line(str(row.message.get("role", ""))),
     "kind": lambda row: one_line(str(row.message.get("kind", ""))),
@@ -223,28 +225,23 @@ def _commits(
 def _rows(store: Store, commits: tuple[list[ObjectId], set[ObjectId]]) -> Iterator[_Row]:
     order, known = commits
     calls: dict[str, str] = {}
+    listed: set[Address] = set()
     for oid in order:
         commit = read_commit(oid, store.objects.read)
-        messages = _messages(commit)
-        for message in messages:
+        added = list(added_messages(commit, oid))
+        for _, message in added:
             _note_calls(message, calls)
-        for number, message in enumerate(messages):
+        for address, message in added:
+            if address in listed:
+                continue  # it was carried here
+            listed.add(address)
             for part in message["parts"]:
                 tool = _tool(part, calls)
                 if tool is None:
                     _look_back(store, commit, known, calls)
                     tool = _tool(part, calls) or ""
                 for content, content_type in _contents(part):
-                    yield _Row(store, oid, number, message, part, content, content_type, tool)
-
-
-def _messages(commit: Commit) -> list[Mapping[str, Any]]:
-    return [
-        message
-        for operation in commit.operations
-        if operation.name in CREATES_MESSAGES
-        for message in operation.fields["messages"]
-    ]
+                    yield _Row(store, oid, address, message, part, content, content_type, tool)
 
 
 def _note_calls(message: Mapping[str, Any], calls: dict[str, str]) -> None:
@@ -265,9 +262,10 @@ def _look_back(store: Store, commit: Commit, known: set[ObjectId], calls: dict[s
     for _ in range(NEAR):
         if not commit.parents or commit.parents[0] in known:
             return
-        known.add(commit.parents[0])
-        commit = read_commit(commit.parents[0], store.objects.read)
-        for message in _messages(commit):
+        oid = commit.parents[0]
+        known.add(oid)
+        commit = read_commit(oid, store.objects.read)
+        for _, message in added_messages(commit, oid):
             for part in message["parts"]:
                 if part.get("type") == CALL:
                     calls.setdefault(part.get("id", ""), str(part.get("name", "")))
@@ -285,7 +283,7 @@ def _contents(part: Mapping[str, Any]) -> Iterator[tuple[ObjectId, str]]:
 def _json(invocation: Invocation) -> Callable[[_Row], bytes]:
     def make(row: _Row) -> bytes:
         record: dict[str, Any] = {
-            "address": f"{row.commit}.{row.number}",
+            "address": row.address.hex,
             "role": row.message.get("role"),
             "kind": row.message.get("kind"),
             "type": row.type,

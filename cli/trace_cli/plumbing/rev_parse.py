@@ -1,9 +1,9 @@
 """`trace rev-parse`: the ids that revisions mean.
 
-One line for each argument, in order: a revision gives its object id; an address gives `<id>.<n>`; `A..B` gives the id
-of B and, on the next line, `^` and the id of A; `A...B` gives the ids of A and B, then `^` and the id of each best
-common ancestor; `^A` gives `^` and the id of A. With `--short`, ids have 12 characters. With `--trace-dir` the first
-line is the absolute path of the repository's directory.
+One line for each argument, in order: a revision gives its object id; the address of a message gives 32 digits, a dot
+and a number; `A..B` gives the id of B and, on the next line, `^` and the id of A; `A...B` gives the ids of A and B,
+then `^` and the id of each best common ancestor; `^A` gives `^` and the id of A. With `--short`, ids and addresses have
+12 digits. With `--trace-dir` the first line is the absolute path of the repository's directory.
 
 A full id is printed whether or not there is such an object; `trace cat-file -e` tells whether there is.
 """

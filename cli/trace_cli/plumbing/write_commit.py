@@ -27,15 +27,13 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
 from trace_cli.render.structure import from_json
 from trace_cli.runtime import Invocation
-from trace_store import errors
-from trace_store.context.folding import Fold, is_append_only
-from trace_store.context.folding_history import fold
+from trace_store import context, errors
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.ident import check_author
 from trace_store.objects.codec import COMMIT, encode, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_message, load_parts
-from trace_store.objects.operations import CREATES_MESSAGES, EDIT, HERE, INCLUDE, OPERATIONS
+from trace_store.objects.operations import ADDS_MESSAGES, EDIT, HERE, OPERATIONS, only_appends
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -115,7 +113,7 @@ def _checked(store: Store, data: bytes, fields: dict[str, Any]) -> Commit:
                 f"the commit names an object that is not here: {oid}", oid=oid
             )
     _check_messages(store, commit)
-    if not is_append_only(commit):
+    if not only_appends(commit):
         _check_folds(store, commit)
     return commit
 
@@ -135,9 +133,11 @@ def _check_messages(store: Store, commit: Commit) -> None:
     """Load every message and wording, as compiling would."""
     for operation in commit.operations:
         try:
-            if operation.name in CREATES_MESSAGES:
+            if operation.name in ADDS_MESSAGES:
                 for message in operation.fields["messages"]:
                     load_message(message, store.objects.read)
+                    for parts in message.get("edits", ()):
+                        load_parts(parts, store.objects.read)
             elif operation.name == EDIT:
                 load_parts(operation.fields["parts"], store.objects.read)
         except errors.FormatError as error:
@@ -146,18 +146,11 @@ def _check_messages(store: Store, commit: Commit) -> None:
 
 def _check_folds(store: Store, commit: Commit) -> None:
     """Apply the operations to the context they continue, and see whether it holds what they name."""
-
-    def read_commit(oid: bytes) -> Commit:
-        return Commit.decode(store.objects.read(oid))
-
-    state = fold(commit.parents[0], read_commit) if commit.parents else Fold()
-    others: list[Fold | None] = [None] * len(commit.parents)
-    for operation in commit.operations:
-        number = operation.fields.get("parent")
-        if operation.name == INCLUDE and isinstance(number, int) and 0 < number < len(others):
-            others[number] = fold(commit.parents[number], read_commit)
+    state = context.Fold()
+    if commit.parents:
+        state = context.fold_of(store, commit.parents[0]).copy()
     try:
-        state.apply(HERE, commit, others)
+        state.apply(HERE, commit)
     except errors.FormatError as error:
         raise errors.InvalidOperationError(error.message) from error
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.joining import Advisor, Judge, Proposal
     from trace_store.joining.advising.answer import Written
+    from trace_store.objects.address import Address
     from trace_store.store import Store
 
 YES = ("y", "yes")
@@ -88,7 +89,7 @@ def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:
     return lines
 
 
-def _named(addresses: Sequence[tuple[bytes, int]]) -> str:
+def _named(addresses: Sequence[Address]) -> str:
     names = " ".join(short_address(address) for address in addresses[:5])
     more = f" and {counted(len(addresses) - 5, 'more message')}" if len(addresses) > 5 else ""
     return f"{names}{more}"

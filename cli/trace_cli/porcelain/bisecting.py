@@ -358,9 +358,8 @@ def _described(store: Store, search: Bisection, point: str) -> str:
         return f"{oid.short()}  {one_line(said, 120)}"
     contexts = ContextCompiler(store)
     message = contexts.compile(search.commit).messages[int(point) - 1]
-    commit, number = message.address
     said = "" if message.ghost else message_line(message.stored, read, 80)
-    return f"{point} messages, the last of them {commit.short()}.{number}  {one_line(said, 120)}"
+    return f"{point} messages, the last of them {message.address}  {one_line(said, 120)}"
 
 
 def _runs(told: Told) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import (
@@ -11,17 +10,14 @@ from trace_cli.porcelain.opening import (
     QUIET,
     SECRETS,
     TARGETS,
-    addressed,
     recorded,
 )
 from trace_cli.porcelain.reading import argument_text, single_message, text_from
-from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted
 from trace_store import context, errors, history
-from trace_store.context.pairs import loose
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
 from trace_store.objects.parts import ToolResult
-from trace_store.oid import ObjectId
+from trace_store.revision import resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,12 +74,8 @@ def edit(
 
     def add(store: Store, draft: Draft) -> None:
         contexts = context.ContextCompiler(store)
-        address: tuple[bytes, int] = addressed(invocation, store, target)
-        try:
-            parts = history.current_parts(contexts, address)
-        except errors.MessageNotFoundError as error:
-            address = porcelain.found_again(invocation, store, error)
-            parts = history.current_parts(contexts, address)
+        address = resolve_address(store, target)
+        parts = history.current_parts(contexts, address)
         if not from_json:
             draft.edit(address, history.reworded(parts, given, call))
             results = sum(isinstance(part, ToolResult) for part in parts)
@@ -92,15 +84,14 @@ def edit(
                     f"note: {counted(results, 'result')} say this now; --call ID rewords one"
                 )
             return
-        new = single_message(given).parts
-        if not force:
-            try:
-                history.refuse_orphans(parts, new)
-            except errors.InvalidOperationError as error:
-                raise usage_error(error.message, "--force edits it all the same") from error
-        draft.edit(address, new)
+        draft.edit(address, single_message(given).parts, force=force)
 
-    recorded(invocation, add, message=message, as_json=as_json, quiet=quiet, secrets=secrets)
+    try:
+        recorded(invocation, add, message=message, as_json=as_json, quiet=quiet, secrets=secrets)
+    except errors.InvalidOperationError as error:
+        if not error.data.get("calls"):
+            raise
+        raise usage_error(error.message, "--force edits it all the same") from error
 
 
 @takes(TARGETS, MESSAGE, JSON, QUIET)
@@ -144,12 +135,7 @@ def skip(
     invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
 ) -> None:
     """Leave messages out of the context until they are given another priority."""
-
-    def add(store: Store, draft: Draft) -> None:
-        draft.annotate(targets, priority=SKIP)
-        _tell_halves(invocation, store, targets)
-
-    recorded(invocation, add, message=message, as_json=as_json, quiet=quiet)
+    _annotate(invocation, targets, message, as_json, quiet, priority=SKIP)
 
 
 @takes(
@@ -200,11 +186,10 @@ def remove(
     """
 
     def add(store: Store, draft: Draft) -> None:
-        pinned = [] if force else [each for each in targets if _is_pinned(invocation, store, each)]
+        pinned = [] if force else [each for each in targets if _is_pinned(store, each)]
         if pinned:
             _ask(invocation, pinned)
         draft.remove(targets, ghost=ghost)
-        _tell_halves(invocation, store, targets)
 
     recorded(
         invocation,
@@ -241,46 +226,17 @@ def restore(
     )
 
 
-def _tell_halves(invocation: Invocation, store: Store, targets: Sequence[str]) -> None:
-    """Say which calls lose their result, or results their call, when messages are hidden: no provider takes that."""
-    head = store.refs.head().oid
-    if head is None:
-        return
-    try:
-        seen = list(context.ContextCompiler(store).fold(head).visible())
-        going = {tuple(addressed(invocation, store, each)) for each in targets}
-    except errors.TraceError:
-        return  # what is wrong is for the draft to tell
-    left = [each for each in seen if each.address not in going]
-    before, after = loose(seen), loose(left)
-    for half, other, addresses in zip(
-        ("call", "result"),
-        ("result", "call"),
-        (after[0] - before[0], after[1] - before[1]),
-        strict=True,
-    ):
-        names = " ".join(
-            short_address((ObjectId(oid), number)) for oid, number in sorted(addresses)
-        )
-        if names:
-            invocation.note(
-                f"note: a {half} in {names} is without its {other} now, which providers refuse; "
-                "hide both, or shorten one with `trace edit`"
-            )
-
-
-def _is_pinned(invocation: Invocation, store: Store, target: str) -> bool:
+def _is_pinned(store: Store, target: str) -> bool:
     """Return True if a message is pinned in HEAD's context; what is not in it is for the draft to refuse."""
     head = store.refs.head().oid
     if head is None:
         return False
     try:
-        entry = (
-            context.ContextCompiler(store).fold(head).entry(addressed(invocation, store, target))
-        )
+        state = context.fold_of(store, head)
+        unit = state.unit(resolve_address(store, target))
+        return any(state.entry(each).priority == PINNED for each in unit)
     except errors.TraceError:
         return False
-    return entry.priority == PINNED
 
 
 def _ask(invocation: Invocation, pinned: Sequence[str]) -> None:

@@ -11,10 +11,11 @@ from shlex import quote
 
 from trace_cli.render.escape import one_line
 from trace_store.context.render import FORMS
-from trace_store.context.wording import created_messages, message_line
+from trace_store.context.wording import message_line
 from trace_store.environment import Environment
 from trace_store.errors import TraceError
 from trace_store.objects.commit import read_commit
+from trace_store.objects.operations import added_messages
 from trace_store.revision import resolve_commit
 from trace_store.store import Store, find
 
@@ -62,12 +63,10 @@ def addresses(incomplete: str) -> list[tuple[str, str]]:
             oid = resolve_commit(store, "HEAD")
             for _ in range(MAXIMUM_COMMITS):
                 commit = read_commit(oid, read)
-                stored = created_messages(commit)
-                for number in reversed(range(len(stored))):
-                    address = f"{oid.short()}.{number}"
-                    if address.startswith(incomplete):
-                        line = message_line(stored[number], read, SHOWN_CHARACTERS)
-                        found.append((address, one_line(line).translate(_HARMLESS)))
+                for address, stored in reversed(list(added_messages(commit, oid))):
+                    if str(address).startswith(incomplete):
+                        line = message_line(stored, read, SHOWN_CHARACTERS)
+                        found.append((str(address), one_line(line).translate(_HARMLESS)))
                 if len(found) >= MAXIMUM_ADDRESSES or not commit.parents:
                     break
                 oid = commit.parents[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_cli import porcelain, render
+from trace_cli import render
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
@@ -15,7 +15,7 @@ from trace_cli.render.tables import LEFT, RIGHT, fit, paint, table, terminal_wid
 from trace_store import comparing, context, errors, history
 from trace_store.reach import all_commits, reach_of_several
 from trace_store.refs import TRASH
-from trace_store.revision import parse_moment
+from trace_store.revision import parse_moment, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def _filtered(
     # Of all refs the trash comes last: what it keeps is told where nothing else knows better.
     tips = sorted(reach_of_several(store, starts)[0], key=lambda tip: tip != head)
     if "follow" in given:
-        given["follow"] = porcelain.address_in(invocation, store, given["follow"], tips)
+        given["follow"] = resolve_address(store, given["follow"])
     return history.matching(contexts, entries, history.LogFilter(**given), tips[0])
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     FAVOUR,
     Option("--no-ff", "no_ff", "Make a commit also where the branch could just go forward"),
     Option("--ff-only", "ff_only", "Refuse to make a commit"),
-    Option("--squash", "squash", "Bring copies of the messages in, as a commit with one parent"),
+    Option("--squash", "squash", "Bring the messages in by a commit with one parent"),
     Option("--allow-unrelated-histories", "unrelated", "Merge also what shares no commit"),
     Option("--review", "review", "Show what a model proposes, and ask; on a terminal it is asked"),
     Option("--no-review", "no_review", "Take what a model proposes, when it is valid"),
@@ -134,21 +134,8 @@ def merge(
     def tell(store: Store, found: Merge) -> None:
         if found.outcome != STOPPED and not quiet:
             invocation.line(_line(invocation, found, skipped=skip))
-            _tell_what_comes_again(invocation, found)
 
     run.carry_out(begin, lambda store, found: [_record(store, found)], tell, message)
-
-
-def _tell_what_comes_again(invocation: Invocation, found: Merge) -> None:
-    """Say that messages are in the context twice now, since ours has made their commits anew, or copied them."""
-    if found.again:
-        names = ", ".join(oid.short() for oid in found.again[:3]) + (
-            ", …" if found.again[3:] else ""
-        )
-        invocation.note(
-            f"note: {counted(len(found.again), 'commit')} of what came in is there already, made anew, copied or "
-            f"squashed, and not hidden: {names}; `trace undo` takes it back, `trace rebase` leaves out what is there"
-        )
 
 
 def _line(invocation: Invocation, found: Merge, *, skipped: bool) -> str:
@@ -182,7 +169,6 @@ def _record(store: Store, found: Merge) -> dict[str, Any]:
         "included": found.included,
         "hidden": found.hidden,
         "changed": found.changed,
-        "again": [str(oid) for oid in found.again],
         "conflicts": conflict_records(store, found.conflicts),
         "settled": settled_records(found.settled),
     }

@@ -6,7 +6,7 @@ import trace_store
 from trace_cli import porcelain
 from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, write_record
+from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import counted
 from trace_store import context, errors, history, maintenance
 from trace_store import secrets as secrets_
@@ -14,7 +14,7 @@ from trace_store.context import tokens
 from trace_store.objects.commit import read_commit
 from trace_store.refs import TRASH, RefDatabase
 from trace_store.refs.names import FILES
-from trace_store.revision import ref_of, resolve_address, resolve_commit
+from trace_store.revision import ref_of, resolve_commit
 from trace_store.store import Store, find
 
 TYPE_CHECKING = False
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.files import Disk
     from trace_store.history.draft import CommitResult, Draft
-    from trace_store.oid import ObjectId
     from trace_store.refs.rewinding import Change
     from trace_store.repo import Repo
     from trace_store.secrets import Guard
@@ -176,22 +175,12 @@ def recorded(
             )
             salt = secrets_.content_salt(key)
         guard = secrets_.Guard.of(store, invocation.environment, secrets)
-        draft = history.new_draft(
-            store, salt=salt, guard=guard, resolve=lambda text: addressed(invocation, store, text)
-        )
+        draft = history.new_draft(store, salt=salt, guard=guard)
         add(store, draft)
         tells_tokens = invocation.terminal and not (quiet or as_json)
         before = _context_tokens(store, branch) if tells_tokens else 0
         author = invocation.environment.author
-        try:
-            result = history.write(store, draft, author=author, message=message, branch=branch)
-        except errors.MessageNotFoundError:
-            result = porcelain.written_readdressed(
-                invocation,
-                store,
-                draft,
-                lambda: history.write(store, draft, author=author, message=message, branch=branch),
-            )
+        result = history.write(store, draft, author=author, message=message, branch=branch)
         finish(invocation, store, seals=seals)
         if quiet:
             return
@@ -206,21 +195,22 @@ def recorded(
         if as_json:
             waits = porcelain.waiting_record(porcelain.what_waits(store)) if stopped else None
             write_record(invocation, {**_record(result), "waiting": waits})
-        elif tells_tokens:
+            return
+        if result.also:
+            names = ", ".join(map(short_address, result.also[:4]))
+            more = f" and {len(result.also) - 4} more" if len(result.also) > 4 else ""
+            verbs = (
+                "belongs to the same call and goes"
+                if len(result.also) == 1
+                else "belong to the same call and go"
+            )
+            invocation.note(f"note: {names}{more} {verbs} with it")
+        if tells_tokens:
             after = _context_tokens(store, branch)
             what = _line(store, result.oid.short(), result)
             invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
         else:
             invocation.line(_line(store, str(result.oid), result))
-
-
-def addressed(invocation: Invocation, store: Store, text: str) -> tuple[ObjectId, int]:
-    """Return the address of a message, also of one whose commit went in a rebase, saying so; as `resolve_address`."""
-    try:
-        return resolve_address(store, text)
-    except errors.RevisionNotFoundError:
-        asked, moved = porcelain.looked_for(invocation, store, text)
-        return moved or asked
 
 
 def guarded_message(invocation: Invocation, store: Store, message: str) -> str:
@@ -252,6 +242,7 @@ def _record(result: CommitResult) -> dict[str, object]:
         "ref": result.ref,
         "message_count": result.message_count,
         "addresses": [address_text(address) for address in result.addresses],
+        "also": [address_text(address) for address in result.also],
         "secrets": dict(result.secrets),
     }
 

@@ -6,10 +6,10 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.editing import edited, keep_typed
 from trace_cli.porcelain.reading import text_from
 from trace_cli.render.escape import safe
-from trace_store import errors, history, joining
-from trace_store.context.ends import targets_of
-from trace_store.context.wording import find_message, message_line
+from trace_store import context, errors, history, joining
+from trace_store.context.wording import message_line
 from trace_store.joining.rewriting import todo
+from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.revision import resolve_commit
 
@@ -28,8 +28,7 @@ def first_list(store: Store, upstream: str | None, onto: str) -> list[Step]:
     tip = resolve_commit(store, "HEAD")
     base = None if upstream is None else resolve_commit(store, upstream)
     start = resolve_commit(store, onto) if onto else base
-    commits, _ = joining.to_rebase(store, base, tip, start)
-    return [todo.Step(todo.PICK, oid) for oid in commits]
+    return [todo.Step(todo.PICK, oid) for oid in joining.to_rebase(store, base, tip, start)]
 
 
 def printed(store: Store, steps: Sequence[Step]) -> Iterable[str]:
@@ -78,10 +77,10 @@ def say(store: Store, oid: ObjectId) -> str:
     read = store.objects.read
     commit = read_commit(oid, read)
     said = history.summary(store, commit, 60)
-    targets = [each for operation in commit.operations for each in targets_of(operation, oid)]
+    targets = [each for operation in commit.operations for each in ops.targets_of(operation, oid)]
     if len(targets) == 1 and not commit.message:
         try:
-            message = find_message(targets[0], lambda of: read_commit(of, read))
+            message = context.fold_of(store, oid).entry(targets[0]).message
             said += f" ({message_line(message, read, 40)})"
         except (errors.NotFoundError, errors.FormatError):
             pass  # the address has to do

@@ -53,7 +53,7 @@ _SHOWN = 20
     Option(
         "--rewrite",
         "rewrite",
-        "Remove the ids as well: all commits behind the content get new ones, and no tombstone is left",
+        "Write the commits anew without it, and leave no tombstone; a guess of something short can still be confirmed",
     ),
     Option("--reason", "reason", "Why, in one line that everybody may read", "TEXT", default=""),
     Option("-n --dry-run", "dry_run", "Write nothing; say what would go"),
@@ -135,7 +135,8 @@ def purge(
         else:
             if dry_run:
                 _show_plan(invocation, plan, len(back))
-            _show(invocation, store, report, done=not (dry_run or only_verify))
+            done = not (dry_run or only_verify)
+            _show(invocation, store, report, done=done, rewritten=issued is not None)
             if issued is not None:
                 _show_issued(invocation, issued)
     unproven = report.absence is not None and not report.absence.is_proven
@@ -198,7 +199,9 @@ def _show_issued(invocation: Invocation, issued: Reissued) -> None:
     )
 
 
-def _show(invocation: Invocation, store: Store, report: PurgeReport, *, done: bool) -> None:
+def _show(
+    invocation: Invocation, store: Store, report: PurgeReport, *, done: bool, rewritten: bool
+) -> None:
     """Say what was done, what is left, and what to do about it."""
     plan = report.plan
     if done:
@@ -210,18 +213,18 @@ def _show(invocation: Invocation, store: Store, report: PurgeReport, *, done: bo
         invocation.line(f"left: {one_line(path)}: {one_line(why)}")
     for name in report.damaged:
         invocation.line(f"left: pack {one_line(name)} cannot be read to its end; see `trace fsck`")
-    _warn(invocation, report)
+    _warn(invocation, report, rewritten=rewritten)
     _show_absence(invocation, store, report)
     if done and (plan.packed or plan.loose):
         _show_git(invocation, store, plan)
 
 
-def _warn(invocation: Invocation, report: PurgeReport) -> None:
+def _warn(invocation: Invocation, report: PurgeReport, *, rewritten: bool) -> None:
     note, plan = invocation.note, report.plan
     if plan.guessable:
         note(
-            f"note: {counted(len(plan.guessable), 'object')} short and without a salt: the id, which stays in commits,"
-            " confirms a guess of the content; --rewrite removes the ids too, and gives all commits behind new ones"
+            f"note: {counted(len(plan.guessable), 'object')} short and without a salt: a guess of the content can still"
+            " be confirmed, even after --rewrite; change the secret"
         )
     if plan.elsewhere:
         names = ", ".join(oid.short() for oid in plan.elsewhere[:3])
@@ -234,7 +237,7 @@ def _warn(invocation: Invocation, report: PurgeReport) -> None:
             "note: the text is too long, or there are too many: only the same content is refused from now on,"
             " not other content that holds it"
         )
-    if plan.structure:
+    if plan.structure and not rewritten:
         names = ", ".join(oid.short() for oid in plan.structure[:3])
         note(
             f"note: the text stands in {counted(len(plan.structure), 'commit')} or tag itself ({names}), whose id is"
@@ -359,8 +362,10 @@ def _record(report: PurgeReport, issued: Reissued | None, *, done: bool) -> dict
 
 
 def _addresses(holder: Holder, *, short: bool) -> list[str]:
-    name = holder.commit.short() if short else str(holder.commit)
-    return [f"{name}.{number}" for number in holder.messages] or [name]
+    """Return the addresses of the messages of a holder, or its commit when it has none."""
+    if not holder.messages:
+        return [holder.commit.short() if short else str(holder.commit)]
+    return [address.short() if short else address.hex for address in holder.messages]
 
 
 def _short(ref: str) -> str:

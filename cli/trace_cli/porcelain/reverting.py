@@ -8,9 +8,10 @@ from trace_cli.porcelain.conflicts import conflict_records
 from trace_cli.porcelain.opening import JSON, QUIET, SECRETS, guarded_message
 from trace_cli.porcelain.stopping import GOING_ON, STOPPED, Run
 from trace_cli.render.records import address_text
-from trace_store import branching, joining
+from trace_store import joining
 from trace_store.ident import is_count
 from trace_store.joining.conflicts import OURS, THEIRS
+from trace_store.joining.reverting import chosen
 from trace_store.joining.stops import REVERT
 from trace_store.objects.commit import parents_of
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.branching import Reverted
-    from trace_store.joining import Revert
+    from trace_store.joining import Revert, Reverted
     from trace_store.secrets import Guard
     from trace_store.store import Store
 
@@ -103,7 +103,7 @@ def revert(
 
 def _refuse_mainline(store: Store, wanted: Sequence[str], number: str) -> None:
     """Raise a usage error when a merge is taken back with a number as what to say: in git it is that of a parent."""
-    for oid in branching.chosen(store, wanted):
+    for oid in chosen(store, wanted):
         if len(parents_of(store.objects.read(oid))) > 1:
             raise usage_error(
                 f"{oid.short()} is a merge, and -m {number} would be what to say about taking it back",
@@ -134,7 +134,7 @@ def _record(done: Reverted) -> dict[str, Any]:
         "conflicts": [
             {
                 "kind": each.kind,
-                "address": None if each.address is None else address_text(each.address),
+                "address": address_text(each.addresses[0]) if each.addresses else None,
             }
             for each in done.conflicts
         ],

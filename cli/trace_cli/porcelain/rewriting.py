@@ -11,7 +11,7 @@ from trace_cli.porcelain.planning import first_list, planned, printed, say, step
 from trace_cli.porcelain.stopping import FAVOUR, GOING_ON, Run
 from trace_cli.porcelain.warning import warn, warning_records
 from trace_cli.render.escape import safe
-from trace_cli.render.records import address_text, write_record
+from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_store import branching, joining
 from trace_store.joining.rewriting.outcome import UP_TO_DATE
@@ -64,10 +64,10 @@ def cherry_pick(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Put copies of commits or messages at the end of the current branch.
+    """Bring commits or messages of another branch to the end of the current one.
 
-    Each copy names what it was made from. A single message comes with the calls or results that it stands with, as they
-    are in its commit, or with --at in that context. At conflicts nothing is written, as with `trace merge`.
+    Messages keep their addresses. A single message comes with its call or results, as they are in its commit, or with
+    --at in that context. At conflicts nothing is written, as with `trace merge`.
     """
     run = Run(
         invocation,
@@ -140,9 +140,9 @@ def rebase(
 ) -> None:
     """Make the commits of the current branch since UPSTREAM anew, on top of it.
 
-    Each keeps author, time and message, and names the one that it was made from, so that old addresses are still
-    understood. With -i or --todo a list says what becomes of each, in any order: pick, reword, edit, squash, fixup or
-    drop. What the branch stood for stays in the trash, and ORIG_HEAD names it.
+    Each keeps author, time and message, and names the commit that it was made from. Messages keep their addresses. With
+    -i or --todo a list says what becomes of each, in any order: pick, reword, edit, squash, fixup or drop. What the
+    branch stood for stays in the trash, and ORIG_HEAD names it.
     """
     run = Run(
         invocation,
@@ -236,8 +236,15 @@ def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:
     branch = safe(found.ref.removeprefix("refs/heads/"))
     if found.outcome == UP_TO_DATE and found.dropped:
         return f"{branch} is as it was: {counted(len(found.dropped), 'commit')} left out"
+    if found.outcome == UP_TO_DATE and found.there:
+        names = ", ".join(oid.short() for oid in found.there[:3])
+        more = f" and {len(found.there) - 3} more" if len(found.there) > 3 else ""
+        return f"{branch} has all of {names}{more} already: there is nothing to do"
     if found.outcome == UP_TO_DATE:
         return f"{branch} is up to date: there is nothing to do"
+    oid = found.after.short() if found.after and invocation.terminal else found.after
+    if found.before and not (found.made or found.there or found.dropped):
+        return f"{oid} {branch} went forward from {found.before.short()}"
     what = "made anew" if kind == REBASE else "picked"
     kept = sum(old == new for old, new in found.made)
     count, new = len(found.made) - kept, len({new for old, new in found.made if old != new})
@@ -246,13 +253,8 @@ def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:
         parts.append(f"{kept} as before")
     if found.there:
         parts.append(f"{len(found.there)} there already")
-    made = {old for old, _ in found.made}
-    present = sum(commit in made for (commit, _), _ in found.present)
-    if present:
-        parts.append(f"{counted(present, 'message')} of others there already")
     if found.dropped:
         parts.append(f"{len(found.dropped)} dropped")
-    oid = found.after.short() if found.after and invocation.terminal else found.after
     return f"{oid} {', '.join(parts)}"
 
 
@@ -264,8 +266,7 @@ def _record(store: Store, found: Rewrite) -> dict[str, Any]:
         "commit": str(found.after) if found.after else None,
         "made": [{"from": str(old), "commit": str(new)} for old, new in found.made],
         "dropped": [str(oid) for oid in found.dropped],
-        "there": [[str(old), str(new), first] for old, new, first in found.there],
-        "present": [[address_text(old), address_text(new)] for old, new in found.present],
+        "there": [str(oid) for oid in found.there],
         "stopped_at": str(found.step.oid) if found.step else None,
         "conflicts": conflict_records(store, found.conflicts),
         "settled": settled_records(found.settled),

@@ -114,7 +114,7 @@ def _scan_files(
 
 
 def _line(found: StoredSecret) -> str:
-    places = [f"{oid.short()}.{number}" for oid, number in found.addresses[:3]]
+    places = [str(address) for address in found.addresses[:3]]
     places = places or [oid.short() for oid in found.commits[:3]]
     more = len(found.addresses or found.commits) - len(places)
     said = " ".join(places) + (f" (+{more})" if more > 0 else "")

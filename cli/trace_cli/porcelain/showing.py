@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from trace_cli import porcelain
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.history import names_by_commit
@@ -13,19 +12,20 @@ from trace_cli.render.records import address_text, json_bytes, short_address, wr
 from trace_cli.render.structure import to_json
 from trace_cli.render.tables import NO_TIME, ROLE_STYLES, counted, paint, size
 from trace_store import errors
-from trace_store.context.compiler import ContextCompiler
 from trace_store.context.folding import Entry
 from trace_store.context.render import render
-from trace_store.context.wording import created_messages
+from trace_store.context.snapshots import fold_of
 from trace_store.history.entries import entry_of
 from trace_store.ident import known_time
+from trace_store.objects.address import Address
 from trace_store.objects.codec import BLOB, COMMIT, TAG, decode, kind_of
 from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message, load_message, load_parts
+from trace_store.objects.operations import added_messages, worded
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.revision import ref_of, resolve, resolve_address
+from trace_store.revision import ref_of, resolve, resolve_address, resolve_commit
 from trace_store.store import Store
 from trace_store.transcripts.telling import event_text
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
 
-Address = tuple[ObjectId, int]
 SHOWN_LINKS = 20
 """How many links of a commit are shown to people; --json has all of them."""
 NEAR = 4096
@@ -68,7 +67,7 @@ def show(
     """Show commits, messages or blobs.
 
     A message is shown with the state it has in the context of HEAD, or of the revision that --in names; a commit with
-    the messages it created, as it created them.
+    the messages it adds, as it adds them.
 
         trace show                  the latest commit
         trace show HEAD~2.0         the first message of the commit before the last but one
@@ -83,10 +82,10 @@ def show(
         for number, what in enumerate(whats or ["HEAD"]):
             if number and not (raw or as_json):
                 invocation.line()
-            found = _address(invocation, store, what, within)
+            found = _address(store, what)
             if found is not None:
                 _show_message(
-                    invocation, store, *found, within, versions=versions, raw=raw, as_json=as_json
+                    invocation, store, found, within, versions=versions, raw=raw, as_json=as_json
                 )
                 continue
             if versions:
@@ -103,19 +102,17 @@ def show(
                 _show_object(invocation, store, oid, data, raw=raw, as_json=as_json)
 
 
-def _address(
-    invocation: Invocation, store: Store, what: str, within: str
-) -> tuple[Address, Address | None] | None:
-    """Return the address that is meant, and where a rebase has put it when its commit is gone; None of all else."""
+def _address(store: Store, what: str) -> Address | None:
+    """Return the address that is meant; None of all else."""
     head, point, tail = what.rpartition(".")
     if not (head and point and tail.isascii() and tail.isdigit()):
         return None
     try:
-        return resolve_address(store, what), None
+        return resolve_address(store, what)
     except errors.NotFoundError:
         if ref_of(store, what) is not None:
             return None  # a branch may be called v1.0
-    return porcelain.looked_for(invocation, store, what, within)
+        raise
 
 
 def _show_tag(invocation: Invocation, tag: Tag) -> None:
@@ -133,7 +130,8 @@ def _show_commit(
 ) -> None:
     entry = entry_of(store, oid, commit)
     read = store.objects.read
-    messages = [load_message(stored, read) for stored in created_messages(commit)]
+    added = [(a, load_message(worded(stored), read)) for a, stored in added_messages(commit, oid)]
+    messages = [message for _, message in added]
     names = names_by_commit(store, [oid], trash=as_json)
     if as_json:
         record = log_record(entry, names, None)
@@ -157,8 +155,8 @@ def _show_commit(
         for line in _lines([Text(told)]):
             invocation.line(line)
         invocation.line()
-    for number, message in enumerate(messages):
-        invocation.line(_title(invocation, (oid, number), message.role, message.kind))
+    for address, message in added:
+        invocation.line(_title(invocation, address, message.role, message.kind))
         for line in _lines(message.parts):
             invocation.line(line)
         invocation.line()
@@ -167,16 +165,14 @@ def _show_commit(
 def _show_message(
     invocation: Invocation,
     store: Store,
-    asked: Address,
-    moved: Address | None,
+    address: Address,
     within: str,
     *,
     versions: bool,
     raw: bool,
     as_json: bool,
 ) -> None:
-    entry = _entry(invocation, store, asked, moved, within)
-    address = ObjectId(entry.address[0]), entry.address[1]
+    entry = _entry(store, address, within)
     read = store.objects.read
     shown = entry.versions if versions else [entry.versions[entry.current]]
     wordings = [load_parts(version.parts, read) for version in shown]
@@ -189,7 +185,6 @@ def _show_message(
     state = _state(entry)
     if as_json:
         record = {"address": address_text(address), **_lossless([message])[0], **state}
-        record["rewritten_from"] = None if address == asked else address_text(asked)
         if versions:
             record["wordings"] = [
                 _lossless([Message(message.role, p)])[0]["parts"] for p in wordings
@@ -207,23 +202,14 @@ def _show_message(
             invocation.line(line)
 
 
-def _entry(
-    invocation: Invocation, store: Store, asked: Address, moved: Address | None, within: str
-) -> Entry:
-    """Return a message's state in a context, also where a rebase gave it another address; else at its own commit."""
+def _entry(store: Store, address: Address, within: str) -> Entry:
+    """Return a message's state in a context; without one that has it, that in the commit in which it was born."""
     head = store.refs.head().oid if within == "HEAD" else resolve(store, within)
-    contexts = ContextCompiler(store)
     if head is not None:
-        fold = contexts.fold(head)
-        try:
-            return fold.entry(moved or asked)
-        except errors.MessageNotFoundError:
-            new = porcelain.moved_to(invocation, store, asked, head, limit=NEAR)
-            if new is not None:
-                return fold.entry(new)
-            if within != "HEAD":
-                raise
-    return contexts.fold(asked[0]).entry(asked)
+        state = fold_of(store, head)
+        if within != "HEAD" or address in state:
+            return state.entry(address)
+    return fold_of(store, resolve_commit(store, address.birth.hex())).entry(address)
 
 
 def _state(entry: Entry) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def commit_staged(
                 "commit": str(done.oid),
                 "ref": done.ref,
                 "message_count": done.message_count,
-                "addresses": [address_text((done.oid, n)) for n in range(done.message_count)],
+                "addresses": [address_text(address) for address in done.addresses],
                 "secrets": {},
                 "waiting": None,
             }

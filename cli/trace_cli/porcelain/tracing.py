@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.opening import JSON, opened_store
@@ -22,12 +21,13 @@ from trace_cli.render.tables import (
 from trace_store import comparing, errors
 from trace_store.context import ContextCompiler
 from trace_store.context.snippet import snippet_in
-from trace_store.context.wording import message_line, stored_wording
+from trace_store.context.wording import message_line, wording_at
 from trace_store.ident import known_time
+from trace_store.objects.address import BIRTH_BYTES, Address
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId, is_prefix
 from trace_store.refs import TRASH
-from trace_store.revision import resolve, resolve_commit
+from trace_store.revision import resolve, resolve_address, resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,32 +68,24 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
             store, revision
         )  # on a branch without a commit there is no context to tell of
         contexts = ContextCompiler(store)
-        asked = moved = None
-        if address:
-            asked, moved = porcelain.looked_for(invocation, store, address, revision)
-        found: Iterable[Blame] = _blamed(contexts, revision, moved or asked)
+        asked = resolve_address(store, address) if address else None
+        found: Iterable[Blame] = _blamed(contexts, revision, asked)
         if asked is not None:
             found = list(found)
-            if not found and moved is None:
-                moved = porcelain.moved_to(invocation, store, asked, revision)
-                found = list(_blamed(contexts, revision, moved)) if moved else []
             if not found:
                 raise errors.MessageNotFoundError(
                     f"the context of {revision[:80]} does not show {short_address(asked)}",
                     address=asked,
                 )
         if as_json:
-            was = address_text(asked) if asked and moved else None
             for each in found:
-                write_record(invocation, {**_blame_record(each), "rewritten_from": was})
+                write_record(invocation, _blame_record(each))
             return
         for line in _blame_lines(invocation, [_blame_row(store, each) for each in found]):
             invocation.line(line)
 
 
-def _blamed(
-    contexts: ContextCompiler, revision: str, address: tuple[ObjectId, int] | None
-) -> Iterator[Blame]:
+def _blamed(contexts: ContextCompiler, revision: str, address: Address | None) -> Iterator[Blame]:
     """Yield where the messages of a context come from, or that one of them."""
     for each in comparing.blame(contexts, revision):
         if address is None or each.message.address == address:
@@ -183,14 +175,14 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
     `removed`, `replaced`, `skip`, or `in its history`. An id may be that of a blob, as `trace ls-context` prints them,
     or of a commit; a text is looked for in any case. Refs in the trash are counted; --trash and --json name them, too.
 
-        trace whohas 46ef7c56ce66.0
+        trace whohas 627c5f7f4f19.0
         trace whohas "deploy on Friday"
     """
     if not what:
         raise usage_error("WHAT is empty")
     with opened_store(invocation) as store:
         contexts = ContextCompiler(store)
-        commit, found, is_text = _found(invocation, store, contexts, what, as_text=as_text)
+        commit, found, is_text = _found(store, contexts, what, as_text=as_text)
         if commit is not None:
             for name in commit:
                 if as_json:
@@ -208,12 +200,13 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
 
 
 def _found(
-    invocation: Invocation, store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
+    store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
 ) -> tuple[list[str] | None, list[Found], bool]:
     """Return the refs that have a commit (None: it is none), the wordings that were looked for, and if by a text."""
     if not as_text:
         try:
-            return None, _found_message(invocation, store, contexts, what), False
+            address = resolve_address(store, what)
+            return None, comparing.whohas_message(contexts, address), False
         except (errors.NotFoundError, errors.InvalidInputError):
             pass
         if is_prefix(what):
@@ -228,17 +221,6 @@ def _found(
     return None, comparing.whohas_text(contexts, what), True
 
 
-def _found_message(
-    invocation: Invocation, store: Store, contexts: ContextCompiler, what: str
-) -> list[Found]:
-    """Return the wordings of a message, also of what a rebase of HEAD's branch made of it."""
-    asked, moved = porcelain.looked_for(invocation, store, what)
-    if moved is None and store.refs.head().oid is not None:
-        moved = porcelain.moved_to(invocation, store, asked)
-    found = comparing.whohas_message(contexts, moved) if moved else []
-    return [*found, *comparing.whohas_message(contexts, asked)]
-
-
 def _show_found(
     invocation: Invocation,
     store: Store,
@@ -250,12 +232,15 @@ def _show_found(
 ) -> None:
     """Show a wording and the refs that have it; `text` is what it was found by, "" when it was named."""
     wording = found.wording
-    stored = stored_wording(wording.address, wording.place, contexts.read_commit)
+    parts = wording_at(wording.place, contexts.read_commit)
     where = paint(invocation, short_address(wording.address), "yellow")
-    edited = "" if wording.place == wording.address else f"  edited in {wording.place[0].short()}"
-    line = one_line(message_line(stored, store.objects.read, 100), 120)
-    invocation.line(f"{where}{edited}  {line}")
-    hit = snippet_in(stored["parts"], text, store.objects.read) if text else None
+    oid = ObjectId(wording.place[0])
+    stands = "" if wording.address.birth == oid[:BIRTH_BYTES] else f"  in {oid.short()}"
+    line = one_line(
+        message_line({"role": wording.role, "parts": parts}, store.objects.read, 100), 120
+    )
+    invocation.line(f"{where}{stands}  {line}")
+    hit = snippet_in(parts, text, store.objects.read) if text else None
     if text and hit is None:
         invocation.line(
             paint(invocation, "    in data beside its text, such as a signature", "dim")
@@ -286,7 +271,7 @@ def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> 
 def _found_record(found: Found) -> dict[str, Any]:
     return {
         "address": address_text(found.wording.address),
-        "wording": address_text(found.wording.place),
+        "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",
         "role": found.wording.role,
         "refs": [
             {"ref": each.ref, "state": each.state, "position": each.position}

@@ -14,7 +14,6 @@ from trace_store.exporters import read_session
 from trace_store.exporters.reading import facts_of, title_of
 from trace_store.ident import format_time
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import ObjectId
 from trace_store.refs import BRANCHES
 from trace_store.revision import SESSIONS, commits_of, resolve_address
 from trace_store.sessions import revision_of
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.exporters import ExportSession, Turn
+    from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
     from trace_store.store import Store
 
@@ -73,7 +73,7 @@ def view(invocation: Invocation, *, revision: str, full: bool, follow: bool, hid
             _follow(invocation, store, session, hidden=hidden, full=full)
 
 
-def _begin(store: Store, revision: str) -> tuple[bytes, int] | None:
+def _begin(store: Store, revision: str) -> Address | None:
     """Return the address of the message that is named; None when a revision is."""
     if not revision.rpartition(".")[2].isdecimal() or "." not in revision:
         return None
@@ -81,7 +81,7 @@ def _begin(store: Store, revision: str) -> tuple[bytes, int] | None:
 
 
 def _from_message(
-    store: Store, begin: tuple[bytes, int], *, hidden: bool
+    store: Store, begin: Address, *, hidden: bool
 ) -> tuple[ExportSession, list[Turn]]:
     """Return a session with a message, and its turns from there on: HEAD's, or the first of another branch.
 
@@ -91,11 +91,16 @@ def _from_message(
     commits = commits_of(store)
     head = store.refs.head()
     tips = {ref: tip for ref, tip in store.refs.values().items() if ref.startswith(BRANCHES)}
-    # HEAD's branch first, then the sessions as they were imported.
-    refs = sorted(tips, key=lambda ref: (ref != head.ref, not ref.startswith(SESSIONS), ref))
-    for ref in refs:
-        if not commits.is_ancestor(ObjectId(begin[0]), tips[ref]):
-            continue
+    born = store.objects.resolve_prefix(begin.birth.hex())
+
+    def carries(ref: str) -> bool:
+        return not any(commits.is_ancestor(oid, tips[ref]) for oid in born)
+
+    # HEAD's branch first, then the sessions as they were imported; last the branches that can only carry it.
+    order = {
+        ref: (carries(ref), ref != head.ref, not ref.startswith(SESSIONS), ref) for ref in tips
+    }
+    for ref in sorted(tips, key=order.__getitem__):
         for shows in dict.fromkeys((hidden, True)):
             session = read_session(store, ref, hidden=shows)
             for at, turn in enumerate(session.turns):

@@ -9,7 +9,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text
 from trace_cli.render.tables import NO_TIME, fit, moment, number, paint
 from trace_store.ident import format_time, known_time
-from trace_store.objects.operations import META, SETTINGS, facts_of
+from trace_store.objects.operations import META, SETTINGS, added_messages, facts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ def log_record(
         "summary": entry.summary(),
         "operations": list(entry.operations),
         "message_count": entry.message_count,
-        "addresses": [address_text((entry.oid, n)) for n in range(entry.message_count)],
+        "addresses": [
+            address_text(address) for address, _ in added_messages(entry.commit, entry.oid)
+        ],
         "facts": facts_of(entry.commit, META),
         "settings": facts_of(entry.commit, SETTINGS),
         "refs": names.get(entry.oid, []),

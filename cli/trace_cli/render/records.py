@@ -1,8 +1,8 @@
 """Output for programs: JSON, one value a line, with the shapes that docs/json.md describes.
 
-Rule: keys are snake_case and only ever added; ids are 64 hex characters, addresses `<id>.<n>`, times ISO 8601 in UTC
-with milliseconds, sizes in bytes. The bytes are UTF-8; on a terminal everything beyond ASCII is written as escapes,
-since a terminal would obey some of it.
+Rule: keys are snake_case and only ever added; ids are 64 hex characters, addresses 32, a dot and a number, times are
+ISO 8601 in UTC with milliseconds, sizes in bytes. The bytes are UTF-8; on a terminal everything beyond ASCII is written
+as escapes, since a terminal would obey some of it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
+    from trace_store.objects.address import Address
 
 
 def write_record(invocation: Invocation, record: Mapping[str, Any]) -> None:
@@ -41,11 +42,11 @@ def write_data(invocation: Invocation, data: bytes) -> None:
     invocation.write(data)
 
 
-def address_text(address: tuple[bytes, int]) -> str:
-    """Return an address in full: `<64 hex characters>.<n>`."""
-    return f"{address[0].hex()}.{address[1]}"
+def address_text(address: Address) -> str:
+    """Return an address in full: `<32 hex characters>.<n>`."""
+    return address.hex
 
 
-def short_address(address: tuple[bytes, int]) -> str:
+def short_address(address: Address) -> str:
     """Return an address for people: 12 hex characters, a point and the number."""
-    return f"{address[0].hex()[:12]}.{address[1]}"
+    return str(address)

@@ -339,61 +339,118 @@ def _unescaped(found: re.Match[str]) -> str:
 
 # --- objects.md: the context of a commit ------------------------------------------------------------------------------
 
+Place = tuple[bytes, int]
+
+
+def absolute(parts: list[Any], birth: bytes) -> list[Any]:
+    """Return stored parts whose results name whole addresses."""
+    return [
+        {**part, "call": [part["call"][0] or birth, part["call"][1]]} if "call" in part else part
+        for part in parts
+    ]
+
 
 class Entry:
     """An entry of a fold."""
 
-    def __init__(self, address: Address, message: dict[str, Any]) -> None:
-        self.address = address
-        self.message = message
-        self.wordings: list[tuple[Address, Any]] = [(address, message["parts"])]
-        self.counts = 0
-        self.hidden = ""
-        self.priority = "normal"
-        self.labels: set[str] = set()
-        self.keep: list[bytes] = []
+    def __init__(self, stored: dict[str, Any], home: Place, wording: int) -> None:
+        oid, number = home
+        birth, born_number = stored.get("born", ["", number])
+        self.address: Address = (birth or oid[:16], born_number)
+        self.home = home
+        self.message = stored
+        state = stored if "born" in stored else {}
+        self.wordings = [
+            (absolute(parts, oid[:16]), (oid, wording + i))
+            for i, parts in enumerate([stored["parts"], *state.get("edits", [])])
+        ]
+        self.counts: int = state.get("current", len(self.wordings) - 1)
+        self.hidden: str = state.get("hidden", "")
+        self.ghost: bool = state.get("ghost", False)
+        self.priority: str = state.get("priority", "normal")
+        self.labels = set(state.get("labels", []))
+        self.keep: list[bytes] = state.get("keep", [])
+        assert 0 <= self.counts < len(self.wordings)
 
-    def copy(self) -> Entry:
-        """Return an entry with the same state."""
-        other = Entry(self.address, self.message)
-        other.__dict__.update(self.__dict__)
-        other.wordings, other.labels = list(self.wordings), set(self.labels)
-        return other
+    @property
+    def parts(self) -> list[Any]:
+        return self.wordings[self.counts][0]
+
+    @property
+    def place(self) -> Place:
+        return self.wordings[self.counts][1]
+
+    @property
+    def answers(self) -> list[Address]:
+        born = self.wordings[0][0]
+        return [tuple(part["call"]) for part in born if "call" in part]
+
+    @property
+    def state(self) -> tuple[str, bool, str]:
+        """What is alike in a unit."""
+        return (self.hidden, self.ghost, self.priority)
+
+    @state.setter
+    def state(self, state: tuple[str, bool, str]) -> None:
+        self.hidden, self.ghost, self.priority = state
 
     @property
     def is_ghost(self) -> bool:
-        return self.hidden == "removed with a ghost"
+        return self.hidden == "removed" and self.ghost
 
     @property
     def is_shown(self) -> bool:
         return self.is_ghost or (not self.hidden and self.priority != "skip")
 
     @property
-    def seen(self) -> list[Any]:
-        """What the prefix hash covers."""
+    def seen(self) -> bytes:
+        """The hash of what is seen of it."""
         role = self.message["role"]
         if self.is_ghost:
-            commit, number = self.address
-            return ["ghost", {"role": role, "text": f"[removed {commit.hex()[:8]}.{number}]"}]
+            birth, number = self.address
+            text = f"[removed {birth.hex()[:8]}.{number}]"
+            return object_id(canonical(["ghost", {"role": role, "text": text}]))
         name = self.message.get("name", "")
-        return ["message", {"name": name, "parts": self.wordings[self.counts][1], "role": role}]
+        parts = [{key: part[key] for key in part if key != "call"} for part in self.parts]
+        return object_id(canonical(["message", {"name": name, "parts": parts, "role": role}]))
 
 
 class Fold:
-    """The fold of a commit."""
+    """The fold of a commit.
+
+    Attributes:
+        entries: in the order of the context.
+        arrived: the same, in the order in which they came in.
+        tools: the commit that last set the tools.
+    """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.arrived: list[Entry] = []
         self.tools: bytes | None = None
-        """The commit that last set the tools."""
 
     def entry(self, address: Address) -> Entry:
         """Return an entry."""
         return next(entry for entry in self.entries if entry.address == address)
 
-    def behind(self, after: Address | None, otherwise: int) -> int:
-        """Return the place behind an entry."""
-        return otherwise if after is None else self.entries.index(self.entry(after)) + 1
+    def unit(self, entry: Entry) -> list[Entry]:
+        """Return what belongs together with an entry, and itself, in the order of the context."""
+        members = [entry]
+        for one in members:
+            members += [
+                other
+                for other in self.entries
+                if other not in members
+                and (other.address in one.answers or one.address in other.answers)
+            ]
+        return [entry for entry in self.entries if entry in members]
+
+    def units(self, targets: list[Address]) -> list[Entry]:
+        """Return the members of the units of messages, each once, in the order in which these are named."""
+        found: list[Entry] = []
+        for target in targets:
+            found += [each for each in self.unit(self.entry(target)) if each not in found]
+        return found
 
     def shown(self) -> list[Entry]:
         """Return the entries that a model is shown."""
@@ -403,66 +460,85 @@ class Fold:
         """Return the prefix hash after each of them."""
         hashes, last = [], bytes(32)
         for entry in self.shown():
-            last = blake3(last + canonical(entry.seen)).digest()
+            last = object_id(last + entry.seen)
             hashes.append(last)
         return hashes
 
-    def apply(self, oid: bytes, commit: dict[str, Any], parents: list[Fold]) -> None:
+    def apply(self, oid: bytes, commit: dict[str, Any]) -> None:
         """Apply a commit's operations."""
 
-        def address(target: list[Any]) -> Address:
-            return (target[0] or oid, target[1])
+        def address(stored: list[Any]) -> Address:
+            return (stored[0] or oid[:16], stored[1])
 
-        created, edits = 0, sum(len(f["messages"]) for _, f in commit["ops"] if "messages" in f)
+        added = wordings = 0
         for name, fields in commit["ops"]:
             targets = [address(target) for target in fields.get("targets", ())]
             after = address(fields["after"]) if "after" in fields else None
-            made = [
-                Entry((oid, created + i), message)
-                for i, message in enumerate(fields.get("messages", ()))
-            ]
-            created += len(made)
-            if name == "append":
-                self.entries += made
-            elif name == "include":
-                at = self.behind(after, len(self.entries))
-                known = {entry.address for entry in self.entries}
-                theirs = [parents[fields["parent"]].entry(t) for t in targets if t not in known]
-                self.entries[at:at] = [entry.copy() for entry in theirs]
+            new = []
+            for stored in fields.get("messages", ()):
+                new.append(Entry(stored, (oid, added), wordings))
+                added += 1
+                wordings += len(new[-1].wordings)
+            if name == "add":
+                self._add(new, self._behind(after, len(self.entries)))
             elif name == "edit":
                 entry = self.entry(address(fields["target"]))
                 entry.counts = len(entry.wordings)
-                entry.wordings.append(((oid, edits), fields["parts"]))
-                edits += 1
+                entry.wordings.append((absolute(fields["parts"], oid[:16]), (oid, wordings)))
+                wordings += 1
             elif name == "replace":
-                old = [self.entry(target) for target in targets]
+                old = self.units(targets)
                 at = min((self.entries.index(entry) for entry in old), default=len(self.entries))
                 for entry in old:
-                    entry.hidden = "replaced"
-                self.entries[at:at] = made
+                    entry.hidden, entry.ghost = "replaced", False
+                self._add(new, at)
             elif name == "move":
-                moved = [self.entry(target) for target in targets]
+                moved = self.units(targets)
                 self.entries = [entry for entry in self.entries if entry not in moved]
-                at = self.behind(after, 0)
+                at = self._behind(after, 0)
                 self.entries[at:at] = moved
             elif name == "tools":
                 self.tools = oid
+            elif name in ("annotate", "remove", "restore"):
+                self._change(name, fields, targets)
             else:
-                assert name in ("annotate", "remove", "restore", "usage")
-                for target in targets:
-                    _change(self.entry(target), name, fields)
+                assert name in ("usage", "config")
 
+    def _behind(self, after: Address | None, otherwise: int) -> int:
+        return otherwise if after is None else self.entries.index(self.entry(after)) + 1
 
-def _change(entry: Entry, name: str, fields: dict[str, Any]) -> None:
-    if name == "annotate":
-        entry.priority = fields.get("priority", entry.priority)
-        entry.keep = fields.get("keep", entry.keep)
-        entry.labels = (entry.labels | {*fields.get("labels", ())}) - {*fields.get("unlabels", ())}
-    elif name == "remove":
-        entry.hidden = "removed with a ghost" if fields.get("ghost") else "removed"
-    else:
-        entry.hidden = ""
-        entry.counts = fields.get("version", entry.counts)
+    def _add(self, new: list[Entry], at: int) -> None:
+        for entry in new:
+            if any(entry.address == other.address for other in self.entries):
+                continue
+            asking = [other for other in self.arrived if entry.address in other.answers]
+            asked = [o for call in entry.answers for o in self.entries if o.address == call]
+            self.entries.insert(at, entry)
+            self.arrived.append(entry)
+            at += 1
+            if asking or asked:
+                state = (asking or asked)[0].state
+                for other in self.unit(entry):
+                    other.state = state
+
+    def _change(self, name: str, fields: dict[str, Any], targets: list[Address]) -> None:
+        named = [self.entry(target) for target in targets]
+        if name == "annotate":
+            for entry in self.units(targets):
+                entry.priority = fields.get("priority", entry.priority)
+            for entry in named:
+                entry.keep = fields.get("keep", entry.keep)
+                entry.labels |= {*fields.get("labels", ())}
+                entry.labels -= {*fields.get("unlabels", ())}
+        elif name == "remove":
+            for entry in self.units(targets):
+                entry.hidden, entry.ghost = "removed", fields.get("ghost", False)
+        else:
+            for entry in named:
+                entry.counts = fields.get("version", entry.counts)
+                assert 0 <= entry.counts < len(entry.wordings)
+            for entry in self.units(targets):
+                entry.hidden, entry.ghost = "", False
 
 
 # --- compile-index.md -------------------------------------------------------------------------------------------------
@@ -477,7 +553,6 @@ class Header(NamedTuple):
     magic: bytes
     version: int
     record_bytes: int
-    base: int
     generation: bytes
     measured: tuple[bytes, int]
 
@@ -486,12 +561,14 @@ class MessageRecord(NamedTuple):
     """A record of a messages column."""
 
     address: Address
-    place: Address
+    home: Place
+    place: Place
     flags: int
     role: int
     kind: int
     tools: int
     prefix: bytes
+    seen: bytes
     ordinal: int
     measured: int
 
@@ -504,6 +581,7 @@ class TokenRecord(NamedTuple):
     total: int
     text_total: int
     tie: bytes
+    seen: bytes
 
 
 def _checked(data: bytes) -> bytes:
@@ -512,32 +590,33 @@ def _checked(data: bytes) -> bytes:
 
 
 def _column(file: bytes) -> tuple[Header, list[bytes]]:
-    magic, version, size, base, generation, commit, total, zero, _ = struct.unpack(
+    magic, version, size, zero, generation, commit, total, no, _ = struct.unpack(
         "<4sHHQ16s16sQII", _checked(file[:64])
     )
-    assert zero == 0
+    assert (zero, no) == (0, 0)
     assert (len(file) - 64) % size == 0
     records = [_checked(file[at : at + size]) for at in range(64, len(file), size)]
-    return Header(magic, version, size, base, generation, (commit, total)), records
+    return Header(magic, version, size, generation, (commit, total)), records
 
 
 def read_messages_column(file: bytes) -> tuple[Header, list[MessageRecord]]:
     """Return the header and the records of a messages column."""
     header, records = _column(file)
-    assert header[:3] == (b"TRIX", 3, 128)
+    assert header[:3] == (b"TRIX", 4, 180)
     assert header.measured == (bytes(16), 0)
     found = []
     for record in records:
-        fields = struct.unpack("<32sI32sIHBBI32sQII", record)
-        found.append(MessageRecord(fields[:2], fields[2:4], *fields[4:11]))
+        fields = struct.unpack("<16sI32sI32sIHBBI32s32sQII", record)
+        places = (fields[:2], fields[2:4], fields[4:6])
+        found.append(MessageRecord(*places, *fields[6:14]))
     return header, found
 
 
 def read_tokens_column(file: bytes) -> tuple[Header, list[TokenRecord]]:
     """Return the header and the records of a tokens column."""
     header, records = _column(file)
-    assert header[:4] == (b"TRTK", 3, 32, 0)
-    return header, [TokenRecord(*struct.unpack("<IIQQ4sI", record)[:5]) for record in records]
+    assert header[:3] == (b"TRTK", 4, 40)
+    return header, [TokenRecord(*struct.unpack("<IIQQ4s8sI", record)[:6]) for record in records]
 
 
 def read_counts(file: bytes, encoding: str) -> dict[bytes, int]:
@@ -565,7 +644,7 @@ class Repository:
     def __init__(self, root: Path) -> None:
         self.root = root
         config = tomllib.loads((root / "config").read_text(encoding="utf-8"))
-        assert (config["format"], config["requires"]) == (1, [])
+        assert (config["format"], config["requires"]) == (2, [])
         self.default_branch: str = config["default_branch"]
         published = root / "local/published"
         said = published.read_text(encoding="ascii") if published.exists() else "refs 0"
@@ -708,9 +787,7 @@ class Repository:
         if oid not in self._folds:
             state = Fold()
             for each in self._line(oid):
-                commit = self.commit(each)
-                others = [Fold(), *map(self.fold, commit["parents"][1:])]
-                state.apply(each, commit, others)
+                state.apply(each, self.commit(each))
             self._folds[oid] = state
         return self._folds[oid]
 
@@ -718,32 +795,31 @@ class Repository:
         """Return the records of an index that is made from a fold."""
         state = self.fold(oid)
         found: list[MessageRecord] = []
-        line = self._line(oid)
-        measured = [each for each in line if self._is_measured(each)][-1:]
-        setters: list[bytes | None] = []
-        if measured and measured != [oid]:
-            setters.append(self.fold(measured[0]).tools)
-            if setters[0] is not None:
-                found.append(_marker(setters[0], 128, found, 1))
-            found.append(_marker(measured[0], 256, found, measured=len(found) + 1))
-        if state.tools is not None and state.tools not in setters:
-            found.append(_marker(state.tools, 128, found, len(found) + 1))
         for entry in state.shown():
             found.append(_record(entry, found))
+        measured = next(filter(self._is_measured, reversed(self._line(oid))), None)
+        tools = None
+        if measured not in (None, oid):
+            tools = self.fold(measured).tools
+            if tools is not None:
+                found.append(_marker(tools, 128, found, tools=len(found) + 1))
+            found.append(_marker(measured, 256, found, measured=len(found) + 1))
+        if state.tools not in (None, tools):
+            found.append(_marker(state.tools, 128, found, tools=len(found) + 1))
         found.append(_marker(oid, 0, found))
-        return _ended(found, is_measured=self._is_measured(oid))
+        return _ended(found, is_measured=measured == oid)
 
     def records_of_appends(
         self, tip: bytes, found: list[MessageRecord] | None = None
     ) -> list[MessageRecord]:
         """Return the records of an index that is made from appends, or that grew by them from those found."""
         found = list(found or ())
-        since = found[-1].address[0] if found else None
+        since = found[-1].home[0] if found else None
         before = len(self.fold(since).entries) if since else 0
         for oid in self._line(tip, since):
             first, state = len(found), self.fold(oid)
             if any(name == "tools" for name, _ in self.commit(oid)["ops"]):
-                found.append(_marker(oid, 128, found, len(found) + 1))
+                found.append(_marker(oid, 128, found, tools=len(found) + 1))
             for entry in state.entries[before:]:
                 found.append(_record(entry, found))
             if len(found) == first:
@@ -784,35 +860,41 @@ def _ended(records: list[MessageRecord], *, is_measured: bool) -> list[MessageRe
 
 
 def _marker(
-    oid: bytes,
-    flags: int,
-    before: list[MessageRecord],
-    tools: int | None = None,
-    measured: int | None = None,
+    oid: bytes, flags: int, before: list[MessageRecord], *, tools: int = 0, measured: int = 0
 ) -> MessageRecord:
-    prefix, ordinal = (before[-1].prefix, before[-1].ordinal) if before else (bytes(32), 0)
-    if tools is None:
-        tools = before[-1].tools if before else 0
-    if measured is None:
-        measured = before[-1].measured if before else 0
-    return MessageRecord((oid, 0), (oid, 0), 1 | flags, 2, 6, tools, prefix, ordinal, measured)
+    last = before[-1] if before else _NOTHING
+    return last._replace(
+        address=(bytes(16), 0),
+        home=(oid, 0),
+        place=(oid, 0),
+        flags=1 | flags,
+        role=2,
+        kind=6,
+        seen=bytes(32),
+        tools=tools or last.tools,
+        measured=measured or last.measured,
+    )
 
 
 def _record(entry: Entry, before: list[MessageRecord]) -> MessageRecord:
-    prefix, ordinal, tools = (
-        (before[-1].prefix, before[-1].ordinal, before[-1].tools) if before else (bytes(32), 0, 0)
-    )
+    last = before[-1] if before else _NOTHING
     flags = 4 * entry.is_ghost + 8 * (entry.counts > 0) + 64 * bool(entry.labels or entry.keep)
     flags += {"pinned": 16, "important": 32}.get(entry.priority, 0)
     message = entry.message
-    return MessageRecord(
-        entry.address,
-        entry.wordings[entry.counts][0],
-        flags,
-        ROLES.index(message["role"]),
-        KINDS.index(message["kind"]),
-        tools,
-        blake3(prefix + canonical(entry.seen)).digest(),
-        ordinal + 1,
-        before[-1].measured if before else 0,
+    return last._replace(
+        address=entry.address,
+        home=entry.home,
+        place=entry.place,
+        flags=flags,
+        role=ROLES.index(message["role"]),
+        kind=KINDS.index(message["kind"]),
+        prefix=object_id(last.prefix + entry.seen),
+        seen=entry.seen,
+        ordinal=last.ordinal + 1,
     )
+
+
+_NO_PLACE = (bytes(32), 0)
+_NOTHING = MessageRecord(
+    (bytes(16), 0), _NO_PLACE, _NO_PLACE, 0, 0, 0, 0, bytes(32), bytes(32), 0, 0
+)

@@ -1,4 +1,4 @@
-"""Objects: the decoder, the two that are quicker than it, and what reads files of records."""
+"""Objects: the decoder, the one that is quicker than it, and what reads files of records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import msgpack
 
-from tests.objects.test_moulds import agrees
 from trace_store import errors
 from trace_store.context.index_records import (
     HEADER_BYTES,
@@ -19,15 +18,14 @@ from trace_store.context.index_records import (
     TOKENS_MAGIC,
     Header,
     MessageRecord,
-    TokenRecord,
     find_message,
     message_places,
     unpack_places,
+    unpack_tokens,
 )
 from trace_store.objects import codec, small
 from trace_store.objects.checking import check_object
 from trace_store.objects.commit import Commit, Tag, parents_of
-from trace_store.objects.moulds import make_mould
 
 Refused = errors.CorruptObjectError
 _PATCH = struct.Struct("<HB")
@@ -97,29 +95,14 @@ def _as_msgpack(data: bytes) -> None:
     assert packed == msgpack.packb(theirs, use_bin_type=True)
 
 
-def moulds(data: bytes) -> None:
-    """A commit, and another one that differs in some bytes: a number of changes, the changes, the commit."""
-    count = data[0] % 16 if data else 0
-    start = 1 + _PATCH.size * count
-    changed = bytearray(data[start:])
-    mould = make_mould(data[start:])
-    if mould is None:
-        return
-    agrees(mould, data[start:])
-    for at, byte in _PATCH.iter_unpack(data[1:start]):
-        changed[at % len(changed)] = byte
-    other = bytes(changed)
-    if mould.fits(other):
-        agrees(mould, other)
-
-
 def records(data: bytes) -> None:
     """The columns of a compile index: a byte that says whether checksums are right, a header, records."""
     mended, data = data[:1] > b"\x7f", data[1:]
-    for magic, size, record in (
-        (MESSAGES_MAGIC, MESSAGE_BYTES, MessageRecord),
-        (TOKENS_MAGIC, TOKENS_BYTES, TokenRecord),
-    ):
+    kinds: tuple[tuple[bytes, int, Any], ...] = (
+        (MESSAGES_MAGIC, MESSAGE_BYTES, lambda row: [MessageRecord.unpack(row)]),
+        (TOKENS_MAGIC, TOKENS_BYTES, unpack_tokens),
+    )
+    for magic, size, unpack in kinds:
         head, rest = data[:HEADER_BYTES], data[HEADER_BYTES:]
         rows = [rest[at : at + size] for at in range(0, len(rest), size)]
         if mended:
@@ -131,7 +114,8 @@ def records(data: bytes) -> None:
             pass
         for row in rows:
             try:
-                record.unpack(row).pack()
+                for record in unpack(row):
+                    record.pack()
             except errors.CorruptIndexError:
                 continue
         if magic == MESSAGES_MAGIC:
@@ -153,5 +137,5 @@ def _block(block: bytes) -> None:
         except errors.CorruptIndexError:
             continue
         if record.is_message:
-            assert find_message(block, (record.commit, record.number)) is not None
+            assert find_message(block, record.address) is not None
     assert len(list(unpack_places(block))) == len(block) // MESSAGE_BYTES

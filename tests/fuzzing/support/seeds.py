@@ -21,26 +21,48 @@ from tests.importers.support import rollouts, transcripts
 from tests.importers.support.checks import lines_of
 from trace_store import Repo
 from trace_store.config import new_config
-from trace_store.context.index_records import MESSAGES_MAGIC, Header, MessageRecord
+from trace_store.context.index_records import (
+    MESSAGE_BYTES,
+    MESSAGES_MAGIC,
+    Header,
+    MessageRecord,
+)
 from trace_store.environment import Environment
 from trace_store.exchange.creating import create_bundle
 from trace_store.exporters.registry import FORMS, writer_named
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit, Tag
 from trace_store.oid import ObjectId, digest
 
 OID = ObjectId(digest(b"some object"))
-ADDRESS = (OID, 3)
+ADDRESS = Address.of(OID, 3)
 TEXT = {"blob": OID, "type": "text"}
 CALL = {"blob": OID, "id": "call_1", "name": "look", "type": "tool_call"}
-RESULT = {"error": True, "id": "call_1", "parts": [TEXT], "type": "tool_result"}
+RESULT = {
+    "call": list(ADDRESS),
+    "error": True,
+    "id": "call_1",
+    "parts": [TEXT],
+    "type": "tool_result",
+}
 SAID = {
     "kind": "dialogue",
     "model": "m-1",
     "name": "ada",
     "parts": [TEXT, CALL],
     "role": "assistant",
+}
+CARRIED = {
+    **SAID,
+    "born": list(ADDRESS),
+    "edits": [[TEXT], [CALL]],
+    "current": 1,
+    "hidden": "removed",
+    "priority": "pinned",
+    "labels": ["decision"],
+    "keep": [OID],
 }
 DROID = [
     {"type": "session_start", "id": "d-1", "sessionTitle": "Look"},
@@ -79,7 +101,6 @@ def write(corpus: Path) -> None:
 def _all() -> Iterator[tuple[str, list[bytes]]]:
     commits = list(_commits())
     yield "decoder", [*_objects(), *commits]
-    yield "moulds", [b"\1\5\0\x61" + data for data in commits]
     packed, index = small_pack()
     yield "pack", [bytes((mode,)) + packed for mode in (RAW, MENDED)] + list(_unfolded())
     yield "pack-index", [b"\0" + index, b"\xff" + index]
@@ -108,16 +129,16 @@ def _objects() -> Iterator[bytes]:
 def _commits() -> Iterator[bytes]:
     time = 1_700_000_000_000
     each = [
-        [ops.append([SAID, {**SAID, "parts": [RESULT], "role": "tool"}])],
+        [ops.add([SAID, {**SAID, "parts": [RESULT], "role": "tool"}])],
         [
-            ops.append([{"parts": [TEXT], "role": "user"}]),
+            ops.add([{"parts": [TEXT], "role": "user"}]),
             ops.usage({"input_total": 9, "model": "m"}),
         ],
         [ops.edit(ADDRESS, [TEXT]), ops.remove([ADDRESS], ghost=True)],
         [ops.annotate([ADDRESS], priority="pinned", keep=[OID], labels=["decision"])],
         [ops.replace([ADDRESS], [SAID], reason="compaction", prompt=OID), ops.tools([OID])],
         [ops.move([ADDRESS], after=None), ops.restore([ADDRESS], version=1)],
-        [ops.include([ADDRESS], parent=1, after=ADDRESS)],
+        [ops.add([CARRIED], after=ADDRESS)],
     ]
     for operations in each:
         yield Commit([OID], "ada", time, operations, "why", {"n": 1}, [("from", OID)]).encode()
@@ -183,9 +204,22 @@ def _configs() -> Iterator[str]:
 
 
 def _records() -> bytes:
-    head = Header(MESSAGES_MAGIC, 128, 0, bytes(16)).pack()
+    head = Header(MESSAGES_MAGIC, MESSAGE_BYTES, bytes(16)).pack()
     rows = [
-        MessageRecord(OID, n, OID, n, 2, "user", "dialogue", 0, digest(b"%d" % n), n + 1).pack()
+        MessageRecord(
+            *Address.of(OID, n),
+            home_commit=OID,
+            home_number=n,
+            place_commit=OID,
+            place_number=n,
+            flags=2,
+            role="user",
+            kind="dialogue",
+            tools=0,
+            prefix=digest(b"%d" % n),
+            seen=digest(b"seen %d" % n),
+            ordinal=n + 1,
+        ).pack()
         for n in range(3)
     ]
     return head + b"".join(rows)

@@ -64,7 +64,6 @@ def _importer(name: str) -> Target:
 
 TARGETS: dict[str, Target] = {
     "decoder": Target("decoding", "decoder", ("objects",)),
-    "moulds": Target("decoding", "moulds", ("objects.moulds", "objects.commit")),
     "pack": Target("containers", "pack", ("odb",), 16_384),
     "pack-index": Target("containers", "pack_index", ("odb.pack_index", "odb.index_content")),
     "journal": Target("containers", "journal", ("journal", "objects.small"), 16_384),

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.context.test_deriving import changes, draft_of
 from tests.joining.support.lines import branch, on
+from tests.support.changes import changes, draft_of
 from trace_store import Message, Repo, ToolCall, ToolResult
 from trace_store.errors import (
     ConflictError,
@@ -32,13 +32,6 @@ steps = st.one_of(
     st.tuples(st.just("change"), line, changes),
     st.tuples(st.just("merge"), line, line, st.sampled_from(["append", "interleave", "decisions"])),
     st.tuples(st.just("merge"), line, line, st.just("append")),
-    st.tuples(
-        st.just("include"),
-        line,
-        line,
-        st.lists(number, min_size=1, max_size=3),
-        st.one_of(st.none(), number),
-    ),
 )
 histories = st.lists(steps, min_size=1, max_size=14)
 
@@ -62,8 +55,6 @@ class Lines:
                 return self._change(step[2])
             if step[1] == step[2]:
                 return False
-            if step[0] == "include":
-                return self._include(*step[2:])
             options = MergeOptions(strategy=step[3], favour="ours")
             merge(self.repo.store, step[2], options, author="ada")
         except (InvalidInputError, NotFoundError, FormatError, ConflictError, StateError):
@@ -94,12 +85,3 @@ class Lines:
         if role == "result":
             return Message("tool", [ToolResult(f"c{self._said % 3}", "seen")])
         return Message(role, f"said {self._said}")
-
-    def _include(self, other: str, numbers: list[int], after: int | None) -> bool:
-        draft = writing.new_draft(self.repo.store)
-        targets = [self.known[n % len(self.known)] for n in numbers]
-        neighbour = None if after is None else self.known[after % len(self.known)]
-        draft.include(list(dict.fromkeys(targets)), parent=1, after=neighbour)
-        tip = self.repo.resolve(other)
-        writing.write(self.repo.store, draft, author="ada", merge=[tip])
-        return True

@@ -6,15 +6,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from trace_store.context.calls import link_operations
 from trace_store.context.folding import Fold
-from trace_store.joining.plan import Side
+from trace_store.joining.plan import Plan
+from trace_store.joining.three_way import three_way
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.message import Message, store_message
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId, digest
 
-Address = tuple[bytes, int]
 number = st.integers(0, 12)
 TEXTS = ("a", "b", "c")
 appends = st.tuples(
@@ -51,28 +53,35 @@ class Builder:
     def __init__(self, name: str, fold: Fold | None = None) -> None:
         self.name = name
         self.fold = Fold() if fold is None else fold.copy()
-        self.placed: set[Address] = set()
-        self.replacements: list[tuple[frozenset[Address], tuple[Address, ...]]] = []
         self._count = 0
 
-    @property
-    def side(self) -> Side:
-        return Side(self.fold, self.placed, self.replacements)
-
-    def commit(self, *operations: Operation, others: Any = ()) -> ObjectId:
+    def commit(self, *operations: Operation) -> ObjectId:
         self._count += 1
         oid = put(f"{self.name} {self._count}".encode())
-        self.fold.apply(oid, Commit((), "ada", 0, operations), [None, *others])
+        made = link_operations(operations, self._called)
+        self.fold.apply(oid, Commit((), "ada", 0, made))
         return oid
 
     def say(self, role: str, text: str) -> Address:
-        return self.commit(ops.append([stored(role, Text(text))])), 0
+        return Address.of(self.commit(ops.add([stored(role, Text(text))])), 0)
 
     def call(self, name: str) -> Address:
-        return self.commit(ops.append([stored("assistant", ToolCall(name, "look", "{}"))])), 0
+        made = self.commit(ops.add([stored("assistant", ToolCall(name, "look", "{}"))]))
+        return Address.of(made, 0)
 
     def result(self, name: str, text: str = "seen") -> Address:
-        return self.commit(ops.append([stored("tool", ToolResult(name, text))])), 0
+        return Address.of(self.commit(ops.add([stored("tool", ToolResult(name, text))])), 0)
+
+    def _called(self, name: str) -> Address | None:
+        """Return the newest call of an id that waits for its result, else the newest."""
+        calls = [
+            entry.address
+            for entry in reversed(self.fold.entries)
+            for part in entry.message["parts"]
+            if part["type"] == "tool_call" and part["id"] == name
+        ]
+        answered = {call for entry in self.fold.entries for call in entry.answers}
+        return next((each for each in calls if each not in answered), calls[0] if calls else None)
 
     def make(self, change: tuple[Any, ...]) -> None:
         """Apply a random change; numbers name messages, also hidden ones."""
@@ -86,7 +95,7 @@ class Builder:
                     messages.append(stored("tool", ToolResult(name, "seen")))
                 else:
                     messages.append(stored(role, Text(name)))
-            self.commit(ops.append(messages))
+            self.commit(ops.add(messages))
             return
         if not entries:
             return
@@ -108,12 +117,10 @@ class Builder:
         elif change[0] == "replace":
             first, last = sorted(n % len(entries) for n in change[1:3])
             targets = [each.address for each in entries[first : last + 1]]
-            oid = self.commit(ops.replace(targets, [stored("user", Text("summary"))]))
-            self.replacements.append((frozenset(targets), ((oid, 0),)))
+            self.commit(ops.replace(targets, [stored("user", Text("summary"))]))
         else:
             after = None if change[2] is None else entries[change[2] % len(entries)].address
-            if after != target:
-                self.placed.add(target)
+            if after not in self.fold.unit(target):
                 self.commit(ops.move([target], after=after))
 
 
@@ -127,3 +134,8 @@ def state(fold: Fold) -> dict[Address, tuple[Any, ...]]:
 def seen(fold: Fold) -> list[tuple[Any, ...]]:
     """Return the visible context."""
     return [(e.address, e.parts, e.priority, e.is_ghost) for e in fold.visible()]
+
+
+def planned(base: Fold | None, ours: Builder, theirs: Builder, **options: Any) -> Plan:
+    """Return what brings theirs into ours."""
+    return three_way(base or Fold(), ours.fold, theirs.fold, **options)

@@ -9,20 +9,19 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.stateful.support.pictures import NOTHING, Address, Picture, faults, picture
+from tests.support.merge_laws import check_sound
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, ObjectId, Store, branching
 from trace_store.context import fold
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.mending import mend
+from trace_store.context.folding import Entry, Fold
 from trace_store.errors import TraceError
-from trace_store.joining import rewritten_address
 from trace_store.maintenance.checking import INFO, fsck
-from trace_store.objects.commit import Commit, Operation, read_commit
+from trace_store.objects.commit import Commit, read_commit
 
 AUTHOR = "ada"
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -52,7 +51,6 @@ class Ground:
     Attributes:
         done: (before, after) of each command that can be taken back, oldest first.
         undone: the same of those that were taken back, in the order of taking back.
-        renamed: for each old address the new ones that rebases gave its message.
         seen: tips whose contexts were looked at.
     """
 
@@ -61,7 +59,6 @@ class Ground:
     )
     done: list[tuple[Standing, Standing]] = field(default_factory=list)
     undone: list[tuple[Standing, Standing]] = field(default_factory=list)
-    renamed: dict[Address, list[Address]] = field(default_factory=dict)
     seen: set[ObjectId] = field(default_factory=set)
     numbers: int = 0
 
@@ -71,7 +68,7 @@ class Ground:
         self.stores = [self._open(), self._open()]
         self.contexts = [ContextCompiler(store) for store in self.stores]
         self._commits: dict[bytes, Commit] = {}
-        self._pictures: dict[bytes, Picture] = {}
+        self._folds: dict[bytes, Fold] = {}
 
     @property
     def store(self) -> Store:
@@ -102,20 +99,24 @@ class Ground:
             self._commits[oid] = read_commit(oid, self.store.objects.read)
         return self._commits[oid]
 
-    def picture(self, oid: bytes | None) -> Picture:
+    def fold(self, oid: bytes | None) -> Fold:
         """Return the context of a commit, folded from its history alone."""
         if oid is None:
-            return NOTHING
-        if oid not in self._pictures:
-            self._pictures[oid] = picture(fold(oid, self.commit))
-        return self._pictures[oid]
+            return Fold()
+        if oid not in self._folds:
+            self._folds[oid] = fold(oid, self.commit)
+        return self._folds[oid]
 
     def tip(self) -> ObjectId | None:
         return self.store.refs.head().oid
 
-    def now(self) -> Picture:
+    def now(self) -> Fold:
         """Return the context of HEAD."""
-        return self.picture(self.tip())
+        return self.fold(self.tip())
+
+    def visible(self) -> list[Entry]:
+        """Return the messages that HEAD's context shows as themselves."""
+        return [each for each in self.now().visible() if not each.is_ghost]
 
     def branches(self) -> list[str]:
         return [
@@ -146,18 +147,6 @@ class Ground:
             found.append(tip)
             parents = self.commit(tip).parents
             tip = parents[0] if parents else None
-        return found
-
-    def named(
-        self, commits: Iterable[ObjectId], wanted: Callable[[Operation], object] = bool
-    ) -> set[Address]:
-        """Return the messages that the operations of some commits name, or those of such that are wanted."""
-        found: set[Address] = set()
-        for oid in commits:
-            for operation in filter(wanted, self.commit(oid).operations):
-                fields = operation.fields
-                found |= addresses(fields.get("targets", ()))
-                found |= addresses([fields["target"]] if "target" in fields else ())
         return found
 
     def standing(self) -> Standing:
@@ -224,65 +213,30 @@ class Ground:
             assert contexts.compile().prefix_hash == contexts.compile(cold=True).prefix_hash
 
     def assert_contexts(self) -> None:
-        """Assert of each branch that moved that its cached context is the cold one, and what it is to be."""
+        """Assert of each branch that moved that its cached context is the cold one, sound, and taken by providers."""
         tips = [("HEAD", self.tip()), *self.store.refs.iterate("refs/heads/")]
         for name, tip in tips:
             if tip is not None and (name == "HEAD" or tip not in self.seen):
                 for contexts in self.contexts:
-                    _assert_cached_is_cold(contexts, name, self.picture(tip))
+                    _assert_cached_is_cold(contexts, name, self.fold(tip))
             if tip is not None and tip not in self.seen:
-                self._assert_valid(name, tip)
+                check_sound(self.fold(tip))
+                context = self.contexts[0].compile(name)
+                assert_valid_requests(context.messages, context.tools)
                 self.seen.add(tip)
-
-    def _assert_valid(self, name: str, tip: ObjectId) -> None:
-        context = self.contexts[0].compile(name)
-        assert_valid_requests(context.messages, context.tools)
-        if not faults(self.picture(tip)):
-            broken = {fault.code for fault in mend(context.messages, context.tools).faults}
-            assert broken <= HARMLESS, broken
-
-    def assert_old_addresses(self) -> None:
-        """Assert that what a rebase gave another address is found by any that it had before."""
-        line = set(self.line(self.tip()))
-        for old in self.renamed:
-            found = [each for each in self.later(old) if each[0] in line]
-            if found and old[0] not in line:
-                now = rewritten_address(self.store, old)
-                assert now is not None, (old, found)
-                # A line that took up a commit twice has its messages twice.
-                assert now in found or self._written(now) == self._written(old), (old, now, found)
-
-    def _written(self, address: Address) -> object:
-        """Return what a message said when it was made."""
-        return self.picture(address[0]).by_address[address].first
-
-    def later(self, old: Address) -> list[Address]:
-        """Return all addresses that the message of an old one was given since."""
-        found: list[Address] = []
-        waiting = list(self.renamed.get(old, ()))
-        while waiting:
-            each = waiting.pop()
-            if each not in found:
-                found.append(each)
-                waiting += self.renamed.get(each, ())
-        return found
 
     def assert_sound(self) -> None:
         found = [each for each in fsck(self.store) if each.severity != INFO]
         assert not found, found
 
 
-HARMLESS = {"leading-assistant", "no-messages", "reused-call-id", "duplicate-message"}
-"""What may be found of a context without anything wrong about its calls: who speaks first, and what was copied."""
-
-
-def _assert_cached_is_cold(contexts: ContextCompiler, name: str, expected: Picture) -> None:
+def _assert_cached_is_cold(contexts: ContextCompiler, name: str, expected: Fold) -> None:
     cached, cold = contexts.compile(name), contexts.compile(name, cold=True)
-    wanted = expected.visible
+    wanted = list(expected.visible())
     assert [message.address for message in cached.messages] == [each.address for each in wanted]
     for ours, theirs, each in zip(cached.messages, cold.messages, wanted, strict=True):
         assert (ours.address, ours.parts) == (theirs.address, theirs.parts)
-        assert ours.priority == theirs.priority
+        assert ours.priority == theirs.priority == each.priority
         assert ours.labels == theirs.labels == each.labels
         assert ours.ghost == theirs.ghost == each.is_ghost
     assert cached.prefix_hash == cold.prefix_hash
@@ -292,6 +246,7 @@ def _assert_cached_is_cold(contexts: ContextCompiler, name: str, expected: Pictu
     assert list(cached.tools) == list(cold.tools)
 
 
-def addresses(targets: Iterable[Sequence[Any]]) -> set[Address]:
-    """Return what operations name, as addresses."""
-    return {(bytes(commit), number) for commit, number in targets}
+def shown(state: Fold) -> tuple[Any, ...]:
+    """Return what a context shows: its messages with what is to be known of them, and the tools."""
+    said = [(e.address, e.parts, e.is_ghost, e.priority, e.labels, e.keep) for e in state.visible()]
+    return (*said, state.tools)

@@ -13,13 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 from tests.stateful.support.ground import AUTHOR, Ground, Refused
 from tests.stateful.support.work import KINDS, work
 from trace_store import ObjectId, branching, joining
-from trace_store.branching import nearby
-from trace_store.context import ends
+from trace_store.context import snapshots
 from trace_store.joining import Conflict, Settlement
 from trace_store.joining.outcome import STOPPED
 from trace_store.joining.stops import read_stop
-from trace_store.joining.three_way import sparse
-from trace_store.objects.content import Gathering
 
 BEGINNINGS = ("say", "call", "say", "edit", "mark", "label", "answer")
 CALM = ["say", "say", "answer", "call", "edit", "mark", "label"]
@@ -32,14 +29,13 @@ class Lines(RuleBasedStateMachine):
     ground: Ground
     patch: pytest.MonkeyPatch
 
-    @initialize(data=st.data(), steps=st.sampled_from([1, ends.STEPS]))
-    def begin_history(self, data: st.DataObject, steps: int) -> None:
-        """Make what all lines share; these histories are long ones to what looks a few commits back at first."""
+    @initialize(data=st.data(), worth=st.sampled_from([1, snapshots.WORTH]))
+    def begin_history(self, data: st.DataObject, worth: int) -> None:
+        """Make what all lines share; these histories may be long ones to what keeps folds."""
         self.patch = pytest.MonkeyPatch()
-        for module in (ends, nearby, sparse):
-            self.patch.setattr(module, "STEPS", steps)
+        self.patch.setattr(snapshots, "WORTH", worth)
+        self.patch.setattr(snapshots, "BACK", min(worth, snapshots.BACK))
         self.ground = Ground()
-        self.said: dict[str, Settlement] = {}
         for kind in BEGINNINGS[: data.draw(st.integers(2, len(BEGINNINGS)))]:
             work(self.ground, data, kind)
         for name in ("side", "third"):
@@ -58,7 +54,6 @@ class Lines(RuleBasedStateMachine):
     def contexts_are_what_their_histories_say(self) -> None:
         if hasattr(self, "ground"):
             self.ground.assert_contexts()
-            self.ground.assert_old_addresses()
 
     def do_work(self, data: st.DataObject, *, most: int = 3) -> None:
         """Make a few commits on HEAD's branch."""
@@ -100,15 +95,7 @@ class Lines(RuleBasedStateMachine):
     def settlement(self, data: st.DataObject, conflict: Conflict) -> Settlement:
         choice = data.draw(st.sampled_from(conflict.choices), conflict.kind)
         text = f"t{self.ground.number()}" if choice == "text" else ""
-        self.said[conflict.key] = Settlement(choice, text)
-        return self.said[conflict.key]
-
-    def is_settled(self, kind: str = "", choice: str = "") -> bool:
-        """Tell whether something was settled since the command began, of a kind and by a choice."""
-        return any(
-            kind in key and choice in ("", settlement.choice)
-            for key, settlement in self.said.items()
-        )
+        return Settlement(choice, text)
 
     def resolver(self, data: st.DataObject) -> Callable[[Conflict], Settlement | None] | None:
         if data.draw(st.booleans(), "resolver"):
@@ -159,10 +146,6 @@ class Lines(RuleBasedStateMachine):
             open_ = joining.resolve(store, str(conflict.number), self.settlement(data, conflict))
             assert conflict.key not in {each.key for each in open_}, "settled, and still open"
         assert self.ground.files() == files
-
-    def stored(self, text: str) -> str:
-        """Return how a text is named in the stored form of a message."""
-        return repr(bytes(Gathering().put(text.encode())))
 
 
 def is_drawn(data: st.DataObject, why: str) -> bool:

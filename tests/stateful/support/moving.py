@@ -9,9 +9,8 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import rule
 
-from tests.stateful.support.ground import AUTHOR, Refused
+from tests.stateful.support.ground import AUTHOR, Refused, shown
 from tests.stateful.support.machine import Lines
-from tests.stateful.support.pictures import faults
 from trace_store import branching, errors
 from trace_store.joining.moving import AFTER, BEFORE, FIRST, LAST, move
 from trace_store.maintenance.sealing import seal
@@ -44,9 +43,7 @@ class Moving(Lines):
     @rule(data=st.data(), where=st.sampled_from([AFTER, BEFORE, FIRST, LAST]))
     def move(self, data: st.DataObject, where: str) -> None:
         before = self.ground.now()
-        seen = [
-            f"{address[0].hex()}.{address[1]}" for address in (e.address for e in before.visible)
-        ]
+        seen = [each.address.hex for each in before.visible()]
         if not seen:
             return
         targets = data.draw(st.lists(st.sampled_from(seen), min_size=1, max_size=2, unique=True))
@@ -59,10 +56,8 @@ class Moving(Lines):
             assert "beside itself" in str(found.error)
             return
         after = self.ground.now()
-        assert sorted(e.state[0] for e in after.visible) == sorted(
-            e.state[0] for e in before.visible
-        )
-        assert faults(after) <= faults(before)
+        assert after.addresses() == before.addresses()
+        assert all(after.entry(each.address).same_state(each) for each in before.entries)
         self.there_and_back(data)
 
     @rule(data=st.data())
@@ -127,7 +122,7 @@ class Moving(Lines):
                 lambda: branching.commit_staged(store, author=AUTHOR), errors.StateError
             )
             if not isinstance(found, Refused) and len(found.staged.commits) == steps:
-                assert self.ground.now().shown == before.shown
+                assert shown(self.ground.now()) == shown(before)
             self.there_and_back(data)
 
     @rule(count=st.integers(1, 6), again=st.integers(0, 6))

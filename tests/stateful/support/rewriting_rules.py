@@ -1,4 +1,4 @@
-"""Rules that make commits anew: rebases with to-do lists, and picks of commits, ranges and messages."""
+"""Rules that apply commits again: rebases with to-do lists, and picks of commits, ranges and messages."""
 
 from __future__ import annotations
 
@@ -8,23 +8,12 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import rule
 
-from tests.stateful.support import laws
-from tests.stateful.support.ground import AUTHOR, Refused
+from tests.stateful.support.ground import AUTHOR, Refused, shown
 from tests.stateful.support.machine import Lines
-from tests.stateful.support.pictures import (
-    NOTHING,
-    Address,
-    Picture,
-    broken,
-    faults,
-    together,
-)
-from trace_store import ObjectId, errors
-from trace_store.joining import (
-    cherry_pick,
-    continue_rewriting,
-    rebase,
-)
+from tests.support.merge_laws import about
+from trace_store import errors
+from trace_store.context.folding import Fold
+from trace_store.joining import cherry_pick, continue_rewriting, rebase
 from trace_store.joining.rewriting.outcome import Rewrite
 from trace_store.joining.rewriting.todo import (
     DROP,
@@ -37,6 +26,7 @@ from trace_store.joining.rewriting.todo import (
     Step,
 )
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 
 DEEDS = (PICK, PICK, PICK, SQUASH, FIXUP, REWORD, EDIT, DROP)
 
@@ -55,7 +45,6 @@ class Rewriting(Lines):
         self, data: st.DataObject, inward: bool, listed: bool, favour: str, drop_pinned: int
     ) -> None:
         upstream = "" if inward else self.part(data)
-        self.said.clear()
         ground, before = self.ground, self.ground.tip()
         line = ground.line(before)
         if inward and len(line) > 1:
@@ -84,21 +73,16 @@ class Rewriting(Lines):
             if isinstance(found.error, errors.ConflictError):
                 assert drop_pinned
             return
-        go_on = _going_on("rebase")
-        end = self.to_the_end(data, found, go_on, errors.ConflictError)
+        end = self.to_the_end(data, found, _going_on("rebase"), errors.ConflictError)
         if end is None or end.outcome != "done":
             return
-        settled = self.is_settled() or bool(favour)
-        self._record(end)
-        self._hold_rebase(end, steps, settled=settled, drop_pinned=drop_pinned == 0)
+        self._hold_rebase(end, steps)
         self.there_and_back(data)
 
     def _listed(self, data: st.DataObject, every: Sequence[Step]) -> list[Step]:
-        """Return steps with other deeds, and in another order where no call is parted from its result by that."""
+        """Return steps with other deeds, and perhaps in another order."""
         steps = [Step(data.draw(st.sampled_from(DEEDS)), each.oid) for each in every]
-        if any(self._is_half(each.oid) for each in every):
-            steps = [Step(PICK, s.oid) if s.deed == DROP else s for s in steps]
-        elif data.draw(st.booleans(), "reorder"):
+        if data.draw(st.booleans(), "reorder"):
             steps = data.draw(st.permutations(steps))
         return [
             Step(PICK, each.oid)
@@ -109,144 +93,40 @@ class Rewriting(Lines):
             for at, each in enumerate(steps)
         ]
 
-    def _added(self, oid: ObjectId) -> list[Any]:
-        """Return the messages that a commit brought."""
-        parents = self.ground.commit(oid).parents
-        had = self.ground.picture(parents[0] if parents else None).by_address
-        return [each for each in self.ground.picture(oid).entries if each.address not in had]
-
-    def _is_half(self, oid: ObjectId) -> bool:
-        """Tell whether a commit brought, showed or hid a call without its result, or the other way about."""
-        commit = self.ground.commit(oid)
-        added = self._added(oid)
-        if faults(Picture(tuple(each.as_written() for each in added), ())):
-            return True
-        before = self.ground.picture(commit.parents[0] if commit.parents else None)
-        return faults(before) != faults(self.ground.picture(oid))
-
-    def _record(self, found: Rewrite) -> None:
-        """Write down which messages have which new addresses."""
-        after: dict[ObjectId, int] = {}
-        for old, new in found.made:
-            count = sum(map(ops.message_count, self.ground.commit(old).operations))
-            first = after.get(new, 0)
-            after[new] = first + count
-            for number in range(count if old != new else 0):
-                later = self.ground.renamed.setdefault((old, number), [])
-                later.append((new, first + number))
-
-    def _now(self, found: Rewrite) -> Callable[[Address], Address]:
-        """Return what says where a message of the branch is now."""
-        changed = {old for old, new in found.made if old != new}
-        there = {old: (new, first) for old, new, first in found.there}
-        present = dict(found.present)
-
-        def address(old: Address) -> Address:
-            if old in present:
-                return present[old]
-            if old[0] in there:
-                new, first = there[ObjectId(old[0])]
-                return (new, first + old[1])
-            return self.ground.renamed[old][-1] if old[0] in changed else old
-
-        return address
-
-    def _hold_rebase(
-        self, found: Rewrite, steps: Sequence[Step], *, settled: bool, drop_pinned: bool
-    ) -> None:
+    def _hold_rebase(self, found: Rewrite, steps: Sequence[Step]) -> None:
         ground = self.ground
         assert found.before is not None
-        old, new = ground.picture(found.before), ground.picture(found.after)
-        deeds = {step.oid: step.deed for step in steps}
-        replaced = [each.oid for each in steps]
-        line = ground.line(found.before)
-        in_order = replaced == [oid for oid in reversed(line) if oid in deeds]
-        made, present = dict(found.made), dict(found.present)
+        old, new = ground.fold(found.before), ground.fold(found.after)
         start = self._start(found)
-        now = self._now(found)
-        first = max((line.index(oid) for oid in deeds), default=-1)
-        base = ground.picture(line[first + 1] if first + 1 < len(line) else None)
-        left_over = set(deeds) - {*made, *(old for old, _, _ in found.there)}
-        dropped = [oid for oid in left_over if not _says_nothing(ground.commit(oid))]
-        # What was left out, or not taken as somebody chose, may have mended what is broken without it.
-        steps_before = map(ground.picture, deeds if dropped or settled else ())
-        added = [each for oid in dropped for each in self._added(oid)]
-        parted = {name for each in added for name in (*each.calls, *each.results)}  # as was said
-        new_faults = {
-            each
-            for each in broken(new, old, start, *steps_before)
-            if each[0] == "second result" or each[1] not in parted
-        }
-        assert not new_faults, f"the rebase broke {new_faults}"
-        if not settled and not drop_pinned:
-            there, on = base.by_address, start.by_address
-            by_onto = {a for a in on if a in there and on[a].state != there[a].state}
-            by_onto = {a for a in by_onto if there[a].priority == ops.PINNED}  # be it hidden there
-            # What a merge of the range had brought may be hidden or unpinned there as well.
-            by_onto |= {a for a in on if a not in there and not on[a].is_pinned}
-            # What pinned it is there already, and what came after that there counts.
-            there_already = ground.named(oid for oid, _, _ in found.there)
-            there_already -= ground.named(deeds, lambda operation: operation.fields.get("priority"))
-            by_onto |= {a for a in there_already if now(a) in on and not on[now(a)].is_pinned}
-            by_order = {each.address for each in found.warnings if each.kind == "pin-lost"}
-            unpinned = {a for a in old.by_address if now(a) in by_order}
-            left_out = ground.named(set(deeds) - set(made))
-            laws.kept_pins(old, new, by_onto | unpinned | left_out, now)
+        assert new.addresses() >= start.addresses(), "lost a message of upstream"
         for each, other in found.made:
-            if deeds[each] in (PICK, EDIT) and other != each:
+            if other != each and Step(PICK, each) in steps:
                 was, is_ = ground.commit(each), ground.commit(other)
                 assert (was.author, {**is_.meta, **was.meta}) == (is_.author, is_.meta)
-        for old_address, same in present.items():
-            twice = [each for each in ground.later(old_address) if each in new.by_address]
-            assert same in start.by_address
-            assert settled or not any(
-                new.by_address[each].is_visible for each in twice if each != same
-            )
-        if settled or not in_order or dropped or found.dropped or EDIT in deeds.values():
+        line = ground.line(found.before)
+        replaced = [step.oid for step in steps]
+        in_order = replaced == [oid for oid in reversed(line) if oid in replaced]
+        plain = in_order and all(step.deed != DROP for step in steps)
+        if not plain or found.settled or found.dropped or not steps:
             return
-        there = new.by_address
-        # What a commit changed that is there already may have been changed back there since, and was not done again.
-        left = ground.named(oid for oid, _, _ in found.there)
+        first = line.index(replaced[0])
+        base = ground.fold(line[first + 1] if first + 1 < len(line) else None)
         for entry in old.entries:
-            if entry.address[0] in deeds and entry.address not in {*present, *left}:
-                assert there[now(entry.address)].state == entry.state, "did not follow the rebase"
-        if not deeds:
-            assert new == start
-            return
-        kept = Picture(tuple(e for e in old.entries if e.address not in left), old.tools)
-        self._hold_others(base, start, kept, new, now, sorted(deeds))
-        if start == base:
-            assert new.shown == old.shown, "the same commits on the same start, and another context"
+            address = entry.address
+            if address not in base:
+                assert address in new, "lost a message, or gave it another address"
+            if address not in start or (address in base and _is_same(base, start, address)):
+                assert new.entry(address).parts == entry.parts, "lost a wording"
+                if entry.priority == ops.PINNED and not entry.hidden:
+                    assert new.entry(address).visible, "lost a pinned message"
+        if shown(start) == shown(base) and start.addresses() == base.addresses():
+            assert shown(new) == shown(old), "the same start, and another context"
 
-    def _hold_others(
-        self,
-        base: Picture,
-        start: Picture,
-        old: Picture,
-        new: Picture,
-        now: Callable[[Address], Address],
-        range_: Sequence[ObjectId],
-    ) -> None:
-        """What the range did not make: as it left that, where the new start left it as it was, and otherwise."""
-        was, on, is_ = base.by_address, start.by_address, new.by_address
-        named = self.ground.named(range_)
-        for each in old.entries:
-            address = each.address
-            if address not in was or address not in on:
-                continue
-            if on[address].state == was[address].state:
-                assert is_[address].state == each.state, "the rebase lost a change"
-            elif address not in named:
-                assert is_[address].state == on[address].state, "the rebase changed a message"
-
-    def _start(self, found: Rewrite) -> Picture:
+    def _start(self, found: Rewrite) -> Fold:
         """Return the context that a rebased line begins on."""
         ground = self.ground
         made = {new for _, new in found.made}
-        for oid in ground.line(found.after):
-            if oid not in made:
-                return ground.picture(oid)
-        return NOTHING
+        return ground.fold(next((o for o in ground.line(found.after) if o not in made), None))
 
     @rule(
         data=st.data(),
@@ -255,7 +135,6 @@ class Rewriting(Lines):
     )
     def cherry_pick(self, data: st.DataObject, kind: str, favour: str) -> None:
         other = self.part(data)
-        self.said.clear()
         ground, before = self.ground, self.ground.tip()
         at = ""
         if kind == "commits":
@@ -265,76 +144,53 @@ class Rewriting(Lines):
         else:
             at = self.revision(data, steps=1)
             tip = ground.store.refs.read(f"refs/heads/{at.partition('~')[0]}") or before
-            seen = [e.address for e in ground.picture(tip).visible if not e.is_ghost]
+            seen = [e.address for e in ground.fold(tip).visible() if not e.is_ghost]
             at = str(tip)
             if not seen:
                 return
-            commit, number = seen[data.draw(st.integers(0, len(seen) - 1))]
-            wanted = [f"{ObjectId(commit)}.{number}"]
-        found = self.stopping(
-            lambda: cherry_pick(
-                *(ground.store, wanted),
-                author=AUTHOR,
-                at=at,
-                favour=favour,
-                resolver=self.resolver(data),
-            ),
-            *(errors.DetachedHeadError, errors.InvalidInputError, errors.UnbornBranchError),
-        )
-        end = self.to_the_end(data, found, _going_on("cherry-pick"))
+            wanted = [data.draw(st.sampled_from(seen)).hex]
+
+        def pick() -> Rewrite:
+            resolver = self.resolver(data)
+            return cherry_pick(
+                ground.store, wanted, author=AUTHOR, at=at, favour=favour, resolver=resolver
+            )
+
+        refusals = (errors.DetachedHeadError, errors.InvalidInputError, errors.UnbornBranchError)
+        end = self.to_the_end(data, self.stopping(pick, *refusals), _going_on("cherry-pick"))
         if end is None or end.outcome != "done":
             return
-        self._hold_pick(end, kind, at, wanted, settled=self.is_settled() or bool(favour))
+        self._hold_pick(end)
         self.there_and_back(data)
+        if kind == "message" and not end.settled and ground.tip() == end.after:
+            assert Address.parse(wanted[0]) in ground.now()
+            assert pick().outcome == "up-to-date", "picked what is there"
 
     def _range(self, data: st.DataObject) -> str:
         return f"{self.revision(data, steps=4)}..{self.revision(data, steps=1)}"
 
-    def _hold_pick(
-        self, found: Rewrite, kind: str, at: str, wanted: Sequence[str], *, settled: bool
-    ) -> None:
+    def _hold_pick(self, found: Rewrite) -> None:
+        """What no picked commit names, and no conflict was about, is as it was."""
         ground = self.ground
-        before, after = ground.picture(found.before), ground.picture(found.after)
-        picked = {old for old, _ in found.made}
-        if kind == "message" or not any(self._is_half(oid) for oid in picked):
-            origins = [*map(ground.picture, picked)]
-            origins += [ground.picture(ObjectId.parse(at))] if at else []
-            new_faults = broken(after, before, *origins)
-            assert not new_faults, f"the pick broke {new_faults}"
-        if kind == "message":
-            self._hold_copies(before, after, ground.picture(ObjectId.parse(at)), wanted[0])
-            return
-        named = ground.named(picked)
-        if settled:  # perhaps a call that would be parted from its result, or two results of one
-            named |= set(together(before, named))
-            answered = {
-                name for oid in picked for each in self._added(oid) for name in each.results
-            }
-            named |= {each.address for each in before.entries if answered & {*each.results}}
-        there = after.by_address
-        if any(each.kind in laws.OF_MANY for each in found.settled):
-            return  # which changes messages that neither the commit nor the conflict names
+        before, after = ground.fold(found.before), ground.fold(found.after)
+        named = {
+            address
+            for oid, _ in found.made
+            for operation in ground.commit(oid).operations
+            for address in ops.targets_of(operation, oid)
+        }
+        for oid, _ in found.made:
+            named.update(address for address, _ in ops.added_messages(ground.commit(oid), oid))
+        changed = set(after.units(a for a in named if a in after))
+        changed |= about(found.settled, before, after)
+        assert after.addresses() >= before.addresses(), "nothing leaves"
         for each in before.entries:
-            if each.address not in named and each.address[0] not in picked:
-                assert there[each.address].state == each.state, "the pick changed a message"
-        if not settled:
-            laws.kept_pins(before, after, named, lambda address: address)
-
-    def _hold_copies(self, before: Picture, after: Picture, at: Picture, wanted: str) -> None:
-        copies = after.entries[len(before.entries) :]
-        assert after.entries[: len(before.entries)] == before.entries
-        commit, _, number = wanted.partition(".")
-        origin = at.by_address[(ObjectId.parse(commit), int(number))]
-        (copy,) = [each for each in copies if each.says == origin.says]
-        assert (copy.priority, copy.labels, copy.keep) == (
-            origin.priority,
-            origin.labels,
-            origin.keep,
-        )
+            if each.address not in changed:
+                assert after.entry(each.address).same_state(each), "the pick changed a message"
 
 
-def _says_nothing(commit: Any) -> bool:
-    return not commit.operations
+def _is_same(one: Fold, other: Fold, address: Address) -> bool:
+    return one.entry(address).same_state(other.entry(address))
 
 
 def _going_on(kind: str) -> Callable[..., Any]:

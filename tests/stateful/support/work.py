@@ -1,6 +1,6 @@
 """What a person or an agent does on a branch between merges: turns, calls, edits, marks, removals, summaries.
 
-Rule: nobody breaks his own context. What would part a call from its result is not done.
+Rule: nobody thinks of calls and results; that they stay together is for the operations.
 """
 
 from __future__ import annotations
@@ -10,21 +10,11 @@ from collections.abc import Callable
 import hypothesis.strategies as st
 
 from tests.stateful.support.ground import AUTHOR, Ground
-from tests.stateful.support.pictures import (
-    Address,
-    Seen,
-    faults,
-    picture,
-    together,
-    waits_for,
-)
 from trace_store import Message, ToolCall, ToolResult
-from trace_store.context import fold
-from trace_store.errors import InvalidOperationError
+from trace_store.context.folding import Entry
 from trace_store.history import new_draft, write
 from trace_store.history.draft import Draft
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Part, Text
 
@@ -35,35 +25,12 @@ TOOLS = ("read", "grep", "edit")
 
 
 def work(ground: Ground, data: st.DataObject, kind: str, *, second: bool = False) -> None:
-    """Make one commit of a kind of change on HEAD's branch; none where that would break its context."""
+    """Make one commit of a kind of change on HEAD's branch; none where there is nothing to change."""
     store = ground.stores[second]
     draft = new_draft(store)
     KINDS[kind](ground, data, draft)
-    if not draft.operations or _breaks(ground, draft):
-        return
-    ground.command(lambda: write(store, draft, author=AUTHOR))
-
-
-def _breaks(ground: Ground, draft: Draft) -> bool:
-    tip = ground.tip()
-    if tip is None:
-        return False
-    state = fold(tip, ground.commit)
-    before = faults(picture(state))
-    try:
-        state.apply(ops.HERE, Commit((), AUTHOR, 0, draft.operations))
-    except InvalidOperationError:
-        return True
-    after = faults(picture(state))
-    calls = {name for each in draft.operations for name in _calls_in(each)}
-    return any(name not in calls for _, name in after - before)
-
-
-def _calls_in(operation: Operation) -> list[str]:
-    messages = operation.fields.get("messages", ()) if operation.name == ops.APPEND else ()
-    return [
-        part["id"] for each in messages for part in each["parts"] if part["type"] == "tool_call"
-    ]
+    if draft.operations:
+        ground.command(lambda: write(store, draft, author=AUTHOR))
 
 
 def _say(ground: Ground, data: st.DataObject, draft: Draft) -> None:
@@ -81,7 +48,7 @@ def _call(ground: Ground, data: st.DataObject, draft: Draft) -> None:
 
 
 def _answer(ground: Ground, data: st.DataObject, draft: Draft) -> None:
-    waiting = waits_for(ground.now())
+    waiting = _waiting(ground)
     if waiting:
         _results(ground, draft, waiting, apart=data.draw(st.booleans()))
     else:
@@ -100,16 +67,16 @@ def _edit(ground: Ground, data: st.DataObject, draft: Draft) -> None:
         draft.edit(seen.address, _reworded(ground, seen))
 
 
-def _reworded(ground: Ground, seen: Seen) -> list[Part]:
+def _reworded(ground: Ground, seen: Entry) -> list[Part]:
     text = f"e{ground.number()}"
     parts = load_parts(seen.parts, ground.store.objects.read)
     changed: list[Part] = []
     for part in parts:
         if isinstance(part, ToolResult):
-            changed.append(ToolResult(part.call_id, text, part.is_error))
+            changed.append(ToolResult(part.call_id, text, part.is_error, call=part.call))
         elif not isinstance(part, Text):
             changed.append(part)
-    return changed if seen.results else [Text(text), *changed]
+    return changed if seen.answers else [Text(text), *changed]
 
 
 def _mark(ground: Ground, data: st.DataObject, draft: Draft) -> None:
@@ -119,10 +86,10 @@ def _mark(ground: Ground, data: st.DataObject, draft: Draft) -> None:
 
 
 def _skip(ground: Ground, data: st.DataObject, draft: Draft) -> None:
-    targets = _whole(ground, data)
-    if targets:
+    there = [each.address for each in ground.now().entries if not each.hidden]
+    if there:
         priority = data.draw(st.sampled_from([ops.SKIP, ops.SKIP, ops.NORMAL, ops.PINNED]))
-        draft.annotate(targets, priority=priority)
+        draft.annotate([data.draw(st.sampled_from(there))], priority=priority)
 
 
 def _label(ground: Ground, data: st.DataObject, draft: Draft) -> None:
@@ -137,29 +104,25 @@ def _label(ground: Ground, data: st.DataObject, draft: Draft) -> None:
 
 
 def _remove(ground: Ground, data: st.DataObject, draft: Draft) -> None:
-    targets = _whole(ground, data)
-    if targets:
-        draft.remove(targets, ghost=data.draw(st.booleans()))
+    seen = _some(ground, data)
+    if seen is not None:
+        draft.remove([seen.address], ghost=data.draw(st.booleans()))
 
 
 def _restore(ground: Ground, data: st.DataObject, draft: Draft) -> None:
-    now = ground.now()
-    hidden = [each.address for each in now.entries if each.shown[0]]
+    hidden = [each.address for each in ground.now().entries if each.hidden]
     if hidden:
-        targets = together(now, [hidden[data.draw(st.integers(0, len(hidden) - 1))]])
-        draft.restore(targets, version=data.draw(st.sampled_from([None, 0])))
+        version = data.draw(st.sampled_from([None, 0]))
+        draft.restore([data.draw(st.sampled_from(hidden))], version=version)
 
 
 def _replace(ground: Ground, data: st.DataObject, draft: Draft) -> None:
-    """Put a summary in the place of messages that follow each other, with what they stand with."""
-    now = ground.now()
-    seen = [each.address for each in now.visible]
+    """Put a summary in the place of messages that follow each other."""
+    seen = [each.address for each in ground.now().visible()]
     if seen:
         first = data.draw(st.integers(0, len(seen) - 1))
         some = seen[first : first + data.draw(st.integers(1, 3))]
-        draft.replace(
-            together(now, some), [Message("user", f"s{ground.number()}")], reason="compression"
-        )
+        draft.replace(some, [Message("user", f"s{ground.number()}")], reason="compression")
 
 
 def _tools(ground: Ground, data: st.DataObject, draft: Draft) -> None:
@@ -182,17 +145,22 @@ def _several(ground: Ground, data: st.DataObject, draft: Draft) -> None:
     _edit(ground, data, draft)
 
 
-def _some(ground: Ground, data: st.DataObject) -> Seen | None:
+def _some(ground: Ground, data: st.DataObject) -> Entry | None:
     """Return a message that is shown as itself; None when none is."""
-    seen = [each for each in ground.now().visible if not each.is_ghost]
-    return seen[data.draw(st.integers(0, len(seen) - 1))] if seen else None
+    seen = ground.visible()
+    return data.draw(st.sampled_from(seen)) if seen else None
 
 
-def _whole(ground: Ground, data: st.DataObject) -> list[Address]:
-    """Return a message, shown or skipped, with the calls or results that it stands with."""
-    now = ground.now()
-    there = [each.address for each in now.entries if not each.shown[0]]
-    return together(now, [there[data.draw(st.integers(0, len(there) - 1))]]) if there else []
+def _waiting(ground: Ground) -> list[str]:
+    """Return the ids of the calls of one message that have no results."""
+    state = ground.now()
+    for entry in reversed(state.entries):
+        halves = [part for each in state.unit(entry.address) for part in state.entry(each).parts]
+        answered = {part["id"] for part in halves if part["type"] == "tool_result"}
+        calls = [part["id"] for part in entry.parts if part["type"] == "tool_call"]
+        if waiting := [name for name in calls if name not in answered]:
+            return waiting
+    return []
 
 
 KINDS: dict[str, Change] = {

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Sequence
 from trace_store.context.media_facts import ANTHROPIC_IMAGES, ImageLimits
 from trace_store.context.mending.faults import PROVIDERS, Fault
 from trace_store.context.render import Renderable
+from trace_store.objects.address import Address
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import Part, Text
 from trace_store.values import field, mutable
@@ -36,7 +37,7 @@ class Item:
     model: str = ""
     id: str = ""
     at: int | None = None
-    address: tuple[bytes, int] | None = None
+    address: Address | None = None
     ghost: bool = False
     reworded: bool = False
     moved: bool = False

@@ -116,7 +116,7 @@ def _result(bench: Bench, item: Item, part: ToolResult) -> ToolResult:
             content += _opaque(bench, item, inner, inside_result=True)
         else:
             content.append(inner)
-    mended = ToolResult(part.call_id, content, part.is_error)
+    mended = ToolResult(part.call_id, content, part.is_error, call=part.call)
     return part if mended == part else mended
 
 

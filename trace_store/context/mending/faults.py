@@ -20,6 +20,7 @@ from trace_store.context.render.values import (
     TOOL_WITHOUT_CALL,
     UNKNOWN_BLOCK,
 )
+from trace_store.objects.address import Address
 from trace_store.values import value
 
 BROKEN_BLOCK = "broken-block"
@@ -72,7 +73,7 @@ class Fault:
         detail: what is wrong.
         done: what mends it, without a subject, such as `left out`.
         at: the message's position in the context, from 0; None when it is no single message's.
-        address: the message's address (commit id, n), or None when it has none.
+        address: the message's address, or None when it has none.
         providers: who would refuse it.
     """
 
@@ -80,12 +81,12 @@ class Fault:
     detail: str
     done: str
     at: int | None
-    address: tuple[bytes, int] | None
+    address: Address | None
     providers: tuple[str, ...]
 
     @property
     def where(self) -> str:
         """The address as people write it, else the position counted from one."""
         if self.address is not None:
-            return f"{self.address[0].hex()[:12]}.{self.address[1]}"
+            return str(self.address)
         return "the context" if self.at is None else f"message {self.at + 1}"

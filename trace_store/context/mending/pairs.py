@@ -5,7 +5,7 @@ Rule: which result is whose is asked of `render.pairing`, as every renderer does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from trace_store.context.mending.bench import Bench, Item
 from trace_store.context.mending.faults import (
@@ -114,17 +114,11 @@ def _is_results(item: Item) -> bool:
 def _name(item: Item) -> str:
     if item.address is None:
         return f"message {(item.at or 0) + 1}"
-    return f"{item.address[0].hex()[:12]}.{item.address[1]}"
+    return str(item.address)
 
 
-def pair_up(bench: Bench, withdrawn: Collection[str]) -> None:
-    """Let every call have one result, and every result a call.
-
-    Args:
-        bench: the context.
-        withdrawn: ids of calls whose results were taken out of the context on purpose. Whoever takes out a result means
-            the exchange, so the call goes as well; to say that the result was not recorded would not be true.
-    """
+def pair_up(bench: Bench) -> None:
+    """Let every call have one result, and every result a call."""
     items = bench.items
     result_of, faults = pair(items)
     ends = standing(items, result_of).ends
@@ -134,10 +128,10 @@ def pair_up(bench: Bench, withdrawn: Collection[str]) -> None:
         at, index = fault.place
         wrong = fault.detail.rpartition("; ")[0]
         part = items[at].parts[index]
-        if fault.code == ORPHAN_CALL and isinstance(part, ToolCall) and part.id not in withdrawn:
+        if fault.code == ORPHAN_CALL and isinstance(part, ToolCall):
             if bench.find(fault.code, items[at], wrong, "an error result says so"):
                 unanswered.setdefault(at, []).append(part.id)
-        elif bench.find(fault.code, items[at], wrong, _left_out(part, withdrawn)):
+        elif bench.find(fault.code, items[at], wrong, "left out"):
             left_out.setdefault(at, set()).add(index)
     behind: dict[int, list[Item]] = {}
     for at, ids in sorted(unanswered.items()):
@@ -146,12 +140,6 @@ def pair_up(bench: Bench, withdrawn: Collection[str]) -> None:
     for at, indexes in left_out.items():
         items[at].reword(p for i, p in enumerate(items[at].parts) if i not in indexes)
     bench.insert(behind)
-
-
-def _left_out(part: Part, withdrawn: Collection[str]) -> str:
-    if isinstance(part, ToolCall) and part.id in withdrawn:
-        return "left out, as its result was"
-    return "left out"
 
 
 def rename_reused(bench: Bench) -> None:
@@ -176,7 +164,7 @@ def rename_reused(bench: Bench) -> None:
                     _set_part(item, index, renamed)
                     result = items[answer[0]].parts[answer[1]]
                     if isinstance(result, ToolResult):
-                        moved = ToolResult(id_, result.content, result.is_error)
+                        moved = ToolResult(id_, result.content, result.is_error, call=result.call)
                         _set_part(items[answer[0]], answer[1], moved)
             used.add(id_)
 

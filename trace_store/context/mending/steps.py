@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from trace_store.context.mending.bench import Bench, Item
@@ -45,7 +45,6 @@ def mend(
     tools: Sequence[dict[str, Any]] = (),
     *,
     providers: Sequence[str] = (),
-    withdrawn: Collection[str] = (),
 ) -> Mended:
     """Return what is wrong with a context, and the context as it would be sound.
 
@@ -53,8 +52,6 @@ def mend(
         messages: the context, oldest first.
         tools: schemas of the tools the model is offered.
         providers: whom it has to suit; none means all.
-        withdrawn: ids of calls whose results were taken out of the context on purpose; such a call is left out, and no
-            result is said to be missing.
 
     Raises:
         InvalidInputError: there is no such provider.
@@ -70,7 +67,7 @@ def mend(
     for _ in range(MAXIMUM_ROUNDS):
         before = bench.count
         take_out_copies(bench)
-        pair_up(bench, withdrawn)
+        pair_up(bench)
         move_results(bench)
         rename_reused(bench)
         speak_for_tools(bench)

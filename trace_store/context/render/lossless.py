@@ -5,7 +5,7 @@ Rule: `parse(document)` gives messages equal to those that were rendered, whatev
     {"format": "trace/1", "messages": [message, …], "tools": [schema, …]}
 
     message      {"role", "kind", "parts"} and, when not empty, "name", "model", "id"; for readers also
-                 "address" (commit id in hex, a dot, n), "priority", "labels", "ghost": true
+                 "address" (32 hex digits, a dot, n), "priority", "labels", "ghost": true
     text         {"type", "text"}
     image        {"type", "media_type", "data"} with the bytes in base64, or {"type", "url"}; "media_type" is
                  left out when empty, "data" when there is none
@@ -100,7 +100,7 @@ def _message(message: Renderable, reasoning: bool) -> dict[str, Any]:
             _put_text(form, name, getattr(message, name))
     address = getattr(message, "address", None)
     if address is not None:
-        form["address"] = f"{address[0].hex()}.{address[1]}"
+        form["address"] = address.hex
     if hasattr(message, "priority"):
         form["priority"] = message.priority
     if hasattr(message, "labels"):

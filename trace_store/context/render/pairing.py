@@ -15,8 +15,9 @@ position. What is repaired is listed; what a provider alone forbids is that prov
                        and is no ghost
     empty-message      a message says nothing                           it is left out
 
-A result belongs to the newest earlier message that has an unanswered call of its id, and there to the first
-such call; only when there is none, to the first later one. A ghost between a call and its result is no fault:
+A result whose message knows which message holds its call belongs to that one, where it is in the context. Any other
+belongs to the newest earlier message that has an unanswered call of its id, and there to the first such call; only
+when there is none, to the first later one. A ghost between a call and its result is no fault:
 it stands behind them. So a provider that uses ids again, and a call
 that was interrupted and made again, are both understood. A call whose id was already used, or is not one
 that the provider takes, gets another (`call-id-changed`).
@@ -134,7 +135,8 @@ def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
     open_calls: dict[str, list[Place]] = {}
     answered: set[str] = set()
     result_of: dict[Place, Place] = {}
-    early: list[tuple[str, Place]] = []
+    early: list[tuple[ToolResult, Place]] = []
+    holders = _Holders(messages)
     for at, message in enumerate(messages):
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
@@ -144,21 +146,21 @@ def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
                     continue
                 open_calls.setdefault(part.id, []).append((at, index))
             elif isinstance(part, ToolResult):
-                waiting = open_calls.get(part.call_id)
-                if waiting:
-                    result_of[_take_newest(waiting)] = (at, index)
+                call = _take(open_calls.get(part.call_id), holders.of(part), newest=True)
+                if call is not None:
+                    result_of[call] = (at, index)
                     answered.add(part.call_id)
                 elif part.call_id in answered:
                     detail = f"a second result of call {part.call_id!r}; left out"
                     faults.append(Fault(DUPLICATE_RESULT, (at, index), detail))
                 else:
-                    early.append((part.call_id, (at, index)))
-    for id_, place in early:
-        waiting = open_calls.get(id_)
-        if waiting:
-            result_of[waiting.pop(0)] = place
+                    early.append((part, (at, index)))
+    for result, place in early:
+        call = _take(open_calls.get(result.call_id), holders.of(result), newest=False)
+        if call is not None:
+            result_of[call] = place
         else:
-            detail = f"the result of call {id_!r} has no call in the context; left out"
+            detail = f"the result of call {result.call_id!r} has no call in the context; left out"
             faults.append(Fault(ORPHAN_RESULT, place, detail))
     for id_, waiting in open_calls.items():
         detail = f"call {id_!r} has no result in the context; left out"
@@ -192,12 +194,33 @@ def standing(messages: Sequence[Spoken], result_of: Mapping[Place, Place]) -> St
     return Standing(tuple(apart), tuple(ends))
 
 
-def _take_newest(waiting: list[Place]) -> Place:
-    """Remove and return the first call of the newest message that has waiting ones."""
-    index = len(waiting) - 1
-    while index and waiting[index - 1][0] == waiting[-1][0]:
-        index -= 1
-    return waiting.pop(index)
+class _Holders:
+    """Where the messages are that results name as those of their calls."""
+
+    __slots__ = ("_messages", "_positions")
+
+    def __init__(self, messages: Sequence[Spoken]) -> None:
+        self._messages = messages
+        self._positions: dict[object, int] | None = None
+
+    def of(self, result: ToolResult) -> int | None:
+        """Return the position of the message with a result's call; None when it is not known, or not here."""
+        if result.call is None:
+            return None
+        if self._positions is None:
+            found = (getattr(message, "address", None) for message in self._messages)
+            self._positions = {address: at for at, address in enumerate(found)}
+        return self._positions.get(result.call)
+
+
+def _take(waiting: list[Place] | None, holder: int | None, *, newest: bool) -> Place | None:
+    """Remove and return the call that a result answers: the first of its message, of the newest one or of the first."""
+    if not waiting:
+        return None
+    if holder is None:
+        holder = waiting[-1 if newest else 0][0]
+    index = next((index for index, (at, _) in enumerate(waiting) if at == holder), None)
+    return None if index is None else waiting.pop(index)
 
 
 class _Turns:

@@ -65,7 +65,7 @@ def heading(message: Renderable, number: int) -> str:
     notes += sorted(getattr(message, "labels", ()))
     address = getattr(message, "address", None)
     if address is not None:
-        notes.append(f"{address[0].hex()[:12]}.{address[1]}")
+        notes.append(str(address))
     return " · ".join([line, *notes])
 
 

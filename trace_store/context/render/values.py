@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Protocol, TypeAlias
 
+    from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
 
     Render: TypeAlias = Callable[
@@ -123,20 +124,19 @@ class Repair:
         code: one of FAULTS or ADAPTATIONS.
         detail: what was wrong and what was done.
         at: the message's position in the context, or None when it is no single message's.
-        address: the message's address (commit id, n), or None when it has none.
+        address: the message's address, or None when it has none.
     """
 
     code: str
     detail: str
     at: int | None = None
-    address: Any = None
+    address: Address | None = None
 
     @property
     def where(self) -> str:
         """The address as people write it, else the position counted from one."""
         if self.address is not None:
-            commit, number = self.address
-            return f"{commit.hex()[:12]}.{number}"
+            return str(self.address)
         return "the context" if self.at is None else f"message {self.at + 1}"
 
 

@@ -25,8 +25,7 @@ def seed(*words: str) -> bytes:
 
 def place(turn: Turn) -> str:
     """Return the address of a turn's message."""
-    commit, number = turn.message.address
-    return f"{commit.hex()}.{number}"
+    return turn.message.address.hex
 
 
 def beginning(session: ExportSession) -> str:

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from trace_store.context.compiled import CompiledMessage
 from trace_store.context.render.media import IMAGE_TYPES, split_image
 from trace_store.exporters.contract import ExportSession, Losses, Turn
 from trace_store.exporters.html.flowing import preformatted, prose
@@ -30,6 +31,7 @@ from trace_store.exporters.reading import (
     reported,
 )
 from trace_store.ident import format_time
+from trace_store.objects.address import Address
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 OPEN_LINES, OPEN_CHARACTERS = 8, 800
@@ -41,8 +43,7 @@ INJECTED = ("instruction", "freeform", "artifact")
 
 def anchor(turn: Turn) -> str:
     """Return the name by which a message can be linked to: its address."""
-    commit, number = turn.message.address
-    return f"{commit.short()}.{number}"
+    return str(turn.message.address)
 
 
 class Messages:
@@ -111,15 +112,15 @@ class Messages:
 
     def _parts(self, turn: Turn) -> Iterator[Markup]:
         for part in turn.message.parts:
-            yield self._part(part, turn.message.model)
+            yield self._part(part, turn.message)
 
-    def _part(self, part: Part, model: str = "") -> Markup:
+    def _part(self, part: Part, message: CompiledMessage | None = None) -> Markup:
         if isinstance(part, Text):
             return element("div", prose(part.text), class_="prose", dir="auto")
         if isinstance(part, Reasoning):
-            return self._reasoning(part, model)
+            return self._reasoning(part, "" if message is None else message.model)
         if isinstance(part, ToolCall):
-            return self._call(part)
+            return self._call(part, None if message is None else message.address)
         if isinstance(part, ToolResult):
             return self._result(part)
         if isinstance(part, Image):
@@ -138,9 +139,9 @@ class Messages:
         said = element("div", prose(part.text), class_="prose", dir="auto")
         return element("details", label, said, class_="reasoning", open=lines <= 4 * OPEN_LINES)
 
-    def _call(self, call: ToolCall) -> Markup:
+    def _call(self, call: ToolCall, holder: Address | None) -> Markup:
         title: list[str] = [element("b", call.name)]
-        answer = self._answered.get(call.id)
+        answer = None if holder is None else self._answered.get((holder, call.id))
         if answer is not None:
             title.append(element("a", "result", class_="jump", href=f"#{anchor(answer)}"))
         else:
@@ -149,7 +150,7 @@ class Messages:
         return element("section", element("h3", *title), _arguments(call.arguments), class_="call")
 
     def _result(self, result: ToolResult) -> Markup:
-        caller = self._callers.get(result.call_id)
+        caller = self._callers.get((result.call, result.call_id))
         texts = [part.text for part in result.content if isinstance(part, Text)]
         lines, length = sum(map(line_count, texts)), sum(map(len, texts))
         size = f"{counted(lines, 'line')}, {counted(length, 'character')}" if length else "no text"

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.joining.advising.asking import Question
-
-    Address = tuple[bytes, int]
+    from trace_store.objects.address import Address
 
 ROLES = ("assistant", "user")
 MAXIMUM_TEXT = 200_000

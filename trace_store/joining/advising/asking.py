@@ -10,7 +10,6 @@ import json
 
 from trace_store import errors
 from trace_store.context.folding import Entry
-from trace_store.joining.groups import groups
 from trace_store.objects import operations as ops
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.message import load_parts
@@ -22,11 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.folding import Fold
+    from trace_store.context.folding import Address, Fold
     from trace_store.joining.conflicts import Conflict
     from trace_store.objects.parts import Part
 
-    Address = tuple[bytes, int]
     Read = Callable[[bytes], bytes]
 
 MAXIMUM_TEXT = 20_000
@@ -65,7 +63,7 @@ class Question:
         addresses: of messages, by the names that the question gives them.
         names: the other way round.
         fixed: why a message may not be replaced, for those that may not.
-        groups: messages that stand or go together.
+        groups: the shown messages of units, which stand or go together.
         kept: what must be kept of a message: (pattern, what the message says).
     """
 
@@ -79,16 +77,16 @@ class Question:
 
 
 def question(
-    bases: Sequence[Fold], ours: Fold, theirs: Fold, conflicts: Sequence[Conflict], read: Read
+    base: Fold, ours: Fold, theirs: Fold, conflicts: Sequence[Conflict], read: Read
 ) -> Question:
     """Return what to ask about a merge.
 
     Raises:
         BudgetError: the two sides are too long to be asked about at once.
     """
-    made = _Asking(bases, ours, theirs, read, MAXIMUM_TEXT).made(conflicts)
+    made = _Asking(base, ours, theirs, read, MAXIMUM_TEXT).made(conflicts)
     if len(made.text) > MAXIMUM_QUESTION:
-        made = _Asking(bases, ours, theirs, read, SHORT_TEXT).made(conflicts)
+        made = _Asking(base, ours, theirs, read, SHORT_TEXT).made(conflicts)
     if len(made.text) <= MAXIMUM_QUESTION:
         return made
     raise errors.BudgetError(
@@ -101,14 +99,13 @@ def question(
 class _Asking:
     """A question that is being made."""
 
-    def __init__(
-        self, bases: Sequence[Fold], ours: Fold, theirs: Fold, read: Read, most: int
-    ) -> None:
+    def __init__(self, base: Fold, ours: Fold, theirs: Fold, read: Read, most: int) -> None:
         self._read = read
         self._most = most
-        self._base = {entry.address: entry for base in bases for entry in base.entries}
+        self._base = {entry.address: entry for entry in base.entries}
         self._ours = [entry for entry in ours.entries if entry.visible]
         self._theirs = [entry for entry in theirs.entries if entry.visible]
+        self._folds = ours, theirs
         self._fixed: dict[Address, str] = {}
         self._kept: dict[Address, tuple[tuple[str, str], ...]] = {}
         everything = {e.address for e in (*ours.entries, *theirs.entries, *self._base.values())}
@@ -129,7 +126,11 @@ class _Asking:
             ],
             "conflicts": [self._conflict(n, each) for n, each in enumerate(conflicts, 1)],
         }
-        together = {frozenset(e.address for e in g) for s in (ours, theirs) for g in groups(s)}
+        together = {
+            frozenset(a for a in side.unit(entry.address) if side.entry(a).visible)
+            for side, new in zip(self._folds, (ours, theirs), strict=True)
+            for entry in new
+        }
         return Question(
             json.dumps(fields, ensure_ascii=False, indent=1),
             tuple(conflicts),
@@ -227,15 +228,11 @@ def cut(said: str, most: int) -> str:
 
 
 def names(addresses: Iterable[Address]) -> dict[Address, str]:
-    """Return a name for each message, the beginning of its commit's id where that tells it from others."""
+    """Return a name for each message, the beginning of its address where that tells it from others."""
     short: dict[str, set[bytes]] = {}
     found = sorted(addresses)
-    for commit, _ in found:
-        short.setdefault(commit.hex()[:_HEX], set()).add(commit)
+    for address in found:
+        short.setdefault(address.birth.hex()[:_HEX], set()).add(address.birth)
     return {
-        (
-            commit,
-            number,
-        ): f"{commit.hex()[: _HEX if len(short[commit.hex()[:_HEX]]) == 1 else None]}.{number}"
-        for commit, number in found
+        each: str(each) if len(short[each.birth.hex()[:_HEX]]) == 1 else each.hex for each in found
     }

@@ -19,14 +19,12 @@ from trace_store.values import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any, TypeAlias
+    from typing import Any
 
-    from trace_store.context.folding import Entry
+    from trace_store.context.folding import Address, Entry
     from trace_store.llm import Completion, Model
     from trace_store.objects.commit import Operation
     from trace_store.store import Store
-
-    Address: TypeAlias = tuple[bytes, int]
 
 ANSWER_TOKENS = 4096
 SHARED_MESSAGES = 6
@@ -73,7 +71,6 @@ class Judge:
         self,
         before: Sequence[Entry],
         after: Sequence[Entry],
-        back: Mapping[Address, Address],
         found: Sequence[MeaningWarning] = (),
     ) -> Judgement:
         """Return what a model says of a context.
@@ -81,7 +78,6 @@ class Judge:
         Args:
             before: the visible messages of the context as it was.
             after: those of the context as it would be.
-            back: the old address of each message that is in both, by its new one.
             found: what rules found already.
 
         Raises:
@@ -89,7 +85,7 @@ class Judge:
             BudgetError: what changed is too long to be asked about.
         """
         places = {entry.address: number for number, entry in enumerate(before)}
-        was = [places.get(back.get(entry.address, (b"", -1))) for entry in after]
+        was = [places.get(entry.address) for entry in after]
         first = next(
             (n for n, e in enumerate(after) if was[n] != n or before[n].parts != e.parts), len(was)
         )
@@ -97,7 +93,7 @@ class Judge:
             return Judgement((), ())  # all stands where it stood
         shown = after[max(first - SHARED_MESSAGES, 0) :]
         called = names(entry.address for entry in (*before, *after))
-        there = {back.get(entry.address) for entry in after}
+        there = {entry.address for entry in after}
         gone = [entry for entry in before if entry.address not in there]
         old = [None if place is None else (place, before[place]) for place in was]
         question = self._question(shown, old[len(old) - len(shown) :], gone, called, found)

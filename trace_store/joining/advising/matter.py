@@ -9,13 +9,13 @@ from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
 
     from trace_store.context.folding import Fold
+    from trace_store.joining.changes import Put
     from trace_store.joining.conflicts import Settlement
     from trace_store.joining.plan import Plan
-    from trace_store.joining.three_way.properties import Put
     from trace_store.objects.commit import Operation
     from trace_store.objects.content import Gathering
 
@@ -27,7 +27,7 @@ class Matter:
     """A merge, as who advises it sees it.
 
     Attributes:
-        bases: the folds of the merge bases.
+        base: the fold of the merge base.
         ours: the fold of our side.
         theirs: the fold of theirs.
         plan: what is done without advice; its conflicts are open.
@@ -35,7 +35,7 @@ class Matter:
         gathering: takes content that is to be stored with the merge.
     """
 
-    bases: Sequence[Fold]
+    base: Fold
     ours: Fold
     theirs: Fold
     plan: Plan

@@ -8,7 +8,6 @@ hold what was asked, who answered, what it used and from what it was made.
 from __future__ import annotations
 
 from trace_store import context, errors, llm
-from trace_store.context.pairs import callers
 from trace_store.context.tokens.overhead import count_message
 from trace_store.joining.advising.answer import read_advice
 from trace_store.joining.advising.asking import SYSTEM, question
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from trace_store.joining.advising.answer import Advice
     from trace_store.joining.advising.asking import Question
     from trace_store.joining.advising.matter import Matter
+    from trace_store.joining.changes import Put
     from trace_store.joining.conflicts import Conflict
-    from trace_store.joining.three_way.properties import Put
     from trace_store.llm import Completion, Model
     from trace_store.objects.commit import Operation
     from trace_store.oid import ObjectId
@@ -90,7 +89,7 @@ class Advisor:
         """
         self._answers = []
         asked = question(
-            matter.bases,
+            matter.base,
             matter.ours,
             matter.theirs,
             matter.plan.conflicts,
@@ -196,7 +195,7 @@ class Advisor:
 def _merged(matter: Matter, operations: Sequence[Operation]) -> Fold:
     """Return the context that operations make of ours."""
     state = matter.ours.copy()
-    state.apply(ops.HERE, Commit((), "", 0, list(operations)), [None, matter.theirs])
+    state.apply(ops.HERE, Commit((), "", 0, list(operations)))
     return state
 
 
@@ -209,12 +208,7 @@ def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
         ModelNonsenseError: settlements hide all that a summary stands for, or give a call that it stands for a result
             that it leaves out.
     """
-    seen = [entry for entry in merged.entries if entry.visible and not entry.is_ghost]
-    shown = {entry.address for entry in seen}
-    exchanges: dict[int, set[tuple[bytes, int]]] = {}
-    for (result, _), call in callers(seen).items():
-        together = exchanges.setdefault(call, {seen[call].address})
-        together.add(seen[result].address)
+    shown = {each.address for each in merged.entries if each.visible and not each.is_ghost}
     summaries = []
     for number, each in enumerate(advice.summaries, 1):
         chosen = [address for address in each.targets if address in shown]
@@ -223,8 +217,8 @@ def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
                 "a summary stands for what is not shown",
                 f"summary {number} stands for messages that your settlements hide: settle otherwise, or leave it out",
             )
-        met = set().union(*(group for group in exchanges.values() if group.intersection(chosen)))
-        missing = sorted(asked.names[a] for a in met.difference(chosen) if a[0] != ops.HERE)
+        met = {a for a in merged.units(chosen) if a in shown}
+        missing = sorted(asked.names[a] for a in met.difference(chosen) if a.birth)
         if missing:
             raise _unusable(
                 "a summary parts a tool call from its result",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from trace_store.joining.safety import MeaningWarning
     from trace_store.oid import ObjectId
 
-    Address = tuple[bytes, int]
-
 UP_TO_DATE, DONE, STOPPED = "up-to-date", "done", "stopped"
 
 
@@ -30,10 +28,7 @@ class Rewrite:
         after: where it stands.
         made: (commit, the one made of it) in the order of the steps.
         dropped: commits that were left out.
-        there: of those that are in what the others go on already, (commit, the one that was made of it, the number at
-            which its messages begin in that).
-        present: of commits that are not there as a whole, (message, what is the same in what the others go on); what
-            is made anew of such a message is hidden.
+        there: commits of which all is there already.
         conflicts: what has to be settled before it goes on.
         step: the one that it stopped at; None when it did not.
         warnings: what may not mean what it meant before.
@@ -46,8 +41,7 @@ class Rewrite:
     after: ObjectId | None
     made: tuple[tuple[ObjectId, ObjectId], ...] = ()
     dropped: tuple[ObjectId, ...] = ()
-    there: tuple[tuple[ObjectId, ObjectId, int], ...] = ()
-    present: tuple[tuple[Address, Address], ...] = ()
+    there: tuple[ObjectId, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     step: Step | None = None
     warnings: tuple[MeaningWarning, ...] = ()

@@ -1,14 +1,14 @@
-"""Cherry-pick: copies of commits, or of single messages, at the end of HEAD's branch.
+"""Cherry-pick: what commits changed, or single messages, brought onto HEAD's branch.
 
-Rule: a copy mentions its origin as text, since that need not stay. A message comes with the calls or results that it
-stands with.
+Rule: a message keeps its address and comes with its unit; what is there already is not brought twice. The new commit
+mentions where it comes from as text, since that need not stay.
 """
 
 from __future__ import annotations
 
 from trace_store import branching, errors
 from trace_store import revision as revisions
-from trace_store.ident import is_count
+from trace_store.ident import count_of, is_count
 from trace_store.joining import stops
 from trace_store.joining.conflicts import check_favour
 from trace_store.joining.rewriting.steps import Rewriting
@@ -38,7 +38,7 @@ def cherry_pick(
     resolver: Resolver | None = None,
     judge: Judge | None = None,
 ) -> Rewrite:
-    """Put copies of commits or messages at the end of HEAD's branch.
+    """Bring what commits changed, or single messages, onto HEAD's branch.
 
     Args:
         store: the repository.
@@ -80,8 +80,8 @@ def _steps(store: Store, text: str) -> list[Step]:
         commits = commits_of(store)
         oids = list(commits.topological(*reach(store, text, commits)))
         return [Step(PICK, oid) for oid in reversed(oids)]
-    _, dot, digits = text.rpartition(".")
+    revision, dot, digits = text.rpartition(".")
     if dot and is_count(digits) and revisions.ref_of(store, text) is None:  # `v1.0` may be a tag
-        oid, number = revisions.resolve_address(store, text)
-        return [Step(PICK, oid, "", number)]
+        revisions.resolve_address(store, text)
+        return [Step(PICK, revisions.resolve_commit(store, revision), "", count_of(digits))]
     return [Step(PICK, revisions.resolve_commit(store, text))]

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from trace_store import branching
 from trace_store import revision as revisions
-from trace_store.context.ends import targets_of
 from trace_store.joining import stops
 from trace_store.joining.conflicts import OURS, REWORDING, Settlement, check_favour
 from trace_store.joining.rewriting.outcome import UP_TO_DATE, Rewrite
-from trace_store.joining.rewriting.presence import Presence, find_presence
 from trace_store.joining.rewriting.spans import commits_since, take_along
 from trace_store.joining.rewriting.steps import Rewriting
 from trace_store.joining.rewriting.todo import DROP, PICK, Step, checked
-from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
-from trace_store.revision import commits_of, created_by
+from trace_store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,41 +23,26 @@ if TYPE_CHECKING:
 
     from trace_store.joining.advising.judging import Judge
     from trace_store.joining.conflicts import Resolver
-    from trace_store.objects.commit import Commit
     from trace_store.secrets import Guard
     from trace_store.store import Store
 
 
 def to_rebase(
     store: Store, base: ObjectId | None, tip: ObjectId, start: ObjectId | None
-) -> tuple[list[ObjectId], Presence]:
-    """Return the commits to make anew, oldest first, and what is there already, as `find_presence` says.
+) -> list[ObjectId]:
+    """Return the commits to make anew, oldest first.
 
     Args:
         store: the repository.
         base: what is not made anew: everything in its past; None makes all of the line anew.
         tip: where the line ends.
-        start: what the commits go on; None is nothing.
+        start: what the commits go on; None is nothing. What lies in its past is not made anew either.
     """
     every = commits_since(store, base, tip)
-    if start is None:
-        return every, Presence()
-    found = find_presence(store, every, tip, start)
-    there = found.commits
-    if start != base:  # it may be on their own line, or have merged some of them
-        missing = set(commits_of(store).topological([tip], [start]))
-        there.update((oid, (oid, 0)) for oid in every if oid not in missing)
-    anew = {bytes(oid) for oid in every if oid not in there}
-    for oid in [oid for oid, (copy, _) in there.items() if anew and copy != oid]:
-        if _only_says_of(read_commit(oid, store.objects.read), anew):
-            del there[oid]  # there it says that of another copy
-    return [oid for oid in every if oid not in there], found
-
-
-def _only_says_of(commit: Commit, made: set[bytes]) -> bool:
-    """Tell whether a commit brings no message, and says something of one of those that some commits brought."""
-    named = (each for operation in commit.operations for each in targets_of(operation, b""))
-    return not created_by(commit) and any(creator in made for creator, _ in named)
+    if start is None or start == base:
+        return every
+    missing = set(commits_of(store).topological([tip], [start]))
+    return [oid for oid in every if oid in missing]
 
 
 def rebase(
@@ -78,8 +60,7 @@ def rebase(
 ) -> Rewrite:
     """Make the commits of HEAD's branch since another anew, on top of that.
 
-    Commits that are there already, themselves, made anew or copied, are left out; what names their messages names those
-    there.
+    A commit of which all is there already is left out.
 
     Args:
         store: the repository.
@@ -111,7 +92,7 @@ def rebase(
         upstream = branching.required_upstream(store)
     base = None if upstream is None else revisions.resolve_commit(store, upstream)
     start = revisions.resolve_commit(store, onto) if onto else base
-    commits, there = to_rebase(store, base, tip, start)
+    commits = to_rebase(store, base, tip, start)
     every = [Step(PICK, oid) for oid in commits]
     steps = every if plan is None else checked(plan(every), commits)
     ranks = {step.oid: rank for rank, step in enumerate(every)}
@@ -124,11 +105,6 @@ def rebase(
         "elsewhere": bool(onto),
         "reordered": order != sorted(order),
         "favour": favour,
-        "there": [[str(oid), str(new), first] for oid, (new, first) in there.commits.items()],
-        "present": [
-            [str(ObjectId(old)), number, str(ObjectId(new)), to]
-            for (old, number), (new, to) in there.messages.items()
-        ],
     }
     stop = stops.Stop(stops.REBASE, ref, tip, inputs, {}, [])
     take_along(store, stop)  # a plan may take its time, while an agent goes on

@@ -5,7 +5,7 @@ Rule: here a group gets its parent, and what it does to the messages before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trace_store.importers.contract import AGENTS_KEY, NOTHING, Place, PlannedCommit, Record
@@ -18,6 +18,7 @@ from trace_store.importers.formats.claude_code.groups import (
 from trace_store.importers.formats.claude_code.normalising import AUTHOR, CLEARED_TEXT
 from trace_store.importers.formats.claude_code.threads import Session, Thread, note_group
 from trace_store.importers.normalise import author_of, storable_name, time_of_text
+from trace_store.objects.parts import ToolResult
 from trace_store.oid import digest
 
 COMPACTION_REASON = "compaction"
@@ -150,7 +151,19 @@ def _planned(session: Session, thread: Thread, group: Group) -> PlannedCommit:
         {AGENTS_KEY: list(group.agents)} if group.agents else NOTHING,
         (),  # links nothing
         tuple(group.records),
+        tuple(_named_calls(session, group)) if session.table.reused else (),
     )
+
+
+def _named_calls(session: Session, group: Group) -> Iterator[tuple[str, Place]]:
+    """Yield results of calls whose id comes again, with the message that their records name as the call's."""
+    for record in group.said:
+        named = record.data.get("sourceToolAssistantUUID")
+        place = session.finder.place(named) if isinstance(named, str) else None
+        calls = [part.call_id for part in record.parts if isinstance(part, ToolResult)]
+        if place is not None:
+            reused = session.table.reused
+            yield from ((call, place) for call in calls if place[0] in reused.get(call, ()))
 
 
 def _neighbour(session: Session, thread: Thread, group: Group) -> Place | None:

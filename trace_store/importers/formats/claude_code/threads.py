@@ -66,7 +66,7 @@ class Thread:
 class CommitTable:
     """What is remembered of planned commits: how they hang together, and where calls and results are."""
 
-    __slots__ = ("answers", "calls", "cleared", "keys", "rows", "summaries")
+    __slots__ = ("answers", "calls", "cleared", "keys", "reused", "rows", "summaries")
 
     def __init__(self) -> None:
         # By number: (parent, how many messages, what is left of the context before). None leaves all of it;
@@ -75,8 +75,18 @@ class CommitTable:
         self.summaries: set[int] = set()  # numbers of compactions
         self.keys: dict[int, str] = {}
         self.calls: dict[str, int] = {}  # call -> the API message's commit
+        self.reused: dict[
+            str, list[int]
+        ] = {}  # call -> all of these, where it is the id of several
         self.answers: dict[str, int] = {}  # call -> the commit with its result
         self.cleared: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
+
+    def note_call(self, call: str, number: int) -> None:
+        """Remember which commit holds a call."""
+        first = self.calls.get(call, number)
+        if first != number:
+            self.reused.setdefault(call, [first]).append(number)
+        self.calls[call] = number
 
     def add(self, commit: PlannedCommit, *, left: tuple[Place, ...] | None = None) -> None:
         """Remember a commit, and what it leaves of the context before it; None is all."""
@@ -181,6 +191,7 @@ class CommitTable:
             "answers": self.answers,
             "calls": self.calls,
             "cleared": [[h, [[by, list(ids)] for by, ids in v]] for h, v in self.cleared.items()],
+            "reused": self.reused,
             "rows": [[n, *row, self.keys[n]] for n, row in self.rows.items()],
             "summaries": sorted(self.summaries),
         }
@@ -191,6 +202,7 @@ class CommitTable:
         table = cls()
         table.answers = dict(saved["answers"])
         table.calls = dict(saved["calls"])
+        table.reused = {call: list(numbers) for call, numbers in saved["reused"].items()}
         table.cleared = {h: [(by, tuple(ids)) for by, ids in v] for h, v in saved["cleared"]}
         for number, parent, count, left, key in saved["rows"]:
             places = None if left is None else tuple((n, index) for n, index in left)
@@ -206,7 +218,7 @@ def note_group(table: CommitTable, group: Group) -> None:
         for record in group.said:
             for part in record.parts:
                 if isinstance(part, ToolCall):
-                    table.calls[part.id] = group.number
+                    table.note_call(part.id, group.number)
     elif group.kind == RESULTS:
         for call in group.call_ids():
             table.answers[call] = group.number
