@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-import time
 from pathlib import Path
 
 import pytest
@@ -116,8 +115,6 @@ MOST_MODULES = {
     "fsck": 112,
 }
 """How many modules of Trace a command may load: each costs about 60 µs, half a per cent of a bare interpreter."""
-SLACK = 2
-"""How many times its target a command may take here, where others use the machine too."""
 
 
 def loaded_by(words: list[str], folder: Path, stdin: bytes = b"said by a hook") -> set[str]:
@@ -273,33 +270,6 @@ def test_a_process_that_ends_at_once_has_written_everything(folder: Path) -> Non
     assert b"error" in run("log", "nothing").stderr
     many = "HEAD\n" * 3000
     assert run("cat-file", "--batch-check", stdin=many.encode()).stdout.count(b"\n") == 3000
-
-
-def test_start_up_in_proportion(folder: Path) -> None:
-    """The shortest of some runs, taken in turn with a bare interpreter; targets are in docs/startup.md."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'cli'}"}
-    call = "import sys; from trace_cli.console import run; sys.exit(run())"
-    full_id = f"rev-parse {'0' * 64}"
-    targets = {"--version": 1.3, full_id: 1.3, "hash-object file": 1.3, "rev-parse HEAD": 1.8}
-    targets |= {"log": 3, "status": 3, "commit -q --no-seal": 3, "commit -q": 4}
-    commands = {"": ["-c", "pass"], **{name: ["-c", call, *name.split()] for name in targets}}
-    best = dict.fromkeys(commands, float("inf"))
-    for _ in range(5):
-        for name, words in commands.items():
-            if name == "status":  # which would count what a commit of the last round said
-                subprocess.run([sys.executable, *words], cwd=folder, env=environment, check=True)
-            start = time.perf_counter()
-            subprocess.run(
-                [sys.executable, *words],
-                cwd=folder,
-                env=environment,
-                check=True,
-                input=b"said by a hook",
-                stdout=subprocess.DEVNULL,
-            )
-            best[name] = min(best[name], time.perf_counter() - start)
-    slow = {name: best[name] / best[""] for name in targets}
-    assert not {name: ratio for name, ratio in slow.items() if ratio > SLACK * targets[name]}
 
 
 def test_a_hook_appends_at_the_same_cost_at_any_length(
