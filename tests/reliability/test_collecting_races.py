@@ -18,10 +18,10 @@ from tests.store.support.histories import append, main_line, move, new_store, re
 from trace_store import store as stores
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ConcurrencyError, StateError
-from trace_store.maintenance import seal
-from trace_store.maintenance.collecting import gc, prune
+from trace_store.maintenance.gc import gc, prune
+from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId
-from trace_store.store import Store
+from trace_store.store.handle import Store
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 10.0 if support.LONG else 2.0
@@ -127,7 +127,7 @@ def test_a_writer_and_pruning_meet_anywhere(
 def test_without_the_second_look_refs_lead_to_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "look_again", lambda *_: None)
+    monkeypatch.setattr(stores.transactions, "look_again", lambda *_: None)
     assert all_meetings(tmp_path, names_its_text, "prune", 60)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.joining.support.lines import ADA, said
+from tests.merge.support.lines import ADA, said
 from trace_store import FixedClock, Message, Repo
 from trace_store.errors import (
     ClosedError,
@@ -19,7 +19,8 @@ from trace_store.errors import (
     StateError,
     TraceError,
 )
-from trace_store.joining import Settlement, Step
+from trace_store.merge.conflicts import Settlement
+from trace_store.merge.todo import Step
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from trace_store import errors
+from trace_store.frozen import value
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
-from trace_store.values import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from _collections_abc import Mapping  # that of collections.abc, without the rest of collections
 
-from trace_store import context, errors
-from trace_store.context import parsing
+from trace_store import context, errors, providers
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import Gathering, bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
 from trace_store.objects.parts import Part
-from trace_store.objects.shapes import check_operation
+from trace_store.objects.schema import check_operation
 from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeAlias
 
-    from trace_store.context.parsing import Given
     from trace_store.context.usage import Usage
     from trace_store.objects.content import Salt
+    from trace_store.providers.documents import Given
 
     Fact: TypeAlias = str | int | float | bool
     Target: TypeAlias = str | tuple[bytes, int]
@@ -290,9 +289,13 @@ class Draft:
         Raises:
             InvalidInputError: the dictionary is of no known shape.
         """
-        normal = usage if isinstance(usage, context.Usage) else context.normalise_usage(usage)
+        normal = (
+            usage
+            if isinstance(usage, context.usage.Usage)
+            else context.usage.normalise_usage(usage)
+        )
         counts: dict[str, int | str] = normal.as_map()
-        if model := model or context.model_of(usage):
+        if model := model or context.usage.model_of(usage):
             counts["model"] = model
         if renderer:
             counts["renderer"] = renderer
@@ -442,7 +445,7 @@ def as_messages(given: Sequence[Given]) -> Sequence[Message]:
         raise errors.InvalidMessageError(f"messages come in a list, not as {type(given).__name__}")
     for message in given:
         if not isinstance(message, Message):
-            return parsing.read_messages(given)
+            return providers.documents.read_messages(given)
     return given  # type: ignore[return-value]
 
 

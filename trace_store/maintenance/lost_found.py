@@ -15,7 +15,7 @@ from trace_store.oid import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.store import Store
+    from trace_store.store.handle import Store
 
 _HASH_CHARACTERS = 8
 

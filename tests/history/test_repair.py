@@ -1,0 +1,299 @@
+"""Repairs as commits: on a branch beside the broken one, once, and so that all of it can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.examples import examples
+from tests.support.message_strategies import contexts
+from tests.support.valid_requests import assert_valid_requests
+from trace_store import Environment, FixedClock, Message, ObjectId, Repo, Store, Text
+from trace_store import ToolCall as Call
+from trace_store import ToolResult as Result
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.repair.faults import PROVIDERS
+from trace_store.context.repair.steps import mend
+from trace_store.context.repair.turns import NOT_RECORDED
+from trace_store.errors import (
+    InvalidInputError,
+    InvalidMessageError,
+    RefChangedError,
+    RevisionNotFoundError,
+    UnbornBranchError,
+)
+from trace_store.history import commit as writing
+from trace_store.history import repair as repairing
+from trace_store.history.repair import (
+    AUTHOR,
+    BROKEN,
+    LABEL,
+    META_KEY,
+    REPAIRED,
+    REPAIRED_BEFORE,
+    SOUND,
+    RepairReport,
+    repair,
+)
+from trace_store.maintenance.fsck import fsck
+from trace_store.objects.address import Address
+from trace_store.objects.commit import Commit
+from trace_store.objects.message import load_parts
+
+ASK = Message("user", "Plan the release.")
+CALLS = Message("assistant", [Text("I look."), Call("a", "Bash", "{}"), Call("b", "Bash", "{}")])
+ANSWER = Message("tool", [Result("a", "one")])
+LATE = Message("tool", [Result("b", "two")])
+HURRY = Message("user", "Hurry.")
+DONE = Message("assistant", "Done.")
+
+
+@pytest.fixture(params=["disk", "memory"])
+def repo(request: pytest.FixtureRequest, tmp_path: Path) -> Repo:
+    if request.param == "memory":
+        return Repo.memory(author="ada", clock=FixedClock())
+    environment = Environment(author="ada")
+    return Repo.init(tmp_path, environment=environment, clock=FixedClock(), durability="fast")
+
+
+def said(contexts: ContextCompiler, revision: str) -> list[tuple[str, Any]]:
+    return [(message.role, message.parts) for message in contexts.compile(revision).messages]
+
+
+def tip(store: Store, branch: str) -> ObjectId | None:
+    return store.refs.read(f"refs/heads/{branch}")
+
+
+def commit_of(repo: Repo, report: RepairReport) -> Commit:
+    assert report.result is not None
+    return Commit.decode(repo.store.objects.read(report.result.oid))
+
+
+def everything(repo: Repo) -> tuple[dict[str, ObjectId], int]:
+    return dict(repo.store.refs.iterate()), len(set(repo.store.objects.iterate()))
+
+
+def test_a_sound_branch_is_left_alone(repo: Repo) -> None:
+    repo.commit([ASK, DONE])
+    before = everything(repo)
+    report = repair(repo.contexts)
+    assert (report.outcome, report.ref, report.repaired) == (SOUND, "refs/heads/main", "")
+    assert (report.faults, report.result, report.message_count) == ((), None, 2)
+    assert everything(repo) == before
+
+
+def test_a_broken_branch_gets_a_sound_one_beside_it(repo: Repo) -> None:
+    repo.commit([ASK, CALLS, ANSWER, HURRY])
+    base = repo.resolve("main")
+    report = repair(repo.contexts, "main")
+    assert (report.outcome, report.repaired) == (REPAIRED, "refs/heads/repaired/main")
+    assert [fault.code for fault in report.faults] == ["orphan-call"]
+    assert tip(repo.store, "main") == base
+    assert repo.store.refs.head().ref == "refs/heads/main"
+    context = repo.compile("repaired/main")
+    assert_valid_requests(list(context.messages), strict=True)
+    missing = Message("tool", [Result("b", NOT_RECORDED, is_error=True)])
+    assert said(repo.contexts, "repaired/main") == [
+        (message.role, message.parts) for message in [ASK, CALLS, missing, ANSWER, HURRY]
+    ]
+    assert not [finding for finding in fsck(repo.store) if finding.severity == "error"]
+
+
+def test_a_repair_says_what_it_did(repo: Repo) -> None:
+    written = repo.commit([ASK, CALLS, LATE, HURRY])
+    address = written.addresses[1]
+    report = repair(repo.contexts)
+    commit = commit_of(repo, report)
+    assert commit.parents == (written.oid,)
+    assert commit.author == AUTHOR
+    assert commit.message == "repair: 1 orphan-call"
+    done = "an error result says so"
+    change = {"code": "orphan-call", "done": done, "message": list(address)}
+    assert commit.meta[META_KEY] == {"changes": [change], "counts": {"orphan-call": 1}}
+    made = [m for m in repo.compile("repaired/main").messages if LABEL in m.labels]
+    assert report.result is not None
+    assert [message.address for message in made] == [Address.of(report.result.oid, 0)]
+
+
+def test_all_of_a_repair_can_be_undone(repo: Repo) -> None:
+    """What was taken out, reworded or moved comes back by the ordinary verbs."""
+    blank = Message("assistant", [Text(" "), Text("Nearly.")])
+    lost = Message("tool", [Result("c", "three"), Text("Hurry.")])
+    written = repo.commit([ASK, CALLS, ANSWER, HURRY, LATE, lost, blank, Message("assistant", "")])
+    report = repair(repo.contexts)
+    assert sorted({fault.code for fault in report.faults}) == [
+        "blank-text",
+        "empty-message",
+        "moved-result",
+        "orphan-result",
+        "tool-without-call",
+    ]
+    state = repo.contexts.fold(tip(repo.store, "repaired/main") or b"")
+    read = repo.store.objects.read
+    for address, message in zip(
+        written.addresses,
+        [ASK, CALLS, ANSWER, HURRY, LATE, lost, blank, Message("assistant", "")],
+        strict=True,
+    ):
+        assert load_parts(state.entry(address).versions[0].parts, read) == message.parts
+    draft = writing.new_draft(repo.store)
+    draft.restore([written.addresses[7]])
+    draft.restore([written.addresses[6]], version=0)
+    draft.restore([written.addresses[5], written.addresses[1]])
+    draft.remove([m.address for m in repo.compile("repaired/main").messages if LABEL in m.labels])
+    writing.write(repo.store, draft, author="ada", branch="repaired/main")
+    assert said(repo.contexts, "repaired/main") == said(repo.contexts, "main")
+
+
+def test_nothing_is_repaired_twice(repo: Repo) -> None:
+    repo.commit([ASK, CALLS])
+    first = repair(repo.contexts)
+    before = everything(repo)
+    again = repair(repo.contexts)
+    assert (again.outcome, again.repaired) == (REPAIRED_BEFORE, first.repaired)
+    assert repair(repo.contexts, "repaired/main").outcome == SOUND
+    assert everything(repo) == before
+
+
+def test_a_session_that_went_on_is_repaired_anew(repo: Repo) -> None:
+    repo.commit([ASK, CALLS])
+    first = repair(repo.contexts)
+    repo.commit([HURRY])
+    second = repair(repo.contexts)
+    assert second.repaired == "refs/heads/repaired/main-2"
+    assert tip(repo.store, "repaired/main") == (first.result and first.result.oid)
+    assert repair(repo.contexts).repaired == "refs/heads/repaired/main-2"
+
+
+def test_a_repaired_branch_that_broke_again_goes_on(repo: Repo) -> None:
+    repo.commit([ASK, CALLS])
+    first = repair(repo.contexts)
+    writing.commit(
+        repo.store, [Message("tool", [Result("x", "?")])], author="ada", branch="repaired/main"
+    )
+    second = repair(repo.contexts)
+    assert (second.outcome, second.repaired) == (REPAIRED, first.repaired)
+    assert [fault.code for fault in second.faults] == ["orphan-result"]
+    assert repair(repo.contexts, "repaired/main").outcome == SOUND
+
+
+def test_a_dry_run_writes_nothing(repo: Repo) -> None:
+    repo.commit([ASK, CALLS])
+    before = everything(repo)
+    report = repair(repo.contexts, dry_run=True)
+    assert (report.outcome, report.repaired) == (BROKEN, "refs/heads/repaired/main")
+    assert len(report.faults) == 2
+    assert report.result is None
+    assert everything(repo) == before
+
+
+def test_in_place(repo: Repo) -> None:
+    repo.commit([ASK, CALLS])
+    report = repair(repo.contexts, in_place=True)
+    assert report.repaired == "refs/heads/main"
+    assert tip(repo.store, "main") == (report.result and report.result.oid)
+    assert tip(repo.store, "repaired/main") is None
+    assert repair(repo.contexts).outcome == SOUND
+
+
+def test_any_commit_can_be_repaired(repo: Repo) -> None:
+    repo.commit([ASK, CALLS])
+    repo.commit([ANSWER, LATE])
+    assert repair(repo.contexts).outcome == SOUND
+    base = repo.resolve("main~1")
+    report = repair(repo.contexts, "main~1")
+    assert (report.ref, report.commit) == ("", base)
+    assert report.repaired == f"refs/heads/repaired/{base.short()}"
+    with pytest.raises(InvalidInputError):
+        repair(repo.contexts, "main~1", in_place=True)
+
+
+def test_a_result_that_a_person_took_out_is_not_called_missing(repo: Repo) -> None:
+    """Its call went with it."""
+    written = repo.commit([ASK, CALLS, ANSWER, LATE, DONE])
+    repo.remove([written.addresses[3]])
+    assert repair(repo.contexts).outcome == SOUND
+    assert said(repo.contexts, "main") == [(each.role, each.parts) for each in [ASK, DONE]]
+
+
+def test_ghosts_stay(repo: Repo) -> None:
+    written = repo.commit([ASK, CALLS, ANSWER, HURRY, DONE])
+    repo.remove([written.addresses[3]], ghost=True)
+    repair(repo.contexts)
+    messages = repo.compile("repaired/main").messages
+    assert [message.ghost for message in messages] == [False, False, False, False, True, False]
+
+
+def test_only_for_one_provider(repo: Repo) -> None:
+    repo.commit([Message("assistant", [Call("a", "Bash", "[1]")]), ANSWER])
+    assert repair(repo.contexts, providers=["openai"]).outcome == SOUND
+    report = repair(repo.contexts, providers=["anthropic"])
+    assert {found.code for found in report.faults} == {"leading-assistant", "invalid-arguments"}
+    assert set(report.adaptations) == {"anthropic"}
+    repo.compile("repaired/main").render("anthropic", strict=True)
+
+
+def test_what_cannot_be_repaired_is_refused_by_name(repo: Repo) -> None:
+    with pytest.raises(UnbornBranchError):
+        repair(repo.contexts)
+    repo.commit([ASK])
+    with pytest.raises(RevisionNotFoundError):
+        repair(repo.contexts, "nothing-like-it")
+    with pytest.raises(InvalidInputError):
+        repair(repo.contexts, providers=["nobody"])
+
+
+def test_a_branch_that_moves_meanwhile_is_not_written_to(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo.commit([ASK, CALLS])
+
+    def slowly(messages: Sequence[Any], tools: Sequence[Any], **options: Any) -> Any:
+        repo.commit([HURRY])
+        return mend(messages, tools, **options)
+
+    monkeypatch.setattr(repairing, "mend", slowly)
+    with pytest.raises(RefChangedError):
+        repair(repo.contexts, in_place=True)
+    assert said(repo.contexts, "main")[-1] == (HURRY.role, HURRY.parts)
+    assert [name for name, _ in repo.store.refs.iterate()] == ["refs/heads/main"]
+
+
+@settings(max_examples=examples(250), deadline=None)
+@given(contexts.filter(bool), st.data())
+def test_a_repaired_branch_holds_what_was_mended(
+    messages: list[Message], data: st.DataObject
+) -> None:
+    """The commit's operations give exactly the mended context, with hidden messages and ghosts about."""
+    store = Store.memory()
+    try:
+        written = writing.commit(store, messages, author="ada", branch="main")
+    except InvalidMessageError:
+        return
+    hidden = data.draw(st.lists(st.sampled_from(written.addresses), max_size=2, unique=True))
+    if hidden:
+        draft = writing.new_draft(store)
+        draft.remove(hidden, ghost=data.draw(st.booleans()))
+        writing.write(store, draft, author="ada", branch="main")
+    compiler = ContextCompiler(store)
+    before = said(compiler, "main")
+    mended = mend(compiler.compile("main").messages)
+    report = repair(compiler, "main")
+    assert said(compiler, "main") == before
+    if report.outcome == SOUND:
+        assert not mended.faults
+        assert tip(store, "repaired/main") is None
+    else:
+        context = compiler.compile("repaired/main")
+        for name in PROVIDERS:
+            context.render(name, strict=True)
+        if not hidden:
+            assert said(compiler, "repaired/main") == [(i.role, i.parts) for i in mended.items]
+        assert compiler.verify("repaired/main").matches
+        assert repair(compiler, "main").outcome == REPAIRED_BEFORE
+        assert repair(compiler, "repaired/main").outcome == SOUND

@@ -1,0 +1,202 @@
+"""fsck of refs, reflogs, journals and derived files."""
+
+from __future__ import annotations
+
+import os
+
+from trace_store import commit_table, errors, maintenance
+from trace_store.context import snapshots
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.fold import Fold, go_on, line_since
+from trace_store.files import read_file
+from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING, Finding
+from trace_store.objects.commit import Commit, read_commit
+from trace_store.oid import is_full_id
+from trace_store.refs.database import RefDatabase
+from trace_store.refs.names import BRANCHES
+from trace_store.refs.reflog import count_lost, examine_log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trace_store.maintenance.fsck_objects import ObjectChecks
+    from trace_store.oid import ObjectId
+    from trace_store.store.handle import Store
+
+
+_MOST_READ = 1 << 20
+
+
+def check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
+    """Yield what is wrong with refs, HEAD and reflogs, given the objects that were found sound."""
+    yield from _check_head(store, objects)
+    if isinstance(store.refs, RefDatabase):
+        for stray in store.refs.files.strays():
+            data = _beginning(store, os.path.join(store.layout.root, *stray.split("/")))
+            detail = maintenance.repair_files.with_explanation("not a tip of a ref", data)
+            yield Finding("ref-stray-file", WARNING, stray, detail)
+        yield from _check_files(store, store.refs)
+        yield from _check_logs(store)
+    for name, tips in store.refs.iterate_tips():
+        for tip in tips:
+            if tip not in objects.present:
+                yield Finding("ref-incomplete", WARNING, name, f"object {tip} is not here")
+            elif name.startswith(BRANCHES) and not objects.is_commit(tip):
+                yield Finding("ref-not-commit", ERROR, name, f"object {tip} is not a commit")
+        if len(tips) > 1 and name.startswith(BRANCHES):
+            yield Finding("ref-diverged", INFO, name, f"it has {len(tips)} tips")
+        elif len(tips) > 1:
+            yield Finding("ref-conflict", WARNING, name, f"it has {len(tips)} values")
+
+
+def roots(store: Store) -> list[ObjectId]:
+    """Return what all refs, and HEAD, name."""
+    found = [tip for _, tips in store.refs.iterate_tips() for tip in tips]
+    try:
+        head = store.refs.head()
+    except errors.FormatError:
+        return found
+    return [*found, head.oid] if head.oid is not None else found
+
+
+def _check_head(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
+    try:
+        head = store.refs.head()
+    except errors.FormatError as error:
+        data = _beginning(store, store.layout.head_file)
+        yield Finding(
+            "head-unreadable",
+            ERROR,
+            "HEAD",
+            maintenance.repair_files.with_explanation(str(error), data),
+        )
+        return
+    if head.ref is None and head.oid is not None and head.oid not in objects.present:
+        yield Finding("head-incomplete", ERROR, "HEAD", f"commit {head.oid} is not here")
+    default = BRANCHES + store.config.default_branch
+    if head.unborn and head.ref != default and any(True for _ in store.refs.iterate(BRANCHES)):
+        yield Finding(
+            "head-unborn", INFO, "HEAD", f"{head.ref} has no commit, and other branches have"
+        )
+
+
+def _check_files(store: Store, refs: RefDatabase) -> Iterator[Finding]:
+    """Yield the refs that this working copy published, and that have lost their files since."""
+    with store.mutex:
+        published, moved = store.journal.published.tips.all(), store.journal.fold.refs
+        gone = [name for name in published if name not in moved and not refs.files.read(name)]
+    for name in sorted(gone):
+        detail = (
+            f"it was {published[name][0]} when this working copy last sealed, and has no file now"
+        )
+        yield Finding("ref-file-missing", WARNING, name, detail)
+
+
+def _check_logs(store: Store) -> Iterator[Finding]:
+    root = store.layout.logs_dir
+    stack = [root]
+    while stack:
+        folder = stack.pop()
+        folders, files = store.disk.scan(folder)
+        stack += [os.path.join(folder, name) for name in folders]
+        for name in files:
+            path = os.path.join(folder, name)
+            what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
+            try:
+                count = examine_log(store.disk, path)[1]
+                lost = count_lost(store.disk, path)
+            except errors.StorageError as error:
+                yield Finding("reflog-damaged", WARNING, what, str(error))
+                continue
+            if count:
+                detail = f"{count} lines cannot be read"
+                detail = maintenance.repair_files.with_explanation(detail, _beginning(store, path))
+                yield Finding("reflog-damaged", WARNING, what, detail)
+            if lost:
+                yield Finding(
+                    "reflog-zeros",
+                    INFO,
+                    what,
+                    f"{lost} bytes are zeros: a power cut may leave them",
+                )
+
+
+def _beginning(store: Store, path: str) -> bytes | None:
+    try:
+        return read_file(store.disk, path, limit=_MOST_READ)
+    except errors.StorageError:
+        return None
+
+
+def check_derived(store: Store) -> Iterator[Finding]:
+    """Yield what is wrong with what is derived, and what it shows to be missing elsewhere."""
+    yield from check_table(store)
+    yield from check_indexes(store)
+    yield from check_folds(store)
+
+
+def check_table(store: Store) -> Iterator[Finding]:
+    """Yield what the commit table tells of commits that are not here: it outlives a journal that was lost."""
+    if not store.local or not store.disk.exists(store.layout.commit_table_file):
+        return
+    path = store.layout.commit_table_file
+    table = commit_table.table.CommitTable(store.disk, path, store.config.store_id, store.objects)
+    try:
+        rows = table.load()
+        known = [] if rows is None else list(rows.numbers())
+    except errors.CorruptIndexError:
+        return  # it is made anew when a log needs it
+    gone = [oid.hex() for oid in known if not store.objects.contains(oid)]
+    if gone:
+        detail = f"{len(gone)} commits that a log has shown are not here, the newest {gone[-1]}"
+        what = "an unsealed journal was lost, or they were pruned"
+        yield Finding("commit-forgotten", WARNING, "index/commits.table", f"{detail}: {what}")
+
+
+def check_indexes(store: Store) -> Iterator[Finding]:
+    """Fold every branch, compare those that have a compile index with what it says, and yield what is wrong.
+
+    Tokens are not counted again.
+    """
+    contexts = ContextCompiler(store)
+    for name, _ in store.refs.iterate(BRANCHES):
+        try:
+            if contexts.index_view(name) is None:
+                contexts.compile(name, cold=True)
+                continue
+            outcome = contexts.verify(name, count_tokens=False)
+        except errors.TraceError as error:
+            yield Finding("context-unreadable", ERROR, name, error.message)
+            continue
+        if not outcome.matches:
+            detail = "the compile index differs from the history; it can be deleted"
+            yield Finding("compile-index-differs", WARNING, name, detail)
+
+
+def check_folds(store: Store) -> Iterator[Finding]:
+    """Compare kept folds with what their histories say; a damaged one is made anew when it is needed."""
+
+    def read(oid: bytes) -> Commit:
+        return read_commit(oid, store.objects.read)
+
+    try:
+        names = sorted(store.disk.names(store.layout.folds_dir)) if store.local else []
+    except errors.StorageError:
+        return  # a link, or what is no folder: nothing of it is used
+    known: dict[bytes, Fold] = {}
+    for name in names:
+        _, _, tip = name.partition("-")
+        if not is_full_id(tip):
+            continue
+        oid = bytes.fromhex(tip)
+        try:
+            data = read_file(store.disk, os.path.join(store.layout.folds_dir, name)) or b""
+            snapshots.unpack(oid, data)
+            line, at = line_since(oid, read, known.__contains__)
+            known[oid] = go_on(Fold() if at is None else known[at].copy(), line)
+        except errors.TraceError:
+            continue  # nobody uses it, or what it is made from is not whole
+        if snapshots.pack(oid, known[oid]) != data:
+            detail = "a kept fold differs from the history; it can be deleted"
+            yield Finding("kept-fold-differs", WARNING, f"cache/folds/{name}", detail)
