@@ -19,7 +19,7 @@ from tests.store.support.histories import append, errors, main_line, new_store, 
 from trace_store.errors import StorageError, TraceError
 from trace_store.maintenance.seal import seal
 from trace_store.testing.disks import FailingDisk
-from trace_store.testing.images import Image
+from trace_store.testing.images import DiskImage
 from trace_store.testing.power_cuts import PowerCutDisk, image_of, kill
 
 __all__ = ["no_lock_on_the_real_disk"]
@@ -48,7 +48,7 @@ all_workloads = pytest.mark.parametrize(
 class FaultyDisk(FailingDisk, PowerCutDisk):
     """Fails once, and watches that nobody syncs again what could not be synced."""
 
-    def __init__(self, image: Image, at: int, number: int, how: str = NOTHING) -> None:
+    def __init__(self, image: DiskImage, at: int, number: int, how: str = NOTHING) -> None:
         self.short = how == SHORT
         self.reason = os.strerror(number)
 
@@ -81,7 +81,7 @@ class FaultyDisk(FailingDisk, PowerCutDisk):
 class UnreadableDisk(PowerCutDisk):
     """Refuses the n-th call that reads: a file, its size or state, or the names in a directory."""
 
-    def __init__(self, image: Image, at: int, number: int) -> None:
+    def __init__(self, image: DiskImage, at: int, number: int) -> None:
         super().__init__(image)
         self.count = 0
         self.armed = False

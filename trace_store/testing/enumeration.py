@@ -22,7 +22,7 @@ from trace_store.testing.images import (
     NAMES_SYNCED,
     SYNCED,
     WRITTEN,
-    Image,
+    DiskImage,
     overwritten,
 )
 
@@ -46,7 +46,7 @@ class Kernel:
         bounded: at how many of them only some of the choices were made, because there were too many.
     """
 
-    def __init__(self, image: Image, *, limit: int) -> None:
+    def __init__(self, image: DiskImage, *, limit: int) -> None:
         """Begin with what is on the disk; at most about `limit` choices are made at one point."""
         self._files = dict(image.files)
         self._folders = {n: dict(names) for n, names in image.folders.items()}
@@ -82,7 +82,7 @@ class Kernel:
         elif event.kind == MODE:
             self._modes[number] = event.mode
 
-    def states(self) -> Iterator[Image]:
+    def states(self) -> Iterator[DiskImage]:
         """Yield what a power cut at this point may leave; the first is all that was done."""
         loose = [c for c in self._changes if not self._is_scratch(c)]
         units: list[Sequence[object]] = [(True, False)] * (len(loose) + 1)
@@ -96,7 +96,7 @@ class Kernel:
         choices = self._choices([len(unit) for unit in units], list(groups.values()))
         position = {id(c): at for at, c in enumerate(loose)}
         for choice in choices:
-            image = Image(dict(self._files), dict(self._folders), self._modes)
+            image = DiskImage(dict(self._files), dict(self._folders), self._modes)
             copied: set[int] = set()
             for change in self._changes:
                 if choice[position.get(id(change), len(loose))]:

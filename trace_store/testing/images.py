@@ -53,7 +53,7 @@ class Event:
         self.site = site
 
 
-class Image:
+class DiskImage:
     """What is on a disk: the bytes of each file, the names in each directory, and the modes that are not usual."""
 
     __slots__ = ("files", "folders", "modes")

@@ -22,8 +22,8 @@ from trace_store.testing.images import (
     ROOT,
     SYNCED,
     WRITTEN,
+    DiskImage,
     Event,
-    Image,
     overwritten,
 )
 
@@ -64,7 +64,7 @@ class PowerCutDisk(Disk):
         now: what time it is, in nanoseconds; each change is a little later.
     """
 
-    def __init__(self, image: Image | None = None, *, without: str = "") -> None:
+    def __init__(self, image: DiskImage | None = None, *, without: str = "") -> None:
         self.log: list[Event] = []
         self.without = without
         self.descriptors: dict[int, tuple[Node, str]] = {}
@@ -72,7 +72,7 @@ class PowerCutDisk(Disk):
         self.now = _START_NS
         self._next_fd = _FIRST_FD
         self._nodes: dict[int, Node] = {}
-        self.root = self._take(image or Image(), ROOT)
+        self.root = self._take(image or DiskImage(), ROOT)
         self._last = max(image.folders | image.files) if image else ROOT
 
     def open(self, path: str, mode: str = READ) -> int | None:
@@ -223,7 +223,7 @@ class PowerCutDisk(Disk):
         """Note what is about to be done; a subclass may raise, and then it is not done."""
         self.log.append(event)
 
-    def _take(self, image: Image, number: int) -> Node:
+    def _take(self, image: DiskImage, number: int) -> Node:
         node = self._nodes.get(number)
         if node is not None:
             return node
@@ -298,9 +298,9 @@ class PowerCutDisk(Disk):
             self._note(Event(kind, node.number, site=site))
 
 
-def image_of(disk: PowerCutDisk) -> Image:
+def image_of(disk: PowerCutDisk) -> DiskImage:
     """Return what is on a disk when all that was done gets there."""
-    image = Image({}, {})
+    image = DiskImage({}, {})
     stack = [disk.root]
     while stack:
         node = stack.pop()

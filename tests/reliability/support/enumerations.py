@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tests.reliability.support.holdings import Holding, Look, holding_of, short
 from tests.reliability.support.recordings import Recording, Step
 from trace_store.testing.enumeration import Kernel
-from trace_store.testing.images import Image
+from trace_store.testing.images import DiskImage
 
 DERIVED = frozenset({"tmp", "locks"})
 
@@ -71,7 +71,7 @@ class Enumeration:
         self.count.cuts += kernel.cuts
         self.count.bounded += kernel.bounded
 
-    def _found(self, key: object, image: Image, look: Look) -> Holding:
+    def _found(self, key: object, image: DiskImage, look: Look) -> Holding:
         found = self._seen.get((key, look))
         if found is None:
             self.count.distinct += 1

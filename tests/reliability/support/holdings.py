@@ -17,7 +17,7 @@ from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.refs.reflog import encode_entry, read_log
 from trace_store.store.handle import Store
-from trace_store.testing.images import Image
+from trace_store.testing.images import DiskImage
 from trace_store.testing.power_cuts import PowerCutDisk
 
 FOLDER, ELSEWHERE = "/work", "/elsewhere"
@@ -77,7 +77,7 @@ PLAIN = Look()
 
 
 def holding_of(
-    image: Image, look: Look = PLAIN, *, goes_on: bool = False, thorough: bool = False
+    image: DiskImage, look: Look = PLAIN, *, goes_on: bool = False, thorough: bool = False
 ) -> Holding:
     """Return what is found on a disk; with `goes_on`, a commit and a seal are tried as well."""
     disk = PowerCutDisk(image)
@@ -98,7 +98,7 @@ def holding_of(
     return Holding(refs, objects, files, purged, logged, leaks, tuple(faults))
 
 
-def _files_of(image: Image) -> Iterator[tuple[str, bytes]]:
+def _files_of(image: DiskImage) -> Iterator[tuple[str, bytes]]:
     """Yield (path, bytes) of the files beside the repository, and of those that it has set aside."""
     skipped = frozenset({".trace"})
     telling = {"lost-found", *KEPT}

@@ -23,7 +23,7 @@ from trace_store.errors import StorageError
 from trace_store.ident import FixedClock
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
-from trace_store.testing.images import DOUBTED, Event, Image
+from trace_store.testing.images import DOUBTED, DiskImage, Event
 from trace_store.testing.power_cuts import PowerCutDisk, image_of, kill
 
 
@@ -69,7 +69,7 @@ class MortalDisk(PowerCutDisk):
         fails_sync: whether the next sync of a file fails.
     """
 
-    def __init__(self, image: Image, *, without: str = "", dies_at: int = -1) -> None:
+    def __init__(self, image: DiskImage, *, without: str = "", dies_at: int = -1) -> None:
         super().__init__(image, without=without)
         self.dies_at = dies_at
         self.takes_half = False
@@ -107,7 +107,7 @@ class Recording:
 
     def __init__(
         self,
-        image: Image,
+        image: DiskImage,
         look: Look = PLAIN,
         *,
         without: str = "",
@@ -198,7 +198,7 @@ class Workload:
     """
 
     run: Callable[[Recording], None]
-    start: Callable[[], Image]
+    start: Callable[[], DiskImage]
     look: Look = PLAIN
 
     @property
@@ -245,7 +245,7 @@ class Meeting:
 
 
 @cache
-def empty_folder() -> Image:
+def empty_folder() -> DiskImage:
     """Return a disk with a folder."""
     disk = PowerCutDisk()
     disk.make_directory(FOLDER)
@@ -253,7 +253,7 @@ def empty_folder() -> Image:
 
 
 @cache
-def fresh() -> Image:
+def fresh() -> DiskImage:
     """Return a disk with an empty repository as git hands it on: without empty directories."""
     disk = PowerCutDisk(empty_folder())
     Store.init(FOLDER, disk=disk, clock=FixedClock(START)).close()

@@ -25,7 +25,7 @@ from trace_store.odb.database import ObjectDatabase
 from trace_store.secrets.user_files import store_key, write_allowed
 from trace_store.store.handle import Store
 from trace_store.store.trust import trust
-from trace_store.testing.images import Image
+from trace_store.testing.images import DiskImage
 from trace_store.testing.power_cuts import PowerCutDisk, image_of
 
 LOGS = Look(logs=True)
@@ -103,7 +103,7 @@ def begins_another_line(recording: Recording) -> None:
 
 
 @cache
-def without_index() -> Image:
+def without_index() -> DiskImage:
     """Return a disk with a pack that has no index."""
     disk = PowerCutDisk(fresh())
     with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
@@ -141,7 +141,7 @@ def writes_again(recording: Recording) -> None:
 
 
 @cache
-def linked_log() -> Image:
+def linked_log() -> DiskImage:
     """Return a disk with a reflog that has another name elsewhere."""
     disk = PowerCutDisk(fresh())
     with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:

@@ -25,14 +25,14 @@ from trace_store.odb.tombstones import Tombstone, file_name
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.database import RefDatabase
 from trace_store.store.handle import Store
-from trace_store.testing.images import Image
+from trace_store.testing.images import DiskImage
 from trace_store.testing.power_cuts import PowerCutDisk, image_of
 
 SECRET = "Zk4-opal-JUNIPER-98213"
 SECRETIVE = Look(secret=SECRET.encode(), logs=True)
 
 
-def _made(make: Callable[[Store], object]) -> Image:
+def _made(make: Callable[[Store], object]) -> DiskImage:
     """Return the disk with a repository in which something was done."""
     disk = PowerCutDisk(fresh())
     with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
@@ -58,7 +58,7 @@ def _say(store: Store, text: str, ref: str, said: str = "", *, parent: object = 
     return made[-1]
 
 
-def _secretive(*, pending: bool) -> Image:
+def _secretive(*, pending: bool) -> DiskImage:
     def make(store: Store) -> None:
         _say(store, "an ordinary remark", MAIN)
         _say(store, f"{SECRET} taken", OTHER, parent=None)
@@ -79,13 +79,13 @@ def _secretive(*, pending: bool) -> Image:
 
 
 @cache
-def secretive() -> Image:
+def secretive() -> DiskImage:
     """Return a disk with a secret in packs, in a file of its own, in quarantine, in a journal and in a reflog."""
     return _secretive(pending=True)
 
 
 @cache
-def sealed_secret() -> Image:
+def sealed_secret() -> DiskImage:
     """Return such a disk where no journal has it."""
     return _secretive(pending=False)
 
@@ -113,7 +113,7 @@ def purges_ids(recording: Recording) -> None:
 
 
 @cache
-def unsealed_secret() -> Image:
+def unsealed_secret() -> DiskImage:
     """Return a disk with a secret in a journal, where nothing was ever sealed."""
     return _made(lambda store: _say(store, f"{SECRET} pending", MAIN))
 
@@ -136,7 +136,7 @@ def takes_tombstones(recording: Recording) -> None:
 
 
 @cache
-def damaged() -> Image:
+def damaged() -> DiskImage:
     """Return a disk with damage of each kind: what has a second copy, what belongs nowhere, what was put in place."""
     disk = PowerCutDisk(fresh())
     layout = None
@@ -189,7 +189,7 @@ def repairs(recording: Recording) -> None:
 
 
 @cache
-def torn_settings() -> Image:
+def torn_settings() -> DiskImage:
     """Return a disk with a configuration of which nothing says what it is."""
     disk = PowerCutDisk(fresh())
     with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
@@ -212,7 +212,7 @@ def repairs_without_links(recording: Recording) -> None:
 
 
 @cache
-def moved_by_git() -> Image:
+def moved_by_git() -> DiskImage:
     """Return a disk on which git has put a branch back, and taken another away."""
     disk = PowerCutDisk(fresh())
     with Store.open(ROOT, disk=disk, clock=FixedClock(START), durability="fast") as store:
