@@ -303,7 +303,7 @@ COMMANDS = (
     ),
     _plumbing("for-each-ref", "refs.database.RefDatabase.iterate", "List refs, sorted by name"),
     _plumbing(
-        "ls-context", "context.compiler.compile", "List the messages of a revision's context"
+        "ls-context", "context.strategies.compile", "List the messages of a revision's context"
     ),
     _plumbing(
         "cat-context",
