@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from _thread import RLock
 
-from trace_store import errors, odb, ref_names, refs, store
+from trace_store import errors, journal, odb, ref_names, refs, store
 from trace_store.config import DEFAULT_BRANCH, Config, new_config
 from trace_store.contracts import DURABILITIES, DURABLE, FAST
 from trace_store.files import Disk
@@ -20,7 +20,7 @@ from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Any, TypeVar
 
@@ -66,6 +66,7 @@ class Store:
         self._mutex = RLock()
         self._closed = False
         self.last_fold: Any = None
+        self._events: store.follow.MemoryEvents | None = None
         self._journal: Journal | None = None
         self._transactions: (
             store.transactions.Transactions | store.transactions.MemoryTransactions | None
@@ -160,6 +161,11 @@ class Store:
         """The ref database, which a process that names objects by their ids alone does not come to."""
         found = self._refs
         return self._make_refs() if found is None else found
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
 
     @property
     def local(self) -> bool:
@@ -260,6 +266,61 @@ class Store:
                 self.check_open()
                 transactions = self._writing()
             transactions.advance(ref, make, author, message, head, durability or self.durability)
+
+    def emit(self, kind: str, data: Mapping[str, Any], *, author: str = "") -> None:
+        """Tell all followers something that need not last.
+
+        It is written to the journal without a sync, is no part of any history, and is dropped by the next seal.
+
+        Args:
+            kind: a name of lower-case letters, digits, `_`, `-` and `.`; `ref` is taken.
+            data: what msgpack can hold: None, bool, int, float, str, bytes, lists, and maps with text keys. All of it,
+                encoded, has at most 64 KiB.
+            author: who says so.
+
+        Raises:
+            InvalidInputError: the kind or the data is not valid.
+            StorageError: the disk refuses.
+            ClosedError: the handle is closed.
+        """
+        event = journal.events.Event(kind, data, self.clock.now(), author)
+        frame = journal.events.encode(event)
+        with self._mutex:
+            self.check_open()
+            if self._journal is not None:
+                self._journal.emit(frame)
+            elif self._events is not None:
+                self._events.publish([event])
+
+    def follow(
+        self, *, since: int | None = None, timeout: float | None = None
+    ) -> store.follow.Follower:
+        """Return an iterator over the events of all processes that have this repository open, as they come.
+
+        It yields an event for each ref move, and each event that was emitted. Each comes once. Ref moves come without
+        exception, also where they were sealed meanwhile; what was emitted comes if it was written while this follows.
+        A repository in memory has events of this process alone.
+
+        Args:
+            since: milliseconds since the epoch. First come the ref moves after that time, and such emitted events as
+                the journals still hold. None is from now on.
+            timeout: end after so many seconds without an event; None is to wait for ever.
+
+        Raises:
+            InvalidInputError: `since` or `timeout` is not a number.
+            StorageError: the disk refuses.
+            ClosedError: the handle is closed.
+        """
+        with self._mutex:
+            self.check_open()
+            if self._journal is None and self._events is None:
+                events = self._events = store.follow.MemoryEvents()
+                transactions = self._writing()
+                if isinstance(transactions, store.transactions.MemoryTransactions):
+                    transactions.listener = lambda frame: events.publish(
+                        journal.events.moves_of(frame)
+                    )
+            return store.follow.follow(self, self._events, since, timeout)
 
     def missing_packs(self) -> list[str]:
         """Return the names of the packs that are in their second place alone, sorted; two looks at directories."""
