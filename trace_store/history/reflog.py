@@ -61,10 +61,10 @@ def recent_moves(store: Store) -> dict[str, list[ReflogEntry]]:
 def all_logs(store: Store) -> dict[str, Iterator[ReflogEntry]]:
     """Return the movements of each ref that was ever moved here, and of HEAD, newest first."""
     if not store.local:
-        names = {NAME, *store.refs.logged()}
+        names = {NAME, *store.refs.logged()}  # type: ignore[union-attr]
         return {name: _entries(store, name, {}) for name in sorted(names)}
     recent = recent_moves(store)
-    names = {*recent, *store.refs.logged()}
+    names = {*recent, *refs.reflog.logged_names(store.disk, store.layout.logs_dir)}
     return {name: _entries(store, name, recent) for name in sorted(names)}
 
 

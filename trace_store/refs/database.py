@@ -6,15 +6,12 @@ have been at work meanwhile. Nothing here moves a ref: moves go through the jour
 
 from __future__ import annotations
 
-import os
-
 from trace_store import errors, refs
 from trace_store.files import read_file, replace_file, stamp, unchanged
 from trace_store.ident import RisingClock, SystemClock
 from trace_store.journal.frames import Move
-from trace_store.layout import LOG_SUFFIX
 from trace_store.oid import ObjectId
-from trace_store.ref_names import Spellings, is_ref_name, named_by_users
+from trace_store.ref_names import Spellings, named_by_users
 from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head, read_original
 from trace_store.refs.names import BRANCHES, check_ref_name, refuse_twins
 from trace_store.refs.resolution import check_expected, lineage_of, resolve, unexplained
@@ -215,18 +212,6 @@ class RefDatabase:
         entries = refs.reflog.join_logs(logged, recent)
         entries.reverse()
         return entries
-
-    def logged(self) -> Iterator[str]:
-        """Yield the names of the refs that have a reflog in a file, and HEAD if it has one."""
-        pending = [(self._layout.logs_dir, "")]
-        while pending:
-            path, before = pending.pop()
-            folders, files = self._disk.scan(path)
-            pending += [(os.path.join(path, name), f"{before}{name}/") for name in folders]
-            for name in files:
-                full = before + name.removesuffix(LOG_SUFFIX)
-                if name.endswith(LOG_SUFFIX) and (full == NAME or is_ref_name(full)):
-                    yield full
 
     def resolve(
         self,

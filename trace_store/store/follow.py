@@ -10,7 +10,7 @@ import time
 from _thread import RLock
 from collections import deque
 
-from trace_store import errors
+from trace_store import errors, refs
 from trace_store.journal.events import REF, Event
 from trace_store.journal.tail import JournalTail
 from trace_store.refs.head import NAME
@@ -64,7 +64,7 @@ class Follower:
         end = None if self._timeout is None else time.monotonic() + self._timeout
         while True:
             with self._mutex:
-                if self._source is None or self._store.closed:
+                if self._source is None or not self._is_open():
                     break
                 self._pending.extend(self._source.read())
             if self._pending:
@@ -84,6 +84,13 @@ class Follower:
             self._pending.clear()
             if source is not None:
                 source.close()
+
+    def _is_open(self) -> bool:
+        try:
+            self._store.check_open()
+        except errors.ClosedError:
+            return False
+        return True
 
     def __enter__(self) -> Follower:
         return self
@@ -183,11 +190,17 @@ def follow(
 
 def _logged(store: Store, since: int) -> list[Event]:
     """Return the ref moves after a time that the reflogs tell of, oldest first."""
+    known = store.refs
+    names = (
+        known.logged()
+        if isinstance(known, refs.memory.MemoryRefs)
+        else refs.reflog.logged_names(store.disk, store.layout.logs_dir)
+    )
     found = [
         Event(REF, {"message": entry.message}, entry.time, entry.author, name, entry.old, entry.new)
-        for name in store.refs.logged()
+        for name in names
         if name != NAME
-        for entry in reversed(store.refs.reflog(name))
+        for entry in reversed(known.reflog(name))
         if entry.time > since
     ]
     return sorted(found, key=lambda event: event.moment)

@@ -15,7 +15,7 @@ from trace_store.contracts import DURABILITIES, DURABLE, FAST
 from trace_store.files import Disk
 from trace_store.ident import Randomness, SystemClock
 from trace_store.journal.journal import Journal
-from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, PACK_SUFFIX, Layout
+from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, Layout
 from trace_store.odb.database import ObjectDatabase
 
 TYPE_CHECKING = False
@@ -161,11 +161,6 @@ class Store:
         """The ref database, which a process that names objects by their ids alone does not come to."""
         found = self._refs
         return self._make_refs() if found is None else found
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
-        return self._closed
 
     @property
     def local(self) -> bool:
@@ -322,19 +317,11 @@ class Store:
                     )
             return store.follow.follow(self, self._events, since, timeout)
 
-    def missing_packs(self) -> list[str]:
-        """Return the names of the packs that are in their second place alone, sorted; two looks at directories."""
-        if not self.local:
-            return []
-        kept = self.disk.names(self.layout.kept_packs_dir)
-        missing = set(kept).difference(self.disk.names(self.layout.pack_dir))
-        return sorted(n.removesuffix(PACK_SUFFIX) for n in missing if n.endswith(PACK_SUFFIX))
-
     def lacks_files(self) -> bool:
         """Return True if git may have taken away packs, or all files of HEAD's branch; at the cost of few looks."""
         if not isinstance(self.refs, refs.database.RefDatabase):
             return False
-        if self.missing_packs():
+        if odb.packs.missing_packs(self.disk, self.layout):
             return True
         head = self.refs.head_target()
         if not isinstance(head, str) or self.refs.read(head) is not None:
@@ -355,18 +342,6 @@ class Store:
             if not isinstance(transactions, store.transactions.Transactions):
                 raise errors.InvalidInputError("a repository in memory has no journal")
             return transactions.rotate()
-
-    def renew(self) -> None:
-        """Close the live journal, whether it has content or not: each writer meets what changed before it writes again.
-
-        Raises:
-            As `rotate`.
-        """
-        with self._mutex:
-            transactions = self._writing()
-            if not isinstance(transactions, store.transactions.Transactions):
-                raise errors.InvalidInputError("a repository in memory has no journal")
-            transactions.renew()
 
     def alone(self, do: Callable[[], T]) -> T:
         """Do something while no process writes, and return what it returns; every writer looks anew afterwards.
