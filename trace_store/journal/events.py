@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
+from trace_store.ident import check_author
 from trace_store.journal.frames import encode_event, event_section
 
 TYPE_CHECKING = False
@@ -57,7 +58,7 @@ def encode(event: Event) -> bytes:
 
     Raises:
         InvalidInputError: the kind is not a lower-case name or is `ref`, the data is not a map that msgpack can hold,
-            or both take more than 64 KiB.
+            the author is not valid, or all of it takes more than 64 KiB.
     """
     kind, data = event.kind, event.data
     if not is_kind(kind) or kind == REF:
@@ -68,6 +69,8 @@ def encode(event: Event) -> bytes:
         )
     if not isinstance(data, dict):
         raise errors.InvalidInputError(f"the data of an event is a dict, not {type(data).__name__}")
+    if event.author:
+        check_author(event.author)
     section = {"author": event.author, "data": data, "kind": kind, "time": event.moment}
     frame = encode_event(section)
     if len(frame) > MAXIMUM_EVENT_BYTES:
