@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Outcome, Trace
+from trace_store.store.handle import Store
 
 Run = Callable[..., Outcome]
 SINCE = ("--since", "2020-01-01", "--timeout", "0")
@@ -79,3 +81,15 @@ def test_a_hostile_event_is_shown_safely(ok: Run) -> None:
     ok("emit", "progress", "text=\x1b[31m\u202e\x07")
     assert b"\x1b" not in ok("follow", *SINCE, terminal=True).out
     assert b"\x1b" not in ok("follow", "--json", *SINCE, terminal=True).out
+
+
+def test_a_purge_removes_emitted_text_too_while_somebody_follows(ok: Run) -> None:
+    folder = Path.cwd()
+    with Store.open(str(folder / ".trace")) as store, store.follow():
+        for number in range(3):
+            ok("commit", "-q", "--user", f"correct horse battery {number}")
+            ok("seal")
+        ok("emit", "progress", "text=correct horse battery 0")
+        ok("purge", "--match", "correct horse battery 0", "--yes", "--verify")
+    held = [path for path in folder.rglob("*") if path.is_file()]
+    assert all(b"correct horse battery 0" not in path.read_bytes() for path in held)

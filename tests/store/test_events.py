@@ -503,7 +503,7 @@ def test_eight_writers_and_three_followers_across_seals(tmp_path: Path) -> None:
     """Followers get every move once, in order, and every event of each writer once, in its order."""
     store = new_store(tmp_path)
     append(store, "first")
-    count, names = 25, [f"w{number}" for number in range(8)]
+    count, names = 15, [f"w{number}" for number in range(8)]
     followers = [start(FOLLOWER, tmp_path) for _ in range(3)]
     sealer = start(SEALER, tmp_path)
     writers = [start(WRITER, tmp_path, name, count) for name in names]

@@ -275,10 +275,13 @@ class JournalFile:
         return (f for f in self.frames if f.kind == TRANSACTION and not f.voided)
 
     def has_content(self) -> bool:
-        """Tell whether it holds anything that a seal would write, or must not drop, or has grown large without."""
-        return self.passing > MAXIMUM_PASSING_BYTES or any(
-            f.kind not in (BEGIN, END, VOID) and not f.voided for f in self.frames
-        )
+        """Tell whether it holds anything that a seal would write, or must not drop.
+
+        Passing frames count once the journal is closed, so that a seal removes them, or when there are many of them.
+        """
+        if self.passing > (0 if self.closed else MAXIMUM_PASSING_BYTES):
+            return True
+        return any(f.kind not in (BEGIN, END, VOID) and not f.voided for f in self.frames)
 
     def unknown_kinds(self) -> list[int]:
         """Return the lasting kinds in it that this version does not know."""
