@@ -39,6 +39,7 @@ DIRECTORIES = frozenset(
 
 PACK_SUFFIX = ".pack"
 INDEX_SUFFIX = ".idx"
+LOG_SUFFIX = ".log"
 _LONGEST_INDEX_NAME = 200
 """File systems take names of 255 bytes; columns have suffixes."""
 
@@ -144,7 +145,7 @@ class Layout:
 
     def log_file(self, name: str) -> str:
         """Return the reflog of a ref, given its checked full name, or of HEAD."""
-        return os.path.join(self.logs_dir, *name.split("/")) + ".log"
+        return os.path.join(self.logs_dir, *name.split("/")) + LOG_SUFFIX
 
     def index_file(self, ref: str, column: str) -> str:
         """Return the path of a column of a branch's compile index."""
@@ -164,6 +165,11 @@ class Layout:
     def ages_file(self) -> str:
         """The file that says since when nothing leads to an object."""
         return os.path.join(self.local_dir, "unreachable")
+
+    @property
+    def followers_dir(self) -> str:
+        """Where each process that follows the journals holds a file, so that a seal keeps them for a while."""
+        return os.path.join(self.local_dir, "followers")
 
     @property
     def original_file(self) -> str:

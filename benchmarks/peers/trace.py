@@ -6,7 +6,7 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -70,6 +70,10 @@ class Trace:
     def writer(self, folder: Path, mode: str) -> TraceWriter:
         """Open for appending; `mode` is Trace's durability."""
         return TraceWriter(folder, mode)
+
+    def follow(self, folder: Path) -> Iterator[object]:
+        """Return the events of a repository as they come."""
+        return Repo.open(folder).store.follow()
 
     def compile_lazy(self, folder: Path) -> Proof:
         """Return all messages, whose content is decoded when it is looked at."""

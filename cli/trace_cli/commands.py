@@ -342,6 +342,12 @@ COMMANDS = (
         "Read packs to their end and hash everything again",
     ),
     _plumbing("show-index", "odb.index_scan.IndexContent", "Print what the index of a pack holds"),
+    _plumbing(
+        "follow", "store.handle.Store.follow", "Print ref moves and emitted events as they come"
+    ),
+    _plumbing(
+        "emit", "store.handle.Store.emit", "Tell those who follow something that need not last"
+    ),
     _plumbing("count-objects", "store.handle.Store", "Count objects and the space they take"),
 )
 

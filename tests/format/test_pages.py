@@ -23,7 +23,7 @@ from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.files import Disk
 from trace_store.history import line_cache
-from trace_store.journal import frames, sealed_ranges
+from trace_store.journal import events, frames, sealed_ranges, tail
 from trace_store.objects import codec, message, operations
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
@@ -203,6 +203,9 @@ def test_overview_names_every_file() -> None:
         ("journal.md", f"`0x{frames.SEED:08x}`"),
         ("journal.md", f"Kinds below {frames.FIRST_PASSING} are *lasting*"),
         ("journal.md", f"`line`: {frames.LINE_BYTES} bytes"),
+        ("journal.md", f"| {frames.EVENT} | event, a passing frame"),
+        ("journal.md", f"has at most {events.MAXIMUM_EVENT_BYTES:,} bytes"),
+        ("journal.md", f"the last {tail.KEPT_JOURNALS} sealed journals"),
         ("journal.md", f"more than {codec.MAXIMUM_ELEMENTS:,} elements"),
         ("journal.md", f"at most {sealed_ranges.MAXIMUM_LINES}, `sealed N ID`"),
         ("refs.md", f"at most {head.MAXIMUM_BYTES:,} bytes"),

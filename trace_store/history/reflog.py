@@ -5,8 +5,6 @@ Rule: an entry counts once, whether it is in a journal, in a file or, as a seal 
 
 from __future__ import annotations
 
-import os
-
 from trace_store import errors, ref_names, refs
 from trace_store.refs.head import NAME
 from trace_store.refs.names import check_text
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trace_store.store.handle import Store
-
-_SUFFIX = ".log"
 
 
 def newest_first(store: Store, name: str) -> Iterator[ReflogEntry]:
@@ -68,7 +64,7 @@ def all_logs(store: Store) -> dict[str, Iterator[ReflogEntry]]:
         names = {NAME, *store.refs.logged()}  # type: ignore[union-attr]
         return {name: _entries(store, name, {}) for name in sorted(names)}
     recent = recent_moves(store)
-    names = {*recent, *_names_of_files(store)}
+    names = {*recent, *refs.reflog.logged_names(store.disk, store.layout.logs_dir)}
     return {name: _entries(store, name, recent) for name in sorted(names)}
 
 
@@ -91,16 +87,3 @@ def _entries(
     yield from (entry for entry in reversed(unsealed) if entry not in known)
     yield from near
     yield from logged
-
-
-def _names_of_files(store: Store) -> Iterator[str]:
-    """Yield the names of the refs that have a reflog in a file."""
-    pending = [(store.layout.logs_dir, "")]
-    while pending:
-        path, before = pending.pop()
-        folders, files = store.disk.scan(path)
-        pending += [(os.path.join(path, name), f"{before}{name}/") for name in folders]
-        for name in files:
-            full = before + name.removesuffix(_SUFFIX)
-            if name.endswith(_SUFFIX) and (full == NAME or ref_names.is_ref_name(full)):
-                yield full

@@ -10,7 +10,7 @@
 
 Rule: pure functions on bytes. The seed is there so that a run of zeros, which a power cut may leave behind, is no
 valid frame. Kinds below 128 are lasting: a version that does not know one must not seal the journal. Kinds from
-128 on are passing: a reader skips them and sealing drops them.
+128 on are passing: a reader of objects and refs skips them, and a seal drops them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ END = 2
 BEGIN = 3
 VOID = 4
 FIRST_PASSING = 128
+EVENT = 128
 KNOWN_LASTING = frozenset({TRANSACTION, END, BEGIN, VOID})
+KNOWN = KNOWN_LASTING | {EVENT}
 LINE_BYTES = 16
 
 HEADER_BYTES = 12
@@ -249,6 +251,30 @@ def encode_end() -> bytes:
 def encode_void() -> bytes:
     """Return the bytes of the frame that takes all effect from the transaction right before it."""
     return _frame(VOID, {}, [_EMPTY])
+
+
+def encode_event(section: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a passing frame whose map is this one.
+
+    Raises:
+        InvalidInputError: it holds what msgpack cannot, or a key that is not text.
+    """
+    try:
+        packed = encode_ordered(section)
+        _unpack(memoryview(packed))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise errors.InvalidInputError(f"cannot be written to a journal: {error}") from error
+    return _frame(EVENT, {}, [packed])
+
+
+def event_section(payload: bytes) -> dict[str, Any] | None:
+    """Return the map of a passing frame's payload, or None if it is not readable."""
+    if payload[: COUNT.size] != bytes(COUNT.size):
+        return None
+    try:
+        return _unpack(memoryview(payload)[COUNT.size :])
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[Frame]:

@@ -12,7 +12,14 @@ import os
 
 from trace_store import errors
 from trace_store.journal.file import FAILED, WHOLE
-from trace_store.journal.frames import END, TRANSACTION, Frame, encode_end, encode_transaction
+from trace_store.journal.frames import (
+    END,
+    EVENT,
+    TRANSACTION,
+    Frame,
+    encode_end,
+    encode_transaction,
+)
 from trace_store.journal.header import JournalMaker
 from trace_store.journal.snapshot import MAXIMUM_ATTEMPTS
 from trace_store.system_calls import FAILED_WRITES_SHOW
@@ -106,6 +113,28 @@ class Journal(JournalMaker):
         file.take(frame)
         self.fold.apply(frame)
         return file
+
+    def emit(self, data: bytes) -> None:
+        """Write the bytes of a passing frame, without a sync; takes the lock unless this process has it.
+
+        A frame that is written to a journal which somebody has removed is lost; the next one finds where to go.
+
+        Raises:
+            StorageError: the disk refuses.
+        """
+        if self._locked is not None:
+            self._pass(self._locked, data)
+            return
+        self.lock()
+        try:
+            file = self._live()
+            self._pass(file, data)
+        finally:
+            self.unlock()
+        standing = file.standing(self._disk)
+        if standing is not WHOLE:
+            file.failed = file.failed or standing is FAILED
+            self._matched = False
 
     def conclude(self, file: JournalFile, frame: Frame, sync: bool) -> bool:
         """Release the lock, and return when a transaction is as durable as asked.
@@ -265,6 +294,10 @@ class Journal(JournalMaker):
         if reached > file.room:
             file.room = reached
         file.written = True
+
+    def _pass(self, file: JournalFile, data: bytes) -> None:
+        self._put(file, data)
+        file.take(Frame(EVENT, file.end, file.end + len(data)))
 
     def _conclude(self, file: JournalFile, frame: Frame, sync: bool) -> bool:
         if sync:

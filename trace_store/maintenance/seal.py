@@ -371,6 +371,9 @@ class _Sealing:
     def _clean(self, covered: dict[int, object], folded: list[str]) -> None:
         store = self._store
         remove_packs(store, folded)
+        followers = store.layout.followers_dir
+        if store.disk.exists(followers) and journal.tail.is_followed(store.disk, store.layout):
+            covered = dict(sorted(covered.items())[: -journal.tail.KEPT_JOURNALS])
         for number, stamp in covered.items():
             path = store.layout.journal_file(number)
             if stamp_of(store.disk, path) == stamp:  # not one that began anew under this number

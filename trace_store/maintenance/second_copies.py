@@ -16,6 +16,7 @@ from trace_store.frozen import value
 from trace_store.layout import PACK_SUFFIX
 from trace_store.maintenance.git_settings import find_git
 from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.packs import missing_packs
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.database import RefDatabase
@@ -97,7 +98,7 @@ def put_back(store: Store) -> PutBack:
         store.journal.refresh()
     if store.journal.published.stamp is None:
         return PutBack(tips=_tips_of_index(store))
-    packs = store.missing_packs()
+    packs = missing_packs(store.disk, store.layout)
     published, read = store.journal.published.tips, store.refs.files.read
     moved = [name for name, _, _ in store.refs.standing().moved]
     gone = [(name, tip) for name in moved for tip in published.get(name) if tip not in read(name)]
@@ -125,7 +126,7 @@ def _put_back(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) 
     layout, disk, files = store.layout, store.disk, store.refs.files
     if not (packs or tips):
         return PutBack()
-    packs = packs or store.missing_packs()
+    packs = packs or missing_packs(store.disk, store.layout)
     paths = {layout.pack_file(name) for name in packs}
     paths.update(os.path.join(layout.ref_dir(name), str(tip)) for name, tip in tips)
     committed = _committed(store, sorted(paths))

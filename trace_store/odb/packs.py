@@ -391,6 +391,13 @@ def _unless_exhausted(error: errors.TraceError) -> errors.TraceError:
     return error
 
 
+def missing_packs(disk: Disk, layout: Layout) -> list[str]:
+    """Return the names of the packs that are in their second place alone, sorted."""
+    kept = disk.names(layout.kept_packs_dir)
+    missing = set(kept).difference(disk.names(layout.pack_dir))
+    return sorted(n.removesuffix(PACK_SUFFIX) for n in missing if n.endswith(PACK_SUFFIX))
+
+
 def pack_names(disk: Disk, layout: Layout) -> list[str]:
     """Return the names of the packs on the disk, sorted."""
     names = [n[: -len(PACK_SUFFIX)] for n in disk.names(layout.pack_dir) if n.endswith(PACK_SUFFIX)]

@@ -12,7 +12,9 @@ import os
 
 from trace_store import errors
 from trace_store.files import APPEND, CREATE, check_folders, read_file, replace_file, write_all
+from trace_store.layout import LOG_SUFFIX
 from trace_store.oid import ObjectId
+from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import NAME
 from trace_store.refs.log_messages import read_rename, without_word
 
@@ -80,6 +82,19 @@ def through_renames(
         if before is None:
             return
         until = before
+
+
+def logged_names(disk: Disk, folder: str) -> Iterator[str]:
+    """Yield the names of the refs that have a reflog below the folder of all, and HEAD if it has one."""
+    pending = [(folder, "")]
+    while pending:
+        path, before = pending.pop()
+        folders, files = disk.scan(path)
+        pending += [(os.path.join(path, name), f"{before}{name}/") for name in folders]
+        for name in files:
+            full = before + name.removesuffix(LOG_SUFFIX)
+            if name.endswith(LOG_SUFFIX) and (full == NAME or is_ref_name(full)):
+                yield full
 
 
 def encode_entry(entry: ReflogEntry) -> bytes:

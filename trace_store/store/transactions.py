@@ -214,10 +214,6 @@ class Transactions:
                 journal.unlock()
         raise again_and_again(journal)
 
-    def renew(self) -> None:
-        """Close the live journal in any case; see `Store.renew`."""
-        self.alone(lambda: None)
-
     def alone(self, do: Callable[[], T]) -> T:
         """Do something while nobody writes, and let every writer look anew afterwards; see `Store.alone`."""
         journal = self._journal
@@ -337,11 +333,13 @@ class Transactions:
 class MemoryTransactions:
     """The transactions of a repository in memory."""
 
-    __slots__ = ("_objects", "_refs")
+    __slots__ = ("_objects", "_refs", "listener")
 
     def __init__(self, refs: MemoryRefs, objects: MemoryObjects) -> None:
         self._refs = refs
         self._objects = objects
+        self.listener: Callable[[Frame], None] | None = None
+        """Called with each transaction that has taken effect."""
 
     def transact(self, build: Build, author: str, durability: str) -> Transaction | None:
         """Take over what `build` makes of the refs as they are; see `Store.transact`."""
@@ -359,6 +357,8 @@ class MemoryTransactions:
                 head if isinstance(head, str) else "",
             )
             self._refs.apply(frame)
+            if self.listener is not None:
+                self.listener(frame)
         return transaction
 
     def advance(
