@@ -401,7 +401,7 @@ class TestBadInput:
             (["reset", "--soft", "--hard"], 2, "choose one"),
             (["redo"], 6, "there is nothing to redo"),
             (["reflog", "nothing"], 4, "no ref 'nothing' has a log here"),
-            (["rev-parse", "ORIG_HEAD"], 4, "nothing has set ORIG_HEAD yet"),
+            (["rev-parse", "ORIG_HEAD"], 4, "ORIG_HEAD is not set"),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
@@ -421,7 +421,7 @@ class TestBadInput:
             line("branch", "-q", name)
         outcome = repository("switch", "0199")
         assert outcome.code == 2
-        assert "several sessions begin with 0199" in outcome.err
+        assert "several sessions start with 0199" in outcome.err
 
     def test_unborn(self, repository: Trace) -> None:
         for words in (["branch", "idea"], ["tag", "v1"], ["reset", "HEAD~1"], ["switch", "-d"]):

@@ -151,7 +151,7 @@ class TestVerifying:
         changed[70] ^= 1
         index.write_bytes(changed)
         assert repository("verify-pack").lines == [
-            f"{path} damaged a pack index is too short, or its checksum is wrong"
+            f"{path} damaged the pack index is too short, or its checksum is wrong"
         ]
         index.write_bytes((tmp_path / f"extra-{extra.text.strip()}.idx").read_bytes())
         assert "its index says something else" in repository("verify-pack").text

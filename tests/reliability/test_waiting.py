@@ -386,7 +386,9 @@ def test_a_lock_that_lies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(lock_wait, "kind_of", lambda path: kind_of("/home/ada", table=MOUNTS))
     with brief_lock(store), pytest.raises(LockedError) as caught, brief_lock(store, wait=False):
         pass
-    assert "nfs4: locks here do not keep out processes of other machines" in caught.value.message
+    assert (
+        "nfs4: file locks here do not exclude processes on other machines" in caught.value.message
+    )
 
 
 def test_init_says_where_locks_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,7 @@ def _session(every: list[str], word: str) -> list[str]:
     }
     if len(found) > 1:
         raise AmbiguousRevisionError(
-            f"several sessions begin with {word[:120]!r}", revision=word, candidates=sorted(found)
+            f"several sessions start with {word[:120]!r}", revision=word, candidates=sorted(found)
         )
     return [name for session in found for name in _under(every, SESSIONS + session)]
 

@@ -1,6 +1,6 @@
-"""Work that needs no interpreter, done on several processors at once.
+"""Compression on several threads, without the interpreter lock.
 
-Rule: what comes out, and in which order, does not depend on the number of threads.
+Rule: the results and their order do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Background:
-    """Tasks that are under way, or wait for whoever asks; they end by themselves, also when nobody does."""
+    """Tasks that run in threads; they finish even if nobody asks for the results."""
 
     __slots__ = ("_error", "_left", "_results", "_tasks", "_threads")
 
     def __init__(self, tasks: Sequence[Callable[[], bytes]], threads: int) -> None:
-        """Begin.
+        """Start the tasks.
 
         Args:
-            tasks: what to do, in any order; worthwhile are such as let go of the interpreter's lock.
-            threads: how many to do it with; with one, whoever asks for the results does it.
+            tasks: functions that release the interpreter lock, in any order.
+            threads: number of threads; with one, `results` runs the tasks itself.
         """
         self._tasks = tasks
         self._left = [*reversed(range(len(tasks)))]
@@ -34,10 +34,10 @@ class Background:
         ]
 
     def results(self) -> list[bytes]:
-        """Wait for what the tasks return, and return it in their order.
+        """Wait for the tasks and return their results in order.
 
         Raises:
-            BaseException: what one of them raised.
+            BaseException: the first error that a task raised.
         """
         if not self._threads:
             self._work()
@@ -55,19 +55,19 @@ class Background:
                 return
             try:
                 self._results[number] = self._tasks[number]()
-            except BaseException as error:  # noqa: BLE001 - it is raised again where the results are asked for
+            except BaseException as error:  # noqa: BLE001 - raised again by `results`
                 self._error = error
 
 
 def processors() -> int:
-    """Return how many processors this process may use, as far as can be told."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _start(work: Callable[[], None]) -> Thread:
-    import threading  # most commands write little, and need none
+    import threading  # most commands write little and need no thread
 
     thread = threading.Thread(target=work, name="trace-compression")
     thread.start()

@@ -1,8 +1,8 @@
-"""A pack gone through from front to back, with nothing else at hand.
+"""A sequential walk over a pack, without its index.
 
-Rule: an object's id is the hash of its bytes, and what links lead to stands before what has them; so all ids are known
-when they are needed. A frame that is damaged takes along the objects that name its objects, and those that need it.
-Memory holds one frame, one dictionary, and the ids.
+Rule: an object's id is the hash of its bytes, and links lead backwards only, so all ids are known when needed. A
+damaged frame also loses the objects that link to its objects, and the frames that need it as a dictionary. Memory holds
+one frame, one dictionary, and the ids.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
 
     class Frames(Protocol):
-        """What a pack is gone through by."""
+        """The source of a walk."""
 
         def decode(self, place: FramePlace, dictionary: Dictionary | None = None, /) -> bytes: ...
 
@@ -32,14 +32,13 @@ if TYPE_CHECKING:
 def walk_objects(
     pack: Pack,
 ) -> Iterator[tuple[int, FramePlace, Objects | errors.CorruptObjectError]]:
-    """Yield (number, place, objects or what is wrong) of every frame in order; a dictionary has none.
+    """Yield (number, place, objects or error) of every frame in order; a dictionary has no objects.
 
-    An object is (id, offset in the frame's content, bytes); the id is the hash of the bytes. One that cannot be
-    had is left out, and counted in the place all the same.
+    An object is (id, offset in the frame's content, bytes). Unreadable objects are left out, but counted in the place.
 
     Raises:
-        CorruptPackError: the rest cannot be found, or there is more than a pack may hold.
-        StorageError: the disk refuses.
+        CorruptPackError: the remaining frames cannot be found, or there are too many.
+        StorageError: the pack cannot be read.
     """
     walk = PackWalk(pack)
     for number, place in enumerate(pack.places()):
@@ -50,11 +49,11 @@ def walk_objects(
 
 
 class PackWalk:
-    """What is known of a pack on the way through it.
+    """The state of a walk over a pack.
 
     Attributes:
-        ids: of the objects so far, joined; those that could not be had have one of zeros.
-        offsets: where the objects of the last frame stand in its content; 0 for all when it is damaged.
+        ids: the joined ids of the objects so far; zeros for unreadable ones.
+        offsets: the offsets of the last frame's objects in its content; 0 if it is damaged.
     """
 
     __slots__ = ("_dictionary", "_pack", "ids", "offsets")
@@ -69,8 +68,8 @@ class PackWalk:
         """Return the objects of the next frame.
 
         Raises:
-            CorruptObjectError: it is damaged.
-            StorageError: the disk refuses.
+            CorruptObjectError: the frame is damaged.
+            StorageError: the pack cannot be read.
         """
         first = len(self.ids)
         self.ids += ABSENT * place.objects
@@ -82,20 +81,20 @@ class PackWalk:
         if not place.sort & NEEDS_DICTIONARY:
             raw = self._pack.decode(place)
         elif self._dictionary is None:
-            raise errors.CorruptObjectError("the dictionary of a frame is damaged, or absent")
+            raise errors.CorruptObjectError("the frame's dictionary is damaged or missing")
         else:
             raw = self._pack.decode(place, self._dictionary)
         places = list(split(raw, place.objects))
         self.offsets = [offset for offset, _ in places]
         if place.sort & SHORT_LINKS:
-            return self._lengthened(raw, places, first)
+            return self._expand(raw, places, first)
         cut = [(offset, raw[offset : offset + size]) for offset, size in places]
-        found = [(hash_object(data), offset, data) for offset, data in cut]
-        self.ids[first:] = b"".join([each[0] for each in found])
-        return found
+        objects = [(hash_object(data), offset, data) for offset, data in cut]
+        self.ids[first:] = b"".join([each[0] for each in objects])
+        return objects
 
-    def _lengthened(self, raw: bytes, places: list[tuple[int, int]], first: int) -> Objects:
-        found: Objects = []
+    def _expand(self, raw: bytes, places: list[tuple[int, int]], first: int) -> Objects:
+        objects: Objects = []
         for ordinal, (offset, size) in enumerate(places, first // OID_BYTES):
             try:
                 data = lengthen(raw[offset : offset + size], ordinal, self._id_of)
@@ -103,8 +102,8 @@ class PackWalk:
                 continue
             oid = hash_object(data)
             self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES] = oid
-            found.append((oid, offset, data))
-        return found
+            objects.append((oid, offset, data))
+        return objects
 
     def _id_of(self, ordinal: int) -> bytes:
         return bytes(self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES])

@@ -1,8 +1,8 @@
-"""What was taken out of the repository and is kept for a while: `quarantine/<time>/objects/…`.
+"""Objects removed by gc, kept for a while in `quarantine/<time>/objects/…`.
 
-Rule: things come in and go back under the journal's lock, and get their new names durably before they lose the old
-ones, so an object is always in one of both places. Each taking has a folder of its own, laid out as a repository is.
-Git is told to ignore all of it by a file in the folder itself.
+Rule: files move in and out under the journal's lock, and get their new name durably before they lose the old one, so an
+object is always in at least one place. Each batch has its own folder, laid out like a repository. A `.gitignore` in the
+folder hides it from git.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ IGNORED = b"*\n"
 
 
 class Taking:
-    """What was taken at one time.
+    """The files quarantined at one time.
 
     Attributes:
-        name: the time, in milliseconds, as the folder is called.
-        layout: where its files are.
+        name: the folder's name, the time in milliseconds.
+        layout: the paths of its files.
     """
 
     __slots__ = ("layout", "loose", "name", "packs")
@@ -43,12 +43,12 @@ class Taking:
 
     @property
     def time(self) -> int:
-        """When it was taken, in milliseconds."""
+        """When it was quarantined, in milliseconds."""
         return int(self.name)
 
 
 class Quarantine:
-    """All that was taken and is still there."""
+    """All quarantined batches."""
 
     __slots__ = ("_disk", "_layout", "_takings")
 
@@ -58,7 +58,7 @@ class Quarantine:
         self._takings: dict[str, Taking] = {}
 
     def takings(self) -> list[Taking]:
-        """Return what there is now, oldest first."""
+        """Return the current batches, oldest first."""
         folders, _ = self._disk.scan(self._layout.quarantine_dir)
         names = [name for name in folders if name.isascii() and name.isdecimal()]
         for name in self._takings.keys() - set(names):
@@ -69,12 +69,12 @@ class Quarantine:
                 try:
                     check_folders(self._disk, self._layout.root, taking.layout.pack_file(name))
                 except errors.StorageError:
-                    continue  # through a link it would be elsewhere that things are moved from
+                    continue  # a symbolic link could lead outside of the repository
                 self._takings[name] = taking
         return list(self._takings.values())
 
     def read(self, oid: bytes) -> bytes | None:
-        """Return an object's bytes, hash-checked, or None when there is no sound copy."""
+        """Return an object's bytes, hash-checked, or None if there is no sound copy."""
         for taking in self.takings():
             taking.packs.refresh()
             for place in (taking.packs.read, taking.loose.read):
@@ -87,12 +87,13 @@ class Quarantine:
         return None
 
     def take(self, time: int, packs: Iterable[str], loose: Iterable[ObjectId]) -> Taking:
-        """Take packs all of whose other objects stand in durable ones, and loose objects; return where they are.
+        """Move packs and loose objects into a new batch and return it.
 
-        Called under the journal's lock; `time` is in milliseconds.
+        All objects that remain needed must be in other durable packs. Called under the journal's lock; `time` is in
+        milliseconds.
 
         Raises:
-            StorageError: the disk refuses; what was taken is in one of both places, or in both.
+            StorageError: a move failed; every file is in at least one of both places.
         """
         disk, folder = self._disk, self._layout.quarantine_dir
         ignored = os.path.join(folder, IGNORED_NAME)
@@ -108,9 +109,9 @@ class Quarantine:
         return taking
 
     def bring_back(self) -> None:
-        """Bring back everything, durably; called under the journal's lock.
+        """Restore everything durably; called under the journal's lock.
 
-        What was taken together leads to itself or to what stayed, so nothing of it has to be followed.
+        A batch is closed under links, except for links to objects that stayed, so nothing needs to be traversed.
         """
         for taking in self.takings():
             packs = pack_names(self._disk, taking.layout)
@@ -131,11 +132,11 @@ def _move(
     packs: Iterable[str],
     loose: Iterable[ObjectId],
 ) -> None:
-    """Move packs with their indexes, and loose objects: all of it is durable there before any of it goes here."""
+    """Move packs with their indexes, and loose objects; all new names are durable before old ones go."""
     names = [
         (source.pack_base(name) + suffix, target.pack_base(name) + suffix)
         for name in packs
-        for suffix in (INDEX_SUFFIX, PACK_SUFFIX)  # a pack without an index is whole
+        for suffix in (INDEX_SUFFIX, PACK_SUFFIX)  # a pack without an index is still complete
     ]
     names += [(source.loose_file(o.hex()), target.loose_file(o.hex())) for o in loose]
     names = [(here, there) for here, there in names if disk.stat(here) is not None]
@@ -143,7 +144,7 @@ def _move(
         make_durable_directory(disk, folder)
     for here, there in names:
         if not disk.link(here, there) and disk.stat(there) is None:
-            disk.rename(here, there)  # a file system without links
+            disk.rename(here, there)  # the file system has no links
     for folder in sorted({os.path.dirname(there) for _, there in names}):
         disk.sync_directory(folder)
     for here, _ in names:

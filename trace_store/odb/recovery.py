@@ -1,9 +1,8 @@
-"""What can still be read of a pack that is damaged.
+"""Recovery of objects from a damaged pack.
 
-Rule: nothing of the pack is believed but what a hash confirms. An index that is whole in itself says where the frames
-are, in which order the objects stand and what they are called, though the pack beside it has no beginning or end any
-more. Without one the frames are looked for, and what comes out of them is named by its hash; after a gap the numbers of
-objects are not known, and those that name others by number are lost.
+Rule: only what a hash confirms is trusted. An intact index tells positions, order and ids even if the pack has lost its
+header or trailer. Without an index, frames are searched for, and their objects are identified by hash. After a gap,
+object numbers are unknown, so objects that link by number are lost.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ _ZSTD_MAGIC = struct.pack("<I", 0xFD2FB528)
 
 
 def objects_of_wreck(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield (id, bytes) of the objects that can be had from the bytes of a pack; one may come twice.
+    """Yield (id, bytes) of the objects that can be recovered from a pack; duplicates possible.
 
     Args:
-        data: what is there of the pack.
-        index: the bytes of its index, if there is one.
+        data: the remaining bytes of the pack.
+        index: the bytes of its index, if any.
     """
     content = index_content(index)
     if content is None:
@@ -56,7 +55,7 @@ def objects_of_wreck(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectI
 
 
 def index_content(index: bytes | None) -> IndexContent | None:
-    """Return what an index says; None when it is absent, or damaged."""
+    """Return the parsed index, or None if it is missing or damaged."""
     try:
         return None if index is None else IndexContent(index)
     except errors.FormatError:
@@ -64,7 +63,7 @@ def index_content(index: bytes | None) -> IndexContent | None:
 
 
 class _Bytes:
-    """The bytes of a pack, as far as decoding its frames takes one."""
+    """The bytes of a pack, with the interface for decoding frames."""
 
     __slots__ = ("_data", "_left")
 
@@ -76,11 +75,11 @@ class _Bytes:
         """Return the content of a frame.
 
         Raises:
-            CorruptObjectError: it is damaged, or all frames together are more than a pack may hold.
+            CorruptObjectError: it is damaged, or all frames together are too large.
         """
         self._left -= place.raw
         if self._left < 0 or place.raw > MAXIMUM_FRAME_BYTES:
-            raise errors.CorruptObjectError("a pack declares more than it may hold")
+            raise errors.CorruptObjectError("the pack declares too much content")
         data = self._data[place.offset : place.offset + place.compressed]
         return inflate(data, place.raw, dictionary=dictionary)
 
@@ -116,13 +115,13 @@ def _by_index(data: bytes, content: IndexContent) -> Iterator[Found]:
 
 
 def _by_search(data: bytes) -> Iterator[Found]:
-    """Yield what comes out of the frames that are found; of bytes that have changed only what is an object still."""
+    """Yield the objects of all frames found, if they are still valid objects."""
     walk = PackWalk(_Bytes(data))
     for place in _search(data):
         if place is None:
             walk = PackWalk(
                 _Bytes(data)
-            )  # links are counted back, so those that stay behind the gap are right
+            )  # links are distances, so those that do not cross the gap are right
             continue
         try:
             found = walk.objects(place)
@@ -139,7 +138,7 @@ def _is_object(data: bytes) -> bool:
 
 
 def _search(data: bytes) -> Iterator[FramePlace | None]:
-    """Yield the places of frames; None where some may be missing in between."""
+    """Yield the positions of frames; None marks a possible gap."""
     at = HEADER.size
     while at + FRAME.size < len(data):
         place = _place_at(data, at)
@@ -148,7 +147,7 @@ def _search(data: bytes) -> Iterator[FramePlace | None]:
             at = place.offset + place.compressed
             continue
         if not data[at : at + FRAME.size].strip(b"\0"):
-            return  # so a pack ends
+            return  # the end of a pack
         magic = data.find(_ZSTD_MAGIC, at + FRAME.size + 1)
         if magic < 0:
             return
