@@ -277,7 +277,7 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
         again = importers.import_all.import_paths(repo.store, [str(source)])
         assert not again.files[0].skips
         assert repo.store.refs.read(ref) == tip
-        assert repo.store.objects.returned() == []
+        assert repo.store.objects.reappeared() == []
     with Repo.init(str(tmp_path / "second")) as other:
         shutil.copytree(
             tmp_path / ".trace" / "tombstones", tmp_path / "second" / ".trace" / "tombstones"
@@ -383,7 +383,7 @@ def test_a_bundle_from_before_the_purge_is_taken_without_what_was_purged(tmp_pat
         purged(repo.store, SECRET)
         repo.append("user", "later")
         import_bundle(repo.store, bundle, prefix="theirs")
-        assert repo.store.objects.returned() == []
+        assert repo.store.objects.reappeared() == []
     with Repo.init(str(tmp_path / "b")) as other:
         shutil.copytree(
             tmp_path / "a" / ".trace" / "tombstones", tmp_path / "b" / ".trace" / "tombstones"

@@ -121,4 +121,4 @@ def test_what_a_task_raises_is_raised(threads: int, error: type[BaseException]) 
 
 
 def test_there_is_at_least_one_processor() -> None:
-    assert background.processors() >= 1
+    assert background.processor_count() >= 1

@@ -11,7 +11,7 @@ from tests.store.support.histories import codes, new_store, reopen
 from trace_store.errors import CorruptObjectError, InvalidInputError, StorageError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import encode_blob
-from trace_store.odb.compression import deflate
+from trace_store.odb.compression import compress
 from trace_store.oid import hash_object
 from trace_store.testing.disks import FailingDisk
 
@@ -59,7 +59,7 @@ def test_damage_is_noticed_and_healed_by_writing_again(tmp_path: Path, data: byt
 
 def test_a_decompression_bomb_is_refused(tmp_path: Path) -> None:
     store = new_store(tmp_path)
-    bomb = deflate(bytes(1 << 26), level=3)
+    bomb = compress(bytes(1 << 26), level=3)
     oid = store.objects.write(SMALL)
     for declared in (10, 1 << 26, 0xFFFFFFFF):
         loose_path(tmp_path, SMALL).write_bytes(b"\xb1" + declared.to_bytes(4, "little") + bomb)

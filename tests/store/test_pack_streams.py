@@ -22,7 +22,7 @@ from trace_store.odb.ingest import PackReceiver, pack_of, read_exactly, read_pac
 from trace_store.odb.pack import FRAME, HEADER, MAGIC, MAXIMUM_PACK_FRAMES, TRAILER, VERSION
 from trace_store.odb.pack_index import build_index
 from trace_store.odb.pack_writer import PackEncoder
-from trace_store.odb.verify import Examination
+from trace_store.odb.verify import PackVerifier
 from trace_store.oid import digest, hash_object
 from trace_store.store.handle import Store
 from trace_store.testing.disks import FailingDisk
@@ -74,7 +74,7 @@ def test_there_and_back(contents: list[bytes], maximum: int, frame: int) -> None
     assert [digest(data).hex() for data in found] == [name for name, _ in sink.done]
     again: list[bytes] = []
     for data, (_, index) in zip(found, sink.done, strict=True):
-        look = Examination(pack_of(data, "the test"))
+        look = PackVerifier(pack_of(data, "the test"))
         again += [each.data for each in look.objects()]
         assert look.index() == index == build_index(pack_of(data, ""))[0]
         assert look.agrees_with(IndexContent(index))
@@ -125,7 +125,7 @@ def test_short_reads_are_put_together() -> None:
 class TestExamination:
     def damage(self, data: bytes) -> list[str]:
         told: list[str] = []
-        for _ in Examination(pack_of(data, "x"), told.append).objects():
+        for _ in PackVerifier(pack_of(data, "x"), told.append).objects():
             pass
         return told
 
@@ -144,7 +144,7 @@ class TestExamination:
         assert told[1].startswith("frame 0: ")
         assert "as in its trailer" in told[-1]
         with pytest.raises(CorruptPackError):
-            list(Examination(pack_of(bytes(data), "x")).objects())
+            list(PackVerifier(pack_of(bytes(data), "x")).objects())
 
     def test_counts_of_the_trailer(self) -> None:
         data = packed(blobs(2)).data[: -TRAILER.size]
@@ -158,10 +158,10 @@ class TestReceiving:
         receiver = PackReceiver(store.disk, store.layout, store.objects)  # type: ignore[arg-type]
         try:
             for data in datas:
-                receiver.take(data, "the test")
-            return receiver.keep()
+                receiver.add(data, "the test")
+            return receiver.publish()
         finally:
-            receiver.abandon()
+            receiver.discard()
 
     def test_packs_appear_together(self, tmp_path: Path) -> None:
         store = new_store(tmp_path)

@@ -16,7 +16,7 @@ from trace_store.errors import CorruptObjectError
 from trace_store.files import Disk
 from trace_store.layout import Layout
 from trace_store.odb import frame_cache
-from trace_store.odb.compression import BLOCK_BYTES, Dictionary, Inflation, deflate
+from trace_store.odb.compression import BLOCK_BYTES, Dictionary, PartialFrame, compress
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
 from trace_store.oid import hash_object
@@ -53,15 +53,15 @@ def packed(folder: Path, objects: list[bytes]) -> Packs:
 def test_a_beginning_is_that_of_the_whole(size: int, ends: list[int], shared: bool) -> None:
     data = words(random.Random(size), size)
     dictionary = Dictionary(data[: size // 2] + bytes(8)) if shared else None
-    body = deflate(data, level=3, dictionary=dictionary)
-    inflation = Inflation(body, size, dictionary=dictionary)
+    body = compress(data, level=3, dictionary=dictionary)
+    partial = PartialFrame(body, size, dictionary=dictionary)
     for end in ends:
-        before = len(inflation.content)
-        content = inflation.until(end)
+        before = len(partial.content)
+        content = partial.until(end)
         assert len(content) >= max(min(end, size), before)
         assert len(content) <= max(end + BLOCK_BYTES, before)
         assert content == data[: len(content)]
-    assert inflation.until(size) == inflation.until(size) == data
+    assert partial.until(size) == partial.until(size) == data
 
 
 @settings(max_examples=examples(15), deadline=None)
@@ -90,13 +90,15 @@ def test_reading_on_decompresses_nothing_twice(
     objects = [words(source, 3000) for _ in range(250)]
     packs = packed(tmp_path, objects)
     made: list[int] = []
-    init = Inflation.__init__
+    init = PartialFrame.__init__
 
-    def counting(self: Inflation, data: bytes, size: int, *, dictionary: Dictionary | None) -> None:
+    def counting(
+        self: PartialFrame, data: bytes, size: int, *, dictionary: Dictionary | None
+    ) -> None:
         made.append(size)
         init(self, data, size, dictionary=dictionary)
 
-    monkeypatch.setattr(Inflation, "__init__", counting)
+    monkeypatch.setattr(PartialFrame, "__init__", counting)
     for data in objects:
         assert packs.read(hash_object(data)) == data
     assert len(made) == 2, "a frame each"

@@ -17,7 +17,7 @@ from trace_store.errors import CorruptObjectError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.compression import lines_in_common
-from trace_store.odb.delta_links import MARK, lengthen, lengthen_all, shorten
+from trace_store.odb.delta_links import MARK, expand_all_links, expand_links, shorten_links
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.pack import SHORT_LINKS, Pack
 from trace_store.odb.pack_index import build_index
@@ -103,9 +103,9 @@ def test_any_bytes_have_a_short_form(pieces: list[bytes], named: list[bytes]) ->
     numbers: dict[bytes, int] = {oid: number for number, oid in enumerate(ids)}
     first: dict[bytes, int] = {oid: numbers[oid] for oid in ids[:half]}
     second: dict[bytes, int] = {oid: numbers[oid] for oid in ids[half:]}
-    form = shorten(data, len(ids), first, second)
-    assert lengthen(form, len(ids), ids.__getitem__) == data
-    assert lengthen_all([form], len(ids), b"".join(ids)) == [data]
+    form = shorten_links(data, len(ids), first, second)
+    assert expand_links(form, len(ids), ids.__getitem__) == data
+    assert expand_all_links([form], len(ids), b"".join(ids)) == [data]
     assert independent.lengthened(form, named) == data
 
 
@@ -120,13 +120,13 @@ def test_any_form_is_read_alike(pieces: list[bytes], count: int) -> None:
     except (IndexError, ValueError):
         expected = None
     try:
-        found = lengthen(form, count, lambda number: hash_object(named[number]))
+        found = expand_links(form, count, lambda number: hash_object(named[number]))
     except CorruptObjectError:
         found = None
     assert found == expected
     ids = b"".join(map(hash_object, named))
     try:
-        (quickly,) = lengthen_all([form], count, ids)
+        (quickly,) = expand_all_links([form], count, ids)
     except CorruptObjectError:
         quickly = None
     assert quickly == expected
@@ -140,7 +140,7 @@ def test_a_long_object_stays_as_it_is(tmp_path: Path) -> None:
     packs = packs_in(tmp_path)
     assert [packs.read(hash_object(data)) for data in objects] == objects
     with pytest.raises(CorruptObjectError):
-        lengthen(
+        expand_links(
             bytes(MAXIMUM_OBJECT_BYTES - 100) + (MARK + b"\1\0\0") * 10, 1, lambda _: b"x" * 32
         )
 
@@ -163,8 +163,8 @@ def test_damage_takes_along_what_names_it_and_no_more(tmp_path: Path) -> None:
     (name,) = write_packs(tmp_path, writer, frame_bytes=10_000)
     path = Path(Layout(str(tmp_path)).pack_file(name))
     places = list(pack_of(path.read_bytes(), "").places())
-    assert sum(1 for place in places if place.sort == SHORT_LINKS) == 1
-    hit = next(place for place in places[3:] if not place.sort)
+    assert sum(1 for place in places if place.flags == SHORT_LINKS) == 1
+    hit = next(place for place in places[3:] if not place.flags)
     damaged = damaged_copy(tmp_path, name, hit.offset + hit.compressed // 2)
     kept = {
         data

@@ -92,5 +92,5 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         branch_count=refs.branch_count,
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
-        returned=tuple(store.objects.returned()),
+        returned=tuple(store.objects.reappeared()),
     )

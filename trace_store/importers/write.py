@@ -44,7 +44,7 @@ from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import Gathering
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.tombstones import admit
+from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import TRASH
 from trace_store.store.handle import Store
@@ -474,7 +474,7 @@ def kept_of(store: Store, objects: Mapping[ObjectId, bytes]) -> list[tuple[Objec
     """
     if not isinstance(store.objects, ObjectDatabase):
         return list(objects.items())
-    return list(admit(store.objects, objects).items())
+    return list(drop_purged(store.objects, objects).items())
 
 
 def make_durable(store: Store) -> None:

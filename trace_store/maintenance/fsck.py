@@ -247,7 +247,7 @@ def _check_purged(
     if database.purged_texts:
         for purged in objects.present - database.purged:
             data = database.read(purged)
-            if is_content(data) and odb.tombstones.holding(
+            if is_content(data) and odb.tombstones.find_purged_texts(
                 {ObjectId(purged): data}, database.purged_texts
             ):
                 detail = "it holds a text that was purged, and came with a pack of others"

@@ -252,12 +252,12 @@ class _Sealing:
         with self._store.mutex:
             objects.packs.refresh()
         fresh = [(file, file.places()) for file in files]
-        purged = objects.look_for_tombstones()
+        purged = objects.refresh_tombstones()
         for oid in purged:
             for _, places in fresh:
                 places.pop(ObjectId(oid), None)
         oids = frozenset(oid for _, places in fresh for oid in places)
-        named = list(objects.packs.answers(lambda index: ids_among(index, oids)))
+        named = list(objects.packs.query(lambda index: ids_among(index, oids)))
         known = False
         for oid in frozenset().union(*(each or () for each in named)):
             if self._is_packed(oid):
@@ -285,7 +285,7 @@ class _Sealing:
                     self._written += writer.add(oid, data)
             names = writer.finish()
         finally:
-            writer.abandon()
+            writer.discard()
         with self._store.mutex:
             objects.packs.refresh()
         return names, [name for name in fold if name not in names]

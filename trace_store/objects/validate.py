@@ -36,7 +36,7 @@ def check_object(data: bytes) -> str:
     return kind
 
 
-def is_beginning(data: bytes) -> bool:
+def is_truncated(data: bytes) -> bool:
     """Tell whether bytes are the beginning of an object, of which the rest is lacking."""
     import msgpack
 

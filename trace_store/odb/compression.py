@@ -59,7 +59,7 @@ class Dictionary:
         return self._content.as_prefix
 
 
-def deflate(data: bytes, *, level: int, dictionary: Dictionary | None = None) -> bytes:
+def compress(data: bytes, *, level: int, dictionary: Dictionary | None = None) -> bytes:
     """Compress data into one zstd frame with a checksum."""
     zstd = _library()
     options = {zstd.ZSTD_c_compressionLevel: level, zstd.ZSTD_c_checksumFlag: 1}
@@ -69,16 +69,16 @@ def deflate(data: bytes, *, level: int, dictionary: Dictionary | None = None) ->
     return compressed
 
 
-def inflate(data: bytes, size: int, *, dictionary: Dictionary | None = None) -> bytes:
+def decompress(data: bytes, size: int, *, dictionary: Dictionary | None = None) -> bytes:
     """Decompress one zstd frame of exactly `size` bytes.
 
     Raises:
         CorruptObjectError: it has another size, is damaged, or something follows it.
     """
-    return Inflation(data, size, dictionary=dictionary).until(size)
+    return PartialFrame(data, size, dictionary=dictionary).until(size)
 
 
-def inflate_first(data: bytes, limit: int) -> bytes:
+def decompress_first(data: bytes, limit: int) -> bytes:
     """Return up to `limit` bytes of a zstd frame; anything may follow it.
 
     Raises:
@@ -93,7 +93,7 @@ def inflate_first(data: bytes, limit: int) -> bytes:
     return content
 
 
-class Inflation:
+class PartialFrame:
     """A zstd frame that is decompressed only as far as needed.
 
     Attributes:
@@ -149,7 +149,7 @@ class Inflation:
         return self.content
 
 
-def is_beginning(data: bytes) -> bool:
+def is_truncated(data: bytes) -> bool:
     """Return True if the bytes are the start of a truncated frame."""
     zstd = _library()
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trace_store.odb.fingerprints import Fingerprint
 
 
-OF_OLD = -1
+UNCHECKED = -1
 """A journal generation before all others."""
 BATCH_OBJECTS = 512
 BATCH_BYTES = 4 * 1024 * 1024
@@ -38,7 +38,7 @@ class ObjectDatabase:
 
     __slots__ = (
         *("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs", "_purged"),
-        *("_quarantine", "_settled", "_tombstones", "looked_at", "relied_on"),
+        *("_quarantine", "_settled", "_tombstones", "checked_generation", "required"),
     )
 
     def __init__(
@@ -62,15 +62,15 @@ class ObjectDatabase:
         self._quarantine: odb.quarantine.Quarantine | None = None
         self._settled: frozenset[str] = frozenset()
         """Packs whose names this process has synced."""
-        self.looked_at = 1
+        self.checked_generation = 1
         """Objects seen so far still exist while the journals have this generation; the first one is 1."""
-        self.relied_on: set[ObjectId] = set()
+        self.required: set[ObjectId] = set()
         """Objects that the next transaction needs although it does not name them."""
 
     @property
     def purged(self) -> frozenset[bytes]:
         """The ids of purged objects, as of the last `refresh`."""
-        return self.look_for_tombstones() if self._purged is None else self._purged
+        return self.refresh_tombstones() if self._purged is None else self._purged
 
     @property
     def tombstones(self) -> odb.tombstones.Tombstones:
@@ -84,7 +84,7 @@ class ObjectDatabase:
     def purged_texts(self) -> Sequence[Fingerprint]:
         """The fingerprints of purged texts, as of the last `refresh`."""
         if self._purged is None:
-            self.look_for_tombstones()
+            self.refresh_tombstones()
         return () if self._tombstones is None else self._tombstones.texts
 
     @property
@@ -128,13 +128,13 @@ class ObjectDatabase:
             StorageError: the only copy cannot be read.
         """
         with self._mutex:
-            self._check_not_purged(oid)
+            self._check_id(oid)
             data, failure = self._find(oid)
             if data is None:
                 self._journal.refresh()
                 self.packs.refresh()
-                self.look_for_tombstones()
-                self._check_not_purged(oid)
+                self.refresh_tombstones()
+                self._check_id(oid)
                 data, again = self._find(oid)
                 failure = again or failure
             if data is None and self.packs.repair_indexes():
@@ -143,7 +143,9 @@ class ObjectDatabase:
             if data is None:
                 data = self.quarantine.read(oid)
                 if data is not None:
-                    self.looked_at = OF_OLD  # a transaction that names it must restore it
+                    self.checked_generation = (
+                        UNCHECKED  # a transaction that names it must restore it
+                    )
             if data is not None:
                 return data
             if failure is not None:
@@ -212,9 +214,9 @@ class ObjectDatabase:
         with self._mutex:
             self._journal.refresh()
             self.packs.refresh()
-            self.look_for_tombstones()
+            self.refresh_tombstones()
 
-    def returned(self) -> list[ObjectId]:
+    def reappeared(self) -> list[ObjectId]:
         """Return the purged objects whose bytes are back, for example after a git merge; sorted."""
         with self._mutex:
             return sorted(ObjectId(oid) for oid in self.purged if self._has(oid))
@@ -223,17 +225,17 @@ class ObjectDatabase:
         """Return a short cache key of the set of purged objects; "" if it is empty."""
         return self.tombstones.key() if self.purged else ""
 
-    def refuse_purged(self, objects: Mapping[ObjectId, bytes]) -> None:
+    def check_not_purged(self, objects: Mapping[ObjectId, bytes]) -> None:
         """Check that no object to be written is purged or contains a purged text.
 
         Raises:
             PurgedError: one is or does. Objects that exist already may contain a text.
         """
         for oid in objects if self.purged else ():
-            self._check_not_purged(oid)
+            self._check_id(oid)
         if self.purged_texts:
-            for oid, text in odb.tombstones.with_purged_text(self, objects).items():
-                raise odb.tombstones.text_error(oid, text)
+            for oid, text in odb.tombstones.find_new_purged_texts(self, objects).items():
+                raise odb.tombstones.purged_text_error(oid, text)
 
     def write(self, data: bytes) -> ObjectId:
         """Store canonical object bytes as a loose object and return their id.
@@ -243,9 +245,9 @@ class ObjectDatabase:
             PurgedError: it was purged.
         """
         with self._mutex:
-            self.look_for_tombstones()
+            self.refresh_tombstones()
             if self.purged or self.purged_texts:
-                self.refuse_purged({ObjectId(digest(data)): data})
+                self.check_not_purged({ObjectId(digest(data)): data})
             return self.loose.write(data)
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
@@ -278,12 +280,12 @@ class ObjectDatabase:
 
     def _mark_unchecked(self) -> None:
         if not self._journal.generation:
-            self.looked_at = OF_OLD  # not yet checked against the journals
+            self.checked_generation = UNCHECKED  # not yet checked against the journals
 
     def _has(self, oid: bytes) -> bool:
         return self._journal.contains(oid) or self.packs.contains(oid) or self.loose.contains(oid)
 
-    def look_for_tombstones(self) -> frozenset[bytes]:
+    def refresh_tombstones(self) -> frozenset[bytes]:
         """Refresh the tombstones and return the ids of all purged objects."""
         if self._tombstones is not None:
             self._tombstones.refresh()
@@ -294,7 +296,7 @@ class ObjectDatabase:
             self._purged = frozenset()
         return self._purged
 
-    def _check_not_purged(self, oid: bytes) -> None:
+    def _check_id(self, oid: bytes) -> None:
         if oid in self.purged:
             tombstone = self.tombstones.find(oid) or odb.tombstones.Tombstone(ObjectId(oid))
             raise tombstone.error()

@@ -28,7 +28,7 @@ _SURELY_SHORT_BYTES = MAXIMUM_OBJECT_BYTES // 8
 """A short form is at least a seventh as long as its expansion."""
 
 
-def shorten(
+def shorten_links(
     data: bytes, ordinal: int, first: Mapping[bytes, int], second: Mapping[bytes, int]
 ) -> bytes:
     """Return an object's bytes with short links.
@@ -65,7 +65,7 @@ def shorten(
     return b"".join(pieces)
 
 
-def lengthen(data: bytes, ordinal: int, id_of: Callable[[int], bytes]) -> bytes:
+def expand_links(data: bytes, ordinal: int, id_of: Callable[[int], bytes]) -> bytes:
     """Return an object's bytes with full links.
 
     Args:
@@ -98,7 +98,7 @@ def lengthen(data: bytes, ordinal: int, id_of: Callable[[int], bytes]) -> bytes:
     return MARK.join(pieces)
 
 
-def lengthen_all(forms: Iterable[bytes], first: int, ids: bytes) -> list[bytes]:
+def expand_all_links(forms: Iterable[bytes], first: int, ids: bytes) -> list[bytes]:
     """Expand the links of consecutive objects; the caller checks the hashes.
 
     Args:

@@ -6,7 +6,7 @@ Rule: bounded, least recently used first out. Dictionaries are counted separatel
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.odb.compression import Dictionary, Inflation
+from trace_store.odb.compression import Dictionary, PartialFrame
 from trace_store.odb.pack import DICTIONARY, MAXIMUM_DICTIONARY_BYTES, NEEDS_DICTIONARY
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ class FrameCache:
         self._frames: dict[tuple[str, int], tuple[bytes, int, int]] = {}
         """Content so far, flags, and size of the whole content."""
         self._frame_bytes = 0
-        self._unfinished: tuple[tuple[str, int], Inflation] | None = None
+        self._unfinished: tuple[tuple[str, int], PartialFrame] | None = None
         """The last partly decompressed frame; only one is kept open."""
         self._dictionaries: dict[tuple[str, int], Dictionary] = {}
         self._dictionary_bytes = 0
@@ -77,17 +77,17 @@ class FrameCache:
     ) -> tuple[bytes, int, int]:
         place, dictionary = index.place(key[1])
         if self._unfinished is not None and self._unfinished[0] == key:
-            inflation = self._unfinished[1]
-        elif place.sort & NEEDS_DICTIONARY:
-            inflation = pack.inflation(place, self._dictionary(pack, index, dictionary))
+            partial = self._unfinished[1]
+        elif place.flags & NEEDS_DICTIONARY:
+            partial = pack.open_frame(place, self._dictionary(pack, index, dictionary))
         else:
-            inflation = pack.inflation(place)
-        content = inflation.until(end or place.raw)
+            partial = pack.open_frame(place)
+        content = partial.until(end or place.raw)
         if len(content) < place.raw:
-            self._unfinished = key, inflation
+            self._unfinished = key, partial
         elif self._unfinished is not None and self._unfinished[0] == key:
             self._unfinished = None
-        return content, place.sort, place.raw
+        return content, place.flags, place.raw
 
     def _dictionary(self, pack: Pack, index: PackIndex, number: int) -> Dictionary:
         key = pack.name, number
@@ -96,7 +96,7 @@ class FrameCache:
             if number < 0:
                 raise errors.CorruptIndexError("a frame's dictionary is missing")
             place, _ = index.place(number)
-            if place.sort != DICTIONARY or place.raw > MAXIMUM_DICTIONARY_BYTES:
+            if place.flags != DICTIONARY or place.raw > MAXIMUM_DICTIONARY_BYTES:
                 raise errors.CorruptIndexError("a frame's dictionary is not a dictionary")
             dictionary = Dictionary(pack.decode(place))
             self._dictionary_bytes += dictionary.size

@@ -11,7 +11,7 @@ from operator import lt
 
 from trace_store import errors
 from trace_store.odb.compression import Dictionary
-from trace_store.odb.delta_links import lengthen_all
+from trace_store.odb.delta_links import expand_all_links
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, FramePlace, split
 from trace_store.odb.pack_index import (
     FEW_LOOK_UPS,
@@ -68,8 +68,8 @@ class IndexContent:
         ids = [data[at : at + OID_BYTES] for at in range(ids_at, rows_at, OID_BYTES)]
         stands = [(frame, offset) for offset, frame in ROW.iter_unpack(data[rows_at:frames_at])]
         self.places = [
-            FramePlace(offset, compressed, raw, held, sort)
-            for offset, compressed, raw, held, _, sort in PLACE.iter_unpack(
+            FramePlace(offset, compressed, raw, held, flags)
+            for offset, compressed, raw, held, _, flags in PLACE.iter_unpack(
                 data[frames_at:-HASH_BYTES]
             )
         ]
@@ -108,7 +108,7 @@ _CHECK = 0xFFFC
 """The bits of an id's first four bytes that its entry holds."""
 
 
-def leads_to_all(index: bytes) -> bool:
+def has_valid_entries(index: bytes) -> bool:
     """Return True if an index with correct sizes has a valid entry for every object, without duplicates."""
     _, _, bits, count, *_ = HEADER.unpack_from(index)
     entries_at = HEADER.size + 4 * ((1 << bits) + 1)
@@ -156,10 +156,10 @@ def walk_by_index(
     dictionary: Dictionary | None = None
     for number in frames:
         place = places[number]
-        if place.sort == DICTIONARY:
+        if place.flags == DICTIONARY:
             dictionary = Dictionary(pack.decode(place))
             continue
-        needs = place.sort & NEEDS_DICTIONARY
+        needs = place.flags & NEEDS_DICTIONARY
         if needs and dictionary is None:
             dictionary = _dictionary_before(pack, places, number)
         raw = pack.decode(place, dictionary if needs else None)
@@ -168,8 +168,8 @@ def walk_by_index(
         rows = b"".join([ROW.pack(offset, number) for offset, _ in cuts])
         forms = [raw[offset : offset + size] for offset, size in cuts]
         objects = forms
-        if place.sort & SHORT_LINKS:
-            objects = lengthen_all(forms, first, index.ids)
+        if place.flags & SHORT_LINKS:
+            objects = expand_all_links(forms, first, index.ids)
         told = index.ids[OID_BYTES * first : OID_BYTES * stop]
         if joined_digests(objects) != told or index.stored_rows(first, stop) != rows:
             raise errors.CorruptObjectError("a frame does not match the pack index")
@@ -179,6 +179,6 @@ def walk_by_index(
 
 def _dictionary_before(pack: Pack, places: Sequence[FramePlace], frame: int) -> Dictionary:
     for place in reversed(places[:frame]):
-        if place.sort == DICTIONARY:
+        if place.flags == DICTIONARY:
             return Dictionary(pack.decode(place))
     raise errors.CorruptObjectError("a frame's dictionary is missing")

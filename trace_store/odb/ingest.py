@@ -22,8 +22,8 @@ from trace_store.odb.pack import (
     Pack,
 )
 from trace_store.odb.pack_writer import PackEncoder, PackFiles
-from trace_store.odb.tombstones import admit
-from trace_store.odb.verify import Examination
+from trace_store.odb.tombstones import drop_purged
+from trace_store.odb.verify import PackVerifier
 from trace_store.oid import digest
 
 TYPE_CHECKING = False
@@ -168,11 +168,11 @@ class PackReceiver:
         self._layout = layout
         self._database = database
         database.refresh()
-        database.relied_on.clear()
+        database.required.clear()
         self._aside: set[str] = set()
         self._files = PackFiles(disk, layout.tmp_dir, layout.pack_base)
 
-    def take(
+    def add(
         self, data: bytes, where: str, each: Callable[[PackedObject], None] | None = None
     ) -> ReceivedPack:
         """Verify a pack and write it to `tmp/`.
@@ -188,7 +188,7 @@ class PackReceiver:
             StorageError: it cannot be written.
         """
         pack = pack_of(data, where)
-        look = Examination(pack)
+        look = PackVerifier(pack)
         count = 0
         known: set[ObjectId] | None = set()
         purged, texts = self._database.purged, self._database.purged_texts
@@ -204,7 +204,7 @@ class PackReceiver:
             if each is not None:
                 each(found)
         if known is not None:
-            self._database.relied_on |= known  # objects of later packs may link to them
+            self._database.required |= known  # objects of later packs may link to them
         elif pack.name not in self._aside:
             if has_purged:
                 self._write_without(self._database.purged, pack)
@@ -213,7 +213,7 @@ class PackReceiver:
                 self._write(pack.name, data, look.index())
         return ReceivedPack(pack.name, count, known is not None)
 
-    def keep(self) -> list[str]:
+    def publish(self) -> list[str]:
         """Add the received packs to the repository; return the names of new packs."""
         if self._aside:
             self._disk.make_directory(self._layout.objects_dir)
@@ -226,24 +226,24 @@ class PackReceiver:
         self._database.refresh()
         return names
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Remove the received packs that were not published."""
-        self._files.abandon()
+        self._files.discard()
         self._aside.clear()
 
     def _is_purged(self, found: PackedObject) -> bool:
         """Return True if an object is purged here, or contains a purged text and now has a tombstone."""
         objects = {found.oid: found.data}
         if not self._leave_out:
-            self._database.refuse_purged(objects)
+            self._database.check_not_purged(objects)
             return False
-        return not admit(self._database, objects)
+        return not drop_purged(self._database, objects)
 
     def _write_without(self, purged: frozenset[bytes], pack: Pack) -> None:
         """Rewrite a pack without some objects."""
         self._disk.make_directory(self._layout.tmp_dir)
         encoder = PackEncoder(self._files.begin)
-        for found in Examination(pack).objects():
+        for found in PackVerifier(pack).objects():
             if found.oid not in purged:
                 encoder.add(found.oid, found.data)
         encoder.finish()

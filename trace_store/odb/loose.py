@@ -16,7 +16,7 @@ from trace_store.files import WRITE, create_file, read_file
 from trace_store.ident import SystemClock
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_size
-from trace_store.odb.compression import deflate, inflate
+from trace_store.odb.compression import compress, decompress
 from trace_store.oid import HEX_CHARACTERS, ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -156,7 +156,7 @@ class LooseObjects:
 
 def _encode_file(data: bytes) -> bytes:
     if len(data) >= _MINIMUM_COMPRESSED_BYTES:
-        body = deflate(data, level=_LEVEL)
+        body = compress(data, level=_LEVEL)
         if len(body) + HEAD_BYTES < len(data):
             return bytes((COMPRESSED,)) + len(data).to_bytes(4, "little") + body
     return bytes((RAW,)) + data
@@ -174,5 +174,5 @@ def content_of(data: bytes) -> bytes:
         size = int.from_bytes(data[1:HEAD_BYTES], "little")
         if size > MAXIMUM_OBJECT_BYTES:
             raise errors.CorruptObjectError(f"a loose object declares {size} bytes")
-        return inflate(data[HEAD_BYTES:], size)
+        return decompress(data[HEAD_BYTES:], size)
     raise errors.CorruptObjectError("the file is not a loose object")

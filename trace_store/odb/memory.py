@@ -57,7 +57,7 @@ class MemoryObjects:
         """Return "": nothing was purged."""
         return ""
 
-    def returned(self) -> list[ObjectId]:
+    def reappeared(self) -> list[ObjectId]:
         """Return []: nothing was purged."""
         return []
 

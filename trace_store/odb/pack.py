@@ -25,7 +25,7 @@ import struct
 
 from trace_store import errors
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.odb.compression import Dictionary, Inflation
+from trace_store.odb.compression import Dictionary, PartialFrame
 from trace_store.oid import Digester
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ HASH_BYTES = 32
 NEEDS_DICTIONARY = 1
 SHORT_LINKS = 2
 DICTIONARY = 4
-SORTS = (0, NEEDS_DICTIONARY, SHORT_LINKS, NEEDS_DICTIONARY | SHORT_LINKS, DICTIONARY)
+FLAGS = (0, NEEDS_DICTIONARY, SHORT_LINKS, NEEDS_DICTIONARY | SHORT_LINKS, DICTIONARY)
 
 HEADER = struct.Struct("<4sBB2xII")
 FRAME = struct.Struct("<IIIB3x")
@@ -74,18 +74,18 @@ class FramePlace:
         flags: as in the file.
     """
 
-    __slots__ = ("compressed", "objects", "offset", "raw", "sort")
+    __slots__ = ("compressed", "flags", "objects", "offset", "raw")
 
-    def __init__(self, offset: int, compressed: int, raw: int, objects: int, sort: int) -> None:
+    def __init__(self, offset: int, compressed: int, raw: int, objects: int, flags: int) -> None:
         self.offset = offset
         self.compressed = compressed
         self.raw = raw
         self.objects = objects
-        self.sort = sort
+        self.flags = flags
 
     def key(self) -> tuple[int, int, int, int, int]:
         """Return all fields, for comparison."""
-        return self.offset, self.compressed, self.raw, self.objects, self.sort
+        return self.offset, self.compressed, self.raw, self.objects, self.flags
 
 
 class Pack:
@@ -140,7 +140,7 @@ class Pack:
             head = self._disk.read_at(self.fd, offset, FRAME.size)
             if len(head) < FRAME.size:
                 raise self._corrupt("it was truncated")
-            compressed, raw, held, sort = FRAME.unpack(head)
+            compressed, raw, held, flags = FRAME.unpack(head)
             offset += FRAME.size
             if compressed == 0:
                 if any(head) or offset != end:
@@ -148,9 +148,9 @@ class Pack:
                 return
             if offset + compressed > end or raw > MAXIMUM_FRAME_BYTES:
                 raise self._corrupt("a frame is too large")
-            if sort not in SORTS or head[13:] != b"\0\0\0":
+            if flags not in FLAGS or head[13:] != b"\0\0\0":
                 raise self._corrupt("a frame has unknown flags")
-            if sort == DICTIONARY and (held or raw > MAXIMUM_DICTIONARY_BYTES):
+            if flags == DICTIONARY and (held or raw > MAXIMUM_DICTIONARY_BYTES):
                 raise self._corrupt("a dictionary is invalid")
             count += 1
             total += raw
@@ -159,7 +159,7 @@ class Pack:
                 raise self._corrupt("it has too much content")
             if held > MAXIMUM_FRAME_OBJECTS or objects > MAXIMUM_PACK_OBJECTS:
                 raise self._corrupt("it has too many objects")
-            yield FramePlace(offset, compressed, raw, held, sort)
+            yield FramePlace(offset, compressed, raw, held, flags)
             offset += compressed
 
     def decode(self, place: FramePlace, dictionary: Dictionary | None = None) -> bytes:
@@ -168,9 +168,9 @@ class Pack:
         Raises:
             CorruptObjectError: it is damaged.
         """
-        return self.inflation(place, dictionary).until(place.raw)
+        return self.open_frame(place, dictionary).until(place.raw)
 
-    def inflation(self, place: FramePlace, dictionary: Dictionary | None = None) -> Inflation:
+    def open_frame(self, place: FramePlace, dictionary: Dictionary | None = None) -> PartialFrame:
         """Return a frame that is decompressed only as far as needed.
 
         Raises:
@@ -179,7 +179,7 @@ class Pack:
         if place.raw > MAXIMUM_FRAME_BYTES:
             raise errors.CorruptObjectError(f"a frame declares {place.raw} bytes", path=self.path)
         data = self._disk.read_at(self.fd, place.offset, place.compressed)
-        return Inflation(data, place.raw, dictionary=dictionary)
+        return PartialFrame(data, place.raw, dictionary=dictionary)
 
     def digests(self) -> tuple[str, bool]:
         """Return the hash of the file's bytes (its name), and whether the trailer matches.

@@ -30,7 +30,7 @@ from itertools import islice
 
 from trace_store import errors
 from trace_store.odb.delta_links import ABSENT
-from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SORTS, FramePlace, Pack
+from trace_store.odb.pack import DICTIONARY, FLAGS, NEEDS_DICTIONARY, FramePlace, Pack
 from trace_store.odb.pack_walk import PackWalk
 from trace_store.oid import OID_BYTES, ObjectId, digest
 
@@ -225,10 +225,10 @@ class PackIndex:
         data = self._read(self._frames_at + PLACE.size * frame, PLACE.size)
         if len(data) < PLACE.size:
             raise errors.CorruptIndexError("the pack index is too short")
-        offset, compressed, raw, objects, dictionary, sort = PLACE.unpack(data)
-        if offset + compressed > self._pack_size or dictionary > frame or sort not in SORTS:
+        offset, compressed, raw, objects, dictionary, flags = PLACE.unpack(data)
+        if offset + compressed > self._pack_size or dictionary > frame or flags not in FLAGS:
             raise errors.CorruptIndexError("the pack index names a position outside of its pack")
-        return FramePlace(offset, compressed, raw, objects, sort), dictionary - 1
+        return FramePlace(offset, compressed, raw, objects, flags), dictionary - 1
 
     def with_prefix(self, prefix: str, limit: int) -> list[ObjectId]:
         """Return at most `limit` ids that start with these hex digits, sorted."""
@@ -342,9 +342,9 @@ def encode_index(
     pieces += [ROW.pack(offset, frame) for frame, offset in rows]
     dictionary = 0
     for number, p in enumerate(places, 1):
-        needed = dictionary if p.sort & NEEDS_DICTIONARY else 0
-        pieces.append(PLACE.pack(p.offset, p.compressed, p.raw, p.objects, needed, p.sort))
-        if p.sort == DICTIONARY:
+        needed = dictionary if p.flags & NEEDS_DICTIONARY else 0
+        pieces.append(PLACE.pack(p.offset, p.compressed, p.raw, p.objects, needed, p.flags))
+        if p.flags == DICTIONARY:
             dictionary = number
     data = b"".join(pieces)
     return data + digest(data)

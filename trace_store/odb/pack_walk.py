@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.odb.compression import Dictionary
-from trace_store.odb.delta_links import ABSENT, lengthen
+from trace_store.odb.delta_links import ABSENT, expand_links
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, split
 from trace_store.oid import OID_BYTES, hash_object
 
@@ -74,11 +74,11 @@ class PackWalk:
         first = len(self.ids)
         self.ids += ABSENT * place.objects
         self.offsets = [0] * place.objects
-        if place.sort == DICTIONARY:
+        if place.flags == DICTIONARY:
             self._dictionary = None
             self._dictionary = Dictionary(self._pack.decode(place))
             return []
-        if not place.sort & NEEDS_DICTIONARY:
+        if not place.flags & NEEDS_DICTIONARY:
             raw = self._pack.decode(place)
         elif self._dictionary is None:
             raise errors.CorruptObjectError("the frame's dictionary is damaged or missing")
@@ -86,7 +86,7 @@ class PackWalk:
             raw = self._pack.decode(place, self._dictionary)
         places = list(split(raw, place.objects))
         self.offsets = [offset for offset, _ in places]
-        if place.sort & SHORT_LINKS:
+        if place.flags & SHORT_LINKS:
             return self._expand(raw, places, first)
         cut = [(offset, raw[offset : offset + size]) for offset, size in places]
         objects = [(hash_object(data), offset, data) for offset, data in cut]
@@ -97,7 +97,7 @@ class PackWalk:
         objects: Objects = []
         for ordinal, (offset, size) in enumerate(places, first // OID_BYTES):
             try:
-                data = lengthen(raw[offset : offset + size], ordinal, self._id_of)
+                data = expand_links(raw[offset : offset + size], ordinal, self._id_of)
             except errors.CorruptObjectError:
                 continue
             oid = hash_object(data)

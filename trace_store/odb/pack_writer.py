@@ -20,15 +20,15 @@ from itertools import accumulate
 from trace_store import errors
 from trace_store.files import CREATE, create_file, write_all
 from trace_store.layout import INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
-from trace_store.odb.background import Background, processors
+from trace_store.odb.background import Background, processor_count
 from trace_store.odb.checks import check_size
 from trace_store.odb.compression import (
     MINIMUM_DICTIONARY_BYTES,
     Dictionary,
-    deflate,
+    compress,
     lines_in_common,
 )
-from trace_store.odb.delta_links import MARK, SPARED_BYTES, shorten
+from trace_store.odb.delta_links import MARK, SPARED_BYTES, shorten_links
 from trace_store.odb.pack import (
     COUNTS,
     DICTIONARY,
@@ -133,9 +133,9 @@ class PackEncoder:
         self._linked = Frame(links=True)
         self._waiting: list[Frame] = []
         self._waiting_bytes = 0
-        self._planned: list[Planned] = []
+        self._planned: list[PlannedFrame] = []
         self._compressed = Background((), 0)
-        self._threads = min(processors(), MAXIMUM_THREADS) if threads is None else threads
+        self._threads = min(processor_count(), MAXIMUM_THREADS) if threads is None else threads
         self._pack: OpenPack | None = None
         self.names: list[str] = []
 
@@ -220,20 +220,20 @@ class PackEncoder:
                 self._begin(), self._level, self._frame_bytes, self._shared_bytes
             )
         dictionary = None
-        planned: list[Planned] = []
+        planned: list[PlannedFrame] = []
         tasks: list[Callable[[], bytes]] = []
         if content:
             dictionary = Dictionary(content)
-            planned.append(Planned(None, [], len(content), DICTIONARY))
-            tasks.append(lambda: deflate(content, level=self._level))
+            planned.append(PlannedFrame(None, [], len(content), DICTIONARY))
+            tasks.append(lambda: compress(content, level=self._level))
         for frame in frames:
             forms = pack.forms(frame)
             shared = None if frame.links else dictionary
-            sort = SHORT_LINKS if frame.links else 0
+            flags = SHORT_LINKS if frame.links else 0
             if shared is not None:
-                sort |= NEEDS_DICTIONARY
+                flags |= NEEDS_DICTIONARY
             offsets = list(accumulate(map(len, forms), initial=4 * len(forms)))
-            planned.append(Planned(frame, offsets, offsets.pop(), sort))
+            planned.append(PlannedFrame(frame, offsets, offsets.pop(), flags))
             level = self._linked_level if frame.links else self._level
             tasks.append(_compression_task(forms, level, shared))
         many = sum(each.raw for each in planned) >= _MANY_BYTES
@@ -256,7 +256,7 @@ class PackEncoder:
                     break
                 pack.write_frame(each, body)
 
-    def _fits(self, pack: OpenPack, planned: Planned, body: bytes) -> bool:
+    def _fits(self, pack: OpenPack, planned: PlannedFrame, body: bytes) -> bool:
         """Return True if a frame fits into the pack; the first one with objects always does."""
         return not pack.object_count or (
             pack.has_room(planned)
@@ -306,9 +306,9 @@ class PackWriter(PackEncoder):
                 self._disk.sync_directory(self._layout.objects_dir)
         return self.names
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Remove unfinished files."""
-        self._files.abandon()
+        self._files.discard()
 
     def _file(self) -> PackFile:
         self._disk.make_directory(self._layout.tmp_dir)
@@ -322,7 +322,7 @@ def _compression_task(
 
     Not a `partial`, because functools is slow to import.
     """
-    return lambda: deflate(join(forms), level=level, dictionary=dictionary)
+    return lambda: compress(join(forms), level=level, dictionary=dictionary)
 
 
 class Frame:
@@ -336,7 +336,7 @@ class Frame:
         self.size = 0
 
 
-class Planned:
+class PlannedFrame:
     """A frame that is being compressed; a dictionary if it has no objects.
 
     Attributes:
@@ -346,13 +346,13 @@ class Planned:
         flags: as in the pack.
     """
 
-    __slots__ = ("frame", "offsets", "raw", "sort")
+    __slots__ = ("flags", "frame", "offsets", "raw")
 
-    def __init__(self, frame: Frame | None, offsets: list[int], raw: int, sort: int) -> None:
+    def __init__(self, frame: Frame | None, offsets: list[int], raw: int, flags: int) -> None:
         self.frame = frame
         self.offsets = offsets
         self.raw = raw
-        self.sort = sort
+        self.flags = flags
 
 
 class OpenPack:
@@ -376,7 +376,7 @@ class OpenPack:
         """How many objects it has."""
         return len(self._ids)
 
-    def has_room(self, planned: Planned) -> bool:
+    def has_room(self, planned: PlannedFrame) -> bool:
         """Return True if the pack's limits allow one more frame."""
         return (
             self.raw_bytes + planned.raw <= MAXIMUM_PACK_RAW_BYTES
@@ -398,18 +398,18 @@ class OpenPack:
         forms = []
         near: dict[bytes, int] = {}
         for number, (oid, data) in enumerate(frame.objects, first):
-            forms.append(shorten(data, number, near, self._targets))
+            forms.append(shorten_links(data, number, near, self._targets))
             near[oid] = number
         return forms
 
-    def write_frame(self, planned: Planned, body: bytes) -> None:
+    def write_frame(self, planned: PlannedFrame, body: bytes) -> None:
         """Write the next numbered frame, or a dictionary."""
         objects = [] if planned.frame is None else planned.frame.objects
-        self._write(FRAME.pack(len(body), planned.raw, len(objects), planned.sort))
+        self._write(FRAME.pack(len(body), planned.raw, len(objects), planned.flags))
         self._rows += [(len(self.places), offset) for offset in planned.offsets]
         self._ids += [oid for oid, _ in objects]
         self.places.append(
-            FramePlace(self.size, len(body), planned.raw, len(objects), planned.sort)
+            FramePlace(self.size, len(body), planned.raw, len(objects), planned.flags)
         )
         self._write(body)
         self.raw_bytes += planned.raw
@@ -476,7 +476,7 @@ class PackFile:
         self._disk.rename(self._path + INDEX_SUFFIX, base + INDEX_SUFFIX)
         self._disk.rename(self._path, base + PACK_SUFFIX)
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Remove the file if it is not published."""
         fd, self._fd = self._fd, None
         if fd is not None:
@@ -537,7 +537,7 @@ class PackFiles:
             self._disk.sync_directory(folder)
         return names
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Remove the files that are not published."""
         while self._files:
-            self._files.pop().abandon()
+            self._files.pop().discard()

@@ -15,7 +15,7 @@ from trace_store import errors
 from trace_store.files import create_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash
-from trace_store.odb.delta_links import lengthen, lengthen_all
+from trace_store.odb.delta_links import expand_all_links, expand_links
 from trace_store.odb.frame_cache import FrameCache
 from trace_store.odb.open_files import NO_DESCRIPTORS, OpenFiles
 from trace_store.odb.pack import SHORT_LINKS, Pack
@@ -343,9 +343,9 @@ class Packs:
         """Return the bytes of an object, unchecked."""
         index = packed.index
         frame, offset, end = index.row(number)
-        raw, sort = self._cache.frame(packed.pack, index, frame, end)
+        raw, flags = self._cache.frame(packed.pack, index, frame, end)
         data = raw[offset : end or len(raw)]
-        return lengthen(data, number, index.id_of) if sort & SHORT_LINKS else data
+        return expand_links(data, number, index.id_of) if flags & SHORT_LINKS else data
 
     def _cut(self, packed: IndexedPack, runs: list[range], limit: int) -> list[bytes]:
         """Return the bytes of the first objects, unchecked; at least one, up to about `limit` bytes."""
@@ -376,11 +376,11 @@ class Packs:
             last = frames[stop] != frame
             # A single object may need only a part of its frame decompressed.
             end = cuts[-1] if len(run) == 1 and not last else None
-            raw, sort = self._cache.frame(pack, index, frame, end)
+            raw, flags = self._cache.frame(pack, index, frame, end)
             if last:
                 cuts[-1] = len(raw)
             cut = [raw[start:end] for start, end in pairwise(cuts)]
-            yield lengthen_all(cut, first, index.ids) if sort & SHORT_LINKS else cut
+            yield expand_all_links(cut, first, index.ids) if flags & SHORT_LINKS else cut
             first = stop
 
 

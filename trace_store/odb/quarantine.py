@@ -25,7 +25,7 @@ IGNORED_NAME = ".gitignore"
 IGNORED = b"*\n"
 
 
-class Taking:
+class QuarantineBatch:
     """The files quarantined at one time.
 
     Attributes:
@@ -55,9 +55,9 @@ class Quarantine:
     def __init__(self, disk: Disk, layout: Layout) -> None:
         self._disk = disk
         self._layout = layout
-        self._takings: dict[str, Taking] = {}
+        self._takings: dict[str, QuarantineBatch] = {}
 
-    def takings(self) -> list[Taking]:
+    def batches(self) -> list[QuarantineBatch]:
         """Return the current batches, oldest first."""
         folders, _ = self._disk.scan(self._layout.quarantine_dir)
         names = [name for name in folders if name.isascii() and name.isdecimal()]
@@ -65,7 +65,7 @@ class Quarantine:
             self._takings.pop(name).packs.close()
         for name in sorted(names, key=int):
             if name not in self._takings:
-                taking = Taking(self._disk, self._layout, name)
+                taking = QuarantineBatch(self._disk, self._layout, name)
                 try:
                     check_folders(self._disk, self._layout.root, taking.layout.pack_file(name))
                 except errors.StorageError:
@@ -75,7 +75,7 @@ class Quarantine:
 
     def read(self, oid: bytes) -> bytes | None:
         """Return an object's bytes, hash-checked, or None if there is no sound copy."""
-        for taking in self.takings():
+        for taking in self.batches():
             taking.packs.refresh()
             for place in (taking.packs.read, taking.loose.read):
                 try:
@@ -86,7 +86,7 @@ class Quarantine:
                     return data
         return None
 
-    def take(self, time: int, packs: Iterable[str], loose: Iterable[ObjectId]) -> Taking:
+    def take(self, time: int, packs: Iterable[str], loose: Iterable[ObjectId]) -> QuarantineBatch:
         """Move packs and loose objects into a new batch and return it.
 
         All objects that remain needed must be in other durable packs. Called under the journal's lock; `time` is in
@@ -103,17 +103,17 @@ class Quarantine:
             create_file(disk, ignored, IGNORED, durable=False)
         while disk.stat(os.path.join(folder, str(time))) is not None:
             time += 1
-        taking = Taking(disk, self._layout, str(time))
+        taking = QuarantineBatch(disk, self._layout, str(time))
         _move(disk, self._layout, taking.layout, packs, loose)
         self._takings[taking.name] = taking
         return taking
 
-    def bring_back(self) -> None:
+    def restore(self) -> None:
         """Restore everything durably; called under the journal's lock.
 
         A batch is closed under links, except for links to objects that stayed, so nothing needs to be traversed.
         """
-        for taking in self.takings():
+        for taking in self.batches():
             packs = pack_names(self._disk, taking.layout)
             _move(self._disk, taking.layout, self._layout, packs, taking.loose.iterate())
             taking.packs.refresh()

@@ -11,11 +11,12 @@ import struct
 
 from trace_store import errors
 from trace_store.objects.codec import is_canonical
-from trace_store.odb.compression import Dictionary, inflate
-from trace_store.odb.delta_links import lengthen
+from trace_store.odb.compression import Dictionary, decompress
+from trace_store.odb.delta_links import expand_links
 from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.pack import (
     DICTIONARY,
+    FLAGS,
     FRAME,
     HEADER,
     MAXIMUM_FRAME_BYTES,
@@ -23,7 +24,6 @@ from trace_store.odb.pack import (
     MAXIMUM_PACK_RAW_BYTES,
     NEEDS_DICTIONARY,
     SHORT_LINKS,
-    SORTS,
     FramePlace,
 )
 from trace_store.odb.pack_walk import PackWalk
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _ZSTD_MAGIC = struct.pack("<I", 0xFD2FB528)
 
 
-def objects_of_wreck(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectId, bytes]]:
+def recover_objects(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectId, bytes]]:
     """Yield (id, bytes) of the objects that can be recovered from a pack; duplicates possible.
 
     Args:
@@ -81,7 +81,7 @@ class _Bytes:
         if self._left < 0 or place.raw > MAXIMUM_FRAME_BYTES:
             raise errors.CorruptObjectError("the pack declares too much content")
         data = self._data[place.offset : place.offset + place.compressed]
-        return inflate(data, place.raw, dictionary=dictionary)
+        return decompress(data, place.raw, dictionary=dictionary)
 
 
 def _by_index(data: bytes, content: IndexContent) -> Iterator[Found]:
@@ -94,11 +94,11 @@ def _by_index(data: bytes, content: IndexContent) -> Iterator[Found]:
     dictionary: Dictionary | None = None
     for number, place in enumerate(content.places):
         try:
-            if place.sort == DICTIONARY:
+            if place.flags == DICTIONARY:
                 dictionary = None
                 dictionary = Dictionary(pack.decode(place))
                 continue
-            raw = pack.decode(place, dictionary if place.sort & NEEDS_DICTIONARY else None)
+            raw = pack.decode(place, dictionary if place.flags & NEEDS_DICTIONARY else None)
         except errors.CorruptObjectError:
             continue
         here = frames.get(number, [])
@@ -106,8 +106,8 @@ def _by_index(data: bytes, content: IndexContent) -> Iterator[Found]:
         for (ordinal, start), end in zip(here, ends, strict=True):
             piece = raw[start:end]
             try:
-                if place.sort & SHORT_LINKS:
-                    piece = lengthen(piece, ordinal, ids.__getitem__)
+                if place.flags & SHORT_LINKS:
+                    piece = expand_links(piece, ordinal, ids.__getitem__)
             except errors.CorruptObjectError:
                 continue
             if hash_object(piece) == ids[ordinal]:
@@ -156,13 +156,13 @@ def _search(data: bytes) -> Iterator[FramePlace | None]:
 
 
 def _place_at(data: bytes, at: int) -> FramePlace | None:
-    compressed, raw, held, sort = FRAME.unpack_from(data, at)
+    compressed, raw, held, flags = FRAME.unpack_from(data, at)
     start = at + FRAME.size
     sound = (
         0 < compressed <= len(data) - start
         and raw <= MAXIMUM_FRAME_BYTES
         and held <= MAXIMUM_FRAME_OBJECTS
-        and sort in SORTS
+        and flags in FLAGS
         and data.startswith(_ZSTD_MAGIC, start)
     )
-    return FramePlace(start, compressed, raw, held, sort) if sound else None
+    return FramePlace(start, compressed, raw, held, flags) if sound else None

@@ -261,12 +261,12 @@ class Tombstones:
         self._disk.rename(temporary, os.path.join(self._folder, name))
 
 
-def text_error(oid: ObjectId, text: fingerprints.Fingerprint) -> errors.PurgedError:
+def purged_text_error(oid: ObjectId, text: fingerprints.Fingerprint) -> errors.PurgedError:
     """Return the error for an object that contains a purged text."""
     return Tombstone(oid, text.time, text.by, text.why).error("its content has a text that")
 
 
-def holding(
+def find_purged_texts(
     objects: Mapping[ObjectId, bytes], texts: Iterable[fingerprints.Fingerprint]
 ) -> dict[ObjectId, fingerprints.Fingerprint]:
     """Return the objects that contain a purged text, each with the fingerprint.
@@ -349,15 +349,17 @@ def _is_line(text: str) -> bool:
     return True
 
 
-def with_purged_text(
+def find_new_purged_texts(
     database: ObjectDatabase, objects: Mapping[ObjectId, bytes]
 ) -> dict[ObjectId, Fingerprint]:
     """Return the new objects that contain a purged text, each with the fingerprint."""
-    hits = holding(objects, database.purged_texts)
+    hits = find_purged_texts(objects, database.purged_texts)
     return {oid: text for oid, text in hits.items() if not database.contains(oid)}
 
 
-def admit(database: ObjectDatabase, objects: Mapping[ObjectId, bytes]) -> dict[ObjectId, bytes]:
+def drop_purged(
+    database: ObjectDatabase, objects: Mapping[ObjectId, bytes]
+) -> dict[ObjectId, bytes]:
     """Return the objects that may be written, although others already link to all of them.
 
     Content with a purged text gets its own tombstone, which explains its absence.
@@ -367,15 +369,15 @@ def admit(database: ObjectDatabase, objects: Mapping[ObjectId, bytes]) -> dict[O
         StorageError: a tombstone cannot be written.
     """
     if database.purged_texts:
-        hits = with_purged_text(database, objects)
+        hits = find_new_purged_texts(database, objects)
         hits = {oid: text for oid, text in hits.items() if oid not in database.purged}
         for oid, text in hits.items():
             if not is_content(objects[oid]):
-                raise text_error(oid, text)
+                raise purged_text_error(oid, text)
         if hits:
             database.tombstones.add(
                 Tombstone(oid, text.time, text.by, text.why) for oid, text in hits.items()
             )
-            database.look_for_tombstones()
+            database.refresh_tombstones()
     purged = database.purged
     return {oid: data for oid, data in objects.items() if oid not in purged}

@@ -40,7 +40,7 @@ class PackedObject:
         self.offset = offset
 
 
-class Examination:
+class PackVerifier:
     """Verifies one pack.
 
     Attributes:

@@ -67,18 +67,18 @@ def look_again(
         move.old for move in moves
     }  # a ref keeps what it has, and what it lacks it lacked before
     wanted = [oid for oid in named if oid is not None and oid not in given and oid not in stood]
-    wanted += objects.relied_on
-    objects.relied_on.clear()
+    wanted += objects.required
+    objects.required.clear()
     wanted = [oid for oid in wanted if oid not in objects.purged]
     if not all(map(objects.contains, wanted)):
-        objects.quarantine.bring_back()
+        objects.quarantine.restore()
         objects.packs.refresh()
         for oid in wanted:
             if not objects.contains(oid):
                 raise errors.ConcurrencyError(
                     f"object {oid} is named, and was removed meanwhile", oid=oid
                 )
-    objects.looked_at = journal.generation
+    objects.checked_generation = journal.generation
 
 
 MAXIMUM_ATTEMPTS = 100
@@ -317,10 +317,10 @@ class Transactions:
         # Whoever purges closes the journal, so that each writer looks before it writes to the next one.
         if self._generation != self._journal.generation:
             self._generation = self._journal.generation
-            self._objects.look_for_tombstones()
+            self._objects.refresh_tombstones()
         if self._objects.purged or self._objects.purged_texts:
-            self._objects.refuse_purged(given)
-        if self._objects.looked_at != self._journal.generation:
+            self._objects.check_not_purged(given)
+        if self._objects.checked_generation != self._journal.generation:
             look_again(self._objects, self._journal, given, moves)
         found = self._journal.lacking(given)
         if longest < WORTH_LOOKING_UP_BYTES:

@@ -40,7 +40,7 @@ def run(invocation: Invocation, *, frames: bool, pack: bool, file: str | None) -
         invocation.line(f"{content.pack_size} {content.check.hex()}")
     elif frames:
         for number, place in enumerate(content.places):
-            sizes = f"{place.compressed} {place.raw} {place.objects} {place.sort}"
+            sizes = f"{place.compressed} {place.raw} {place.objects} {place.flags}"
             invocation.line(f"{number} {place.offset} {sizes}")
     else:
         for oid, frame, offset in content.rows:

@@ -130,7 +130,7 @@ def _contents(store: Store, *, check: bool = True) -> tuple[Tips, frozenset[Obje
     refs: Tips = (("HEAD", (head, settings)), *sorted(store.refs.iterate_tips()))
     objects = frozenset(store.objects.iterate())
     if isinstance(store.objects, ObjectDatabase):
-        for taking in store.objects.quarantine.takings():
+        for taking in store.objects.quarantine.batches():
             objects |= {*taking.packs.iterate(), *taking.loose.iterate()}
     faults = [
         f"fsck: {finding.code}: {finding.what}: {finding.detail}"
