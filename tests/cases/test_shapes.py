@@ -277,7 +277,7 @@ TYPOS: list[tuple[Callable[[], Any], str]] = [
     (lambda: ToolResult("1", None), "content of ToolResult is NoneType"),  # type: ignore[arg-type]
     (lambda: Message("tool", [ToolResult("1", ["a"])]), "holds str, not parts"),  # type: ignore[list-item]
     (lambda: Message("assistant", [Reasoning("a", b"s")]), "signature of Reasoning is bytes"),  # type: ignore[arg-type]
-    (lambda: Message("user", [{"type": "text"}]), "not a part of a message: dict"),  # type: ignore[list-item]
+    (lambda: Message("user", [{"type": "text"}]), "not a message part: dict"),  # type: ignore[list-item]
 ]
 
 

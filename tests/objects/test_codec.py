@@ -18,7 +18,7 @@ from trace_store.errors import CorruptObjectError, InvalidInputError
 from trace_store.objects import codec
 from trace_store.objects.codec import MAXIMUM_ELEMENTS
 from trace_store.objects.commit import Commit, Operation, Tag
-from trace_store.objects.content import Gathering, bytes_of, read_content, text_of
+from trace_store.objects.content import ObjectCollector, bytes_of, read_content, text_of
 from trace_store.oid import ObjectId, hash_object
 
 VECTORS = json.loads((Path(__file__).parents[1] / "format" / "vectors.json").read_text())
@@ -132,7 +132,7 @@ def test_what_cannot_be_stored_is_refused(value: Any) -> None:
 
 @given(st.text())
 def test_text_with_surrogates_comes_back(text: str) -> None:
-    gathering = Gathering()
+    gathering = ObjectCollector()
     oid = gathering.put(bytes_of(text))
     objects: dict[bytes, bytes] = dict(gathering.objects)
     assert text_of(read_content(oid, objects.__getitem__)) == text
