@@ -96,7 +96,7 @@ def merge_bases(one: ObjectId, other: ObjectId, parents: ParentsOf) -> list[Obje
     return sorted(maximal(common, parents))
 
 
-class Ready:
+class TopologicalQueue:
     """Queue of commits whose children have all been yielded.
 
     Without times it is a stack, so that branches are not interleaved. With times the latest commit comes first.
@@ -147,7 +147,7 @@ def topological(
     for oid in ancestors(tips, shown):
         for parent in shown(oid):
             children[parent] = children.get(parent, 0) + 1
-    ready = Ready(time_of)
+    ready = TopologicalQueue(time_of)
     for oid in reversed(tips):
         if children[oid] == 0:
             ready.push(oid)

@@ -92,7 +92,7 @@ def named_by_users(name: str) -> bool:
     return name.split("/", 2)[1] in _NAMED_BY_USERS
 
 
-class Spellings:
+class UsedNames:
     """The names in use, to find those that differ only by case.
 
     macOS and Windows treat such names as one file, so one ref would overwrite the other.
@@ -115,7 +115,7 @@ class Spellings:
             if not name:
                 break
 
-    def twin(self, name: str) -> str:
+    def case_conflict(self, name: str) -> str:
         """Return a used name or folder that differs from this one only by case, or ""."""
         while name:
             used = self._by_lower.get(name.lower(), name)

@@ -377,9 +377,9 @@ class TestBadInput:
         [
             (["switch", "nothing"], 4, "no branch 'nothing'"),
             (["switch", "v1"], 4, "no branch 'v1'"),
-            (["switch", "-"], 4, "no branch was left before"),
+            (["switch", "-"], 4, "no previous branch"),
             (["switch", "-c", "idea"], 5, "there is a branch idea already"),
-            (["switch", "-c", "a b"], 2, "not a ref name"),
+            (["switch", "-c", "a b"], 2, "invalid ref name"),
             (["switch", "-c", "new", "nothing"], 4, "no revision 'nothing'"),
             (["switch"], 2, "no branch is named"),
             (["checkout", "nothing"], 4, "no revision 'nothing'"),

@@ -302,7 +302,7 @@ def test_entries_of_rows_are_those_of_commits(
             objects = [(oids[-1], made)]
             store.transact(lambda refs, objects=objects: Transaction(objects, []))  # type: ignore[misc]
         limit = data.draw(st.none() | st.integers(0, 30))
-        walked = Commits(store.objects).walked([oids[-1]])
+        walked = Commits(store.objects).walk([oids[-1]])
         expected = [entry_of(store, oid, read_commit(oid, store.objects.read)) for oid in walked]
         for _ in range(2):
             found = list(log(store, oids[-1], limit=limit))

@@ -444,7 +444,7 @@ def test_a_branch_whose_pack_did_not_come_along_is_incomplete(tmp_path: Path) ->
     path.mkdir()
     (path / missing).touch()
     again = reopen(tmp_path / "a")
-    assert again.refs.standing().incomplete == ["refs/heads/elsewhere"]
+    assert again.refs.status().incomplete == ["refs/heads/elsewhere"]
     assert main_line(again) == ["one"]
     assert codes(again) == {"ref-incomplete"}
     assert errors(again) == []

@@ -22,10 +22,10 @@ from trace_store.maintenance.adopt import adopt
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import summary
-from trace_store.refs.change_stamp import sign_of
+from trace_store.refs.change_stamp import change_stamp
 from trace_store.refs.database import RefDatabase
-from trace_store.refs.resolution import unexplained
-from trace_store.refs.summary import Standing
+from trace_store.refs.resolution import is_unexplained
+from trace_store.refs.summary import RefStatus
 from trace_store.store.handle import Store
 from trace_store.testing.disks import RecordingDisk
 
@@ -50,7 +50,7 @@ class QuickDisk(Disk):
         pass
 
 
-def facts(standing: Standing) -> tuple[Any, ...]:
+def facts(standing: RefStatus) -> tuple[Any, ...]:
     return standing.moved, standing.diverged, standing.incomplete, standing.branch_count
 
 
@@ -65,7 +65,7 @@ def slowly(store: Store) -> tuple[Any, ...]:
     for name in sorted({*files, *known}) if published.stamp is not None else ():
         here, before = files.get(name, ()), known.get(name, ())
         fold = store.journal.fold.refs.get(name)
-        if set(here) != set(before) and unexplained(here, before, fold):
+        if set(here) != set(before) and is_unexplained(here, before, fold):
             now = every.get(name, (None,))[0]
             moved.append((name, before[0] if before else None, now))
     diverged = {name: tips for name, tips in every.items() if len(tips) > 1}
@@ -74,9 +74,9 @@ def slowly(store: Store) -> tuple[Any, ...]:
     return moved, diverged, incomplete, sum(name.startswith("refs/heads/") for name in every)
 
 
-def standing(store: Store) -> Standing:
+def standing(store: Store) -> RefStatus:
     assert isinstance(store.refs, RefDatabase)
-    return store.refs.standing()
+    return store.refs.status()
 
 
 def names_are_right(store: Store, commits: list[ObjectId]) -> bool:
@@ -85,7 +85,7 @@ def names_are_right(store: Store, commits: list[ObjectId]) -> bool:
     every = list(store.refs.iterate())
     asked = [*commits, *(oid for _, oid in every)]
     named = {oid: [name for name, value in every if value == oid] for oid in asked}
-    return store.refs.naming(asked) == named
+    return store.refs.names_of(asked) == named
 
 
 class Git:
@@ -273,7 +273,7 @@ def test_an_explicit_look_sees_what_was_changed_behind_git(tmp_path: Path) -> No
 
 def sign(folder: Path) -> tuple[str, str] | None:
     with reopen(folder) as store:
-        return sign_of(store.disk, store.layout)
+        return change_stamp(store.disk, store.layout)
 
 
 def test_the_sign_changes_with_the_index_of_the_repository_around(tmp_path: Path) -> None:

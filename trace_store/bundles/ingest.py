@@ -167,7 +167,7 @@ def _move(
     further = [(plan.outcome.name, tip) for plan in plans for tip in plan.further]
     if further:
         assert isinstance(store.refs, RefDatabase)
-        store.refs.overview.forget()
+        store.refs.summary.forget()
         for name, tip in further:
             store.refs.files.add(name, tip)
         seal(

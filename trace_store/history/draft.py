@@ -396,7 +396,7 @@ def several(targets: Any) -> Sequence[Target]:
         return [targets]
     if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[1], int):
         if not isinstance(targets[0], bytes):
-            raise errors.InvalidInputError(f"not the address of a message: {str(targets)[:80]}")
+            raise errors.InvalidInputError(f"not a message address: {str(targets)[:80]}")
         return [Address(bytes(targets[0]), targets[1])]
     if isinstance(targets, bytes) or not hasattr(targets, "__iter__"):
         raise errors.InvalidInputError(

@@ -81,7 +81,7 @@ def _changed(store: Store, refs: RefDatabase) -> list[Change]:
     for name, had in list(refs.known.items()):
         now = refs.read(name)
         with store.mutex:
-            if now != had and not refs.witness.explains(name, had, now):
+            if now != had and not refs.rewind_guard.explains(name, had, now):
                 found[name] = (name, had, now)
     return [found[name] for name in sorted(found)]
 

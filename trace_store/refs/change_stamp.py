@@ -1,7 +1,7 @@
-"""A cheap sign of whether somebody else may have changed the files under `refs/`.
+"""A cheap stamp that shows whether another program may have changed `refs/`.
 
-Rule: two looks at a few paths, however many refs there are. git writes its index anew after it has changed what it
-tracks, whatever made it; and who adds or removes a branch by hand changes the directory of the branches.
+Rule: it takes two stat calls, however many refs there are. git rewrites its index after changing tracked files. Adding
+or removing a branch by hand changes the branches directory.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _POINTER = b"gitdir: "
 _LONGEST_POINTER = 8192
 
 
-def sign_of(disk: Disk, layout: Layout) -> tuple[str, str] | None:
-    """Return what differs once git has changed files, and once branches came or went in another way.
+def change_stamp(disk: Disk, layout: Layout) -> tuple[str, str] | None:
+    """Return a stamp that changes when git changes files, or branches come or go.
 
-    None says that git was at work a moment ago, or that its index has no exact time, so that nothing can be told by it.
+    None means that git's index changed a moment ago or has no exact time, so that no stamp is reliable.
     """
     index = _index_of_git(disk, layout)
     seen = "none" if index is None else _text(stamp(disk, index))
-    return None if seen is None else (seen, sign_of_branches(disk, layout))
+    return None if seen is None else (seen, branches_stamp(disk, layout))
 
 
-def sign_of_branches(disk: Disk, layout: Layout) -> str:
-    """Return the second half of the sign alone, which changes when Trace makes or removes a branch, too."""
+def branches_stamp(disk: Disk, layout: Layout) -> str:
+    """Return the second half of the stamp, which also changes when Trace adds or removes a branch."""
     found = disk.stat(layout.branches_dir)
     if found is None:
         return "none"
@@ -47,7 +47,7 @@ def _text(seen: object) -> str | None:
 
 
 def _index_of_git(disk: Disk, layout: Layout) -> str | None:
-    """Return the path of the index of the git repository around, whether there is one yet or not."""
+    """Return the index path of the enclosing git repository, whether it exists or not; else None."""
     folder, above = layout.root, os.path.dirname(layout.root)
     while above != folder:
         folder, above = above, os.path.dirname(above)
@@ -56,15 +56,17 @@ def _index_of_git(disk: Disk, layout: Layout) -> str | None:
             found = disk.stat(path)
             if found is None:
                 continue
-            if stat.S_ISREG(found.st_mode):  # of a worktree or a submodule: it names the directory
-                path = _named_in(disk, path)
+            if stat.S_ISREG(
+                found.st_mode
+            ):  # in a worktree or submodule, `.git` is a file that names the directory
+                path = _git_dir(disk, path)
             return os.path.join(path, "index")
         except errors.StorageError:
             return None
     return None
 
 
-def _named_in(disk: Disk, path: str) -> str:
+def _git_dir(disk: Disk, path: str) -> str:
     data = read_file(disk, path, limit=_LONGEST_POINTER) or b""
     named = os.fsdecode(data.removeprefix(_POINTER).strip(b"\r\n"))
     return os.path.join(os.path.dirname(path), named)
