@@ -65,7 +65,7 @@ def test_case_53_branches_that_differ_by_case_only(ok: Run, repository: Trace) -
     ):
         refused = repository(*words)
         assert refused.code == 2, words
-        assert "by case only" in refused.err
+        assert "only by case" in refused.err
     ok("seal")
     assert repository("branch", "Main").code == 2
     assert (

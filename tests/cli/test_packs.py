@@ -183,7 +183,7 @@ class TestListing:
         (tips / str(absent)).touch()
         outcome = repository("ls-objects", "x")
         assert outcome.code == 4
-        assert f"no object {absent}, which {named} names" in outcome.err
+        assert f"no object {absent}, which {named} links to" in outcome.err
         listed = ok("ls-objects", "--all", "--missing").lines
         assert sorted(line.split()[1:] for line in listed) == [["list", "48"], ["missing", "-"]]
         assert ok("ls-objects", "x", "--missing", "--kind", "missing").lines == [

@@ -168,7 +168,10 @@ class TestBombs:
         write_raw(tmp_path / "a", HEAD + count * full + END, count, 0)
         count = MAXIMUM_PACK_FRAMES + 1
         write_raw(tmp_path / "b", HEAD + count * frame_of([b""]) + END, count, 0)
-        for folder, message in ((tmp_path / "a", "more objects"), (tmp_path / "b", "more than")):
+        for folder, message in (
+            (tmp_path / "a", "too many objects"),
+            (tmp_path / "b", "more than"),
+        ):
             packs = packs_in(folder)
             (packed,) = [packs.get(name) for name in packs.names()]
             assert packed is not None
@@ -232,7 +235,7 @@ class TestDescriptors:
             store.objects.write(encode_blob(way.encode()))
             with reopen(tmp_path) as reader:
                 assert reader.objects.contains(next(iter(right)))
-                reader.objects.packs._files._spare(0)  # type: ignore[union-attr]
+                reader.objects.packs._files._close_oldest(0)  # type: ignore[union-attr]
                 pack(reopen(tmp_path))
                 if way == "read":
                     assert all(reader.objects.read(oid) == data for oid, data in right.items())

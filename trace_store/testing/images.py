@@ -1,4 +1,4 @@
-"""What is on a disk, and what a kernel was told to do with it: values, for power cuts."""
+"""Disk images and kernel events, for simulated power cuts."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAMES, WRITTEN, SYNCED, NAMES_SYNCED, MODE = "names", "written", "synced", "names synced", "mode"
-DOUBTED = "doubted"
+SYNC_FAILED = "sync failed"
 ROOT = 1
 GONE = 0
 
 Naming = tuple[int, str, int]
-"""In the directory with this number, this name stands for that inode; for none when that is 0."""
+"""(directory inode, name, inode that the name now refers to; 0 if removed)."""
 
 
 class Event:
-    """One thing the kernel was told.
+    """One event that changes a disk.
 
     Attributes:
-        kind: `NAMES`, `WRITTEN`, `SYNCED`, `NAMES_SYNCED`, `MODE`, or `DOUBTED` when the sync of a file failed.
-        inode: of which file or directory; of `NAMES` the one it is about.
-        namings: what `NAMES` changes, all together or not at all.
-        is_folder: whether that is a directory.
-        at, data: what was written where.
-        mode: what `MODE` made of it.
-        site: which line of the library asked for a sync.
+        kind: `NAMES`, `WRITTEN`, `SYNCED`, `NAMES_SYNCED`, `MODE`, or `SYNC_FAILED`.
+        inode: the file or directory.
+        namings: the name changes of `NAMES`, all or none.
+        is_folder: whether the inode is a directory.
+        at, data: the offset and bytes of a write.
+        mode: the new mode for `MODE`.
+        site: the line of the library that called for a sync.
     """
 
     __slots__ = ("at", "data", "inode", "is_folder", "kind", "mode", "namings", "site")
@@ -54,7 +54,7 @@ class Event:
 
 
 class Image:
-    """What is on a disk: the bytes of each file, the names in each directory, and the modes that are not usual."""
+    """Disk content: bytes of each file, names in each directory, and unusual modes."""
 
     __slots__ = ("files", "folders", "modes")
 
@@ -69,7 +69,7 @@ class Image:
         self.modes = modes or {}
 
     def paths(self, skipped: frozenset[str] = frozenset()) -> Iterator[tuple[str, int]]:
-        """Yield (path, inode) of all that has a name, parents first, but for directories that are called so."""
+        """Yield (path, inode) of everything, parents first, without the content of skipped directories."""
         stack = [("", ROOT)]
         while stack:
             path, folder = stack.pop()
@@ -79,11 +79,11 @@ class Image:
                     stack.append((f"{path}/{name}", inode))
 
     def key(self, skipped: frozenset[str]) -> frozenset[tuple[str, bytes | None, int]]:
-        """Return a value that is equal for images that hold the same, but for what is in the skipped directories."""
+        """Return a value that is equal for equal images, ignoring skipped directories."""
         files, modes = self.files, self.modes
         return frozenset([(path, files.get(n), modes.get(n, 0)) for path, n in self.paths(skipped)])
 
 
-def overwritten(content: bytes, at: int, data: bytes) -> bytes:
-    """Return bytes with others written over them from an offset, with zeros between when that is beyond their end."""
+def overwrite(content: bytes, at: int, data: bytes) -> bytes:
+    """Return bytes with others written at an offset, zero-filled if beyond the end."""
     return content[:at].ljust(at, b"\0") + data + content[at + len(data) :]

@@ -1,7 +1,7 @@
-"""A disk in memory that keeps a log of what is done to it, so that a test can cut its power at any point.
+"""A disk in memory with a log of all changes, to simulate power cuts at any point.
 
-Rule: it answers as `Disk` does, refusals included, and knows one process: what others would do is done through it as
-well. The log says what the kernel was told, in order; what of that a power cut leaves is for `enumerating` to say.
+Rule: it behaves like `Disk`, errors included, for a single process. The log has the kernel events in order;
+`enumeration` derives what a power cut may leave.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from trace_store.testing.images import (
     WRITTEN,
     Event,
     Image,
-    overwritten,
+    overwrite,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FIRST_FD = 1 << 20
 _START_NS = 1_600_000_000_000_000_000
 _TICK_NS = 1_000_001
-_SEAM = "trace_store.files"
+_DISK_MODULE = "trace_store.files"
 
 
 class Node:
@@ -56,12 +56,12 @@ class PowerCutDisk(Disk):
     """A disk in memory with a log.
 
     Attributes:
-        log: what was done, in order.
-        without: the syncs of this site are not done, though whoever asks is told so.
-        root: the directory of all.
-        descriptors: what is open, and how.
-        links: whether a file can have two names.
-        now: what time it is, in nanoseconds; each change is a little later.
+        log: the events, in order.
+        without: syncs of this site are silently skipped.
+        root: the root directory.
+        descriptors: open files and their modes.
+        links: whether hard links are supported.
+        now: the current time in nanoseconds; each change advances it.
     """
 
     def __init__(self, image: Image | None = None, *, without: str = "") -> None:
@@ -72,7 +72,7 @@ class PowerCutDisk(Disk):
         self.now = _START_NS
         self._next_fd = _FIRST_FD
         self._nodes: dict[int, Node] = {}
-        self.root = self._take(image or Image(), ROOT)
+        self.root = self._load(image or Image(), ROOT)
         self._last = max(image.folders | image.files) if image else ROOT
 
     def open(self, path: str, mode: str = READ) -> int | None:
@@ -86,7 +86,7 @@ class PowerCutDisk(Disk):
         if node.names is not None:
             raise StorageError("not a regular file", path=path)
         if mode in (APPEND, WRITE) and not node.mode & WRITABLE:
-            raise _refusal(errno.EACCES, path)
+            raise _os_error(errno.EACCES, path)
         self._next_fd += 1
         self.descriptors[self._next_fd] = node, mode
         return self._next_fd
@@ -103,10 +103,10 @@ class PowerCutDisk(Disk):
     def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         node, mode = self._opened(fd)
         if mode == READ:
-            raise _refusal(errno.EBADF, "")
+            raise _os_error(errno.EBADF, "")
         start = len(node.data) if at is None or mode != WRITE else at
         self._note(Event(WRITTEN, node.number, at=start, data=bytes(data)))
-        node.data = overwritten(node.data, start, bytes(data))
+        node.data = overwrite(node.data, start, bytes(data))
         self._touch(node)
         return len(data)
 
@@ -116,7 +116,7 @@ class PowerCutDisk(Disk):
     def sync_directory(self, path: str) -> None:
         _, _, node = self._find(path)
         if node is None:
-            raise _refusal(errno.ENOENT, path)
+            raise _os_error(errno.ENOENT, path)
         self._note_sync(NAMES_SYNCED, node)
 
     def size(self, fd: int) -> int:
@@ -154,9 +154,9 @@ class PowerCutDisk(Disk):
         _, _, node = self._find(path)
         if node is None or node.names is None:
             return [], []
-        found = sorted(node.names.items())
-        folders = [name for name, each in found if each.names is not None]
-        return folders, [name for name, each in found if each.names is None]
+        entries = sorted(node.names.items())
+        folders = [name for name, each in entries if each.names is not None]
+        return folders, [name for name, each in entries if each.names is None]
 
     def make_directory(self, path: str) -> None:
         folder, name, node = self._find(path)
@@ -172,18 +172,18 @@ class PowerCutDisk(Disk):
     def rename(self, source: str, target: str) -> None:
         folder, name, node = self._find(source)
         if folder is None or node is None:
-            raise _refusal(errno.ENOENT, target)
+            raise _os_error(errno.ENOENT, target)
         onto, new, replaced = self._find(target)
         onto = self._parent(onto, target)
         if replaced is not None and (replaced.names is not None or node.names is not None):
-            raise _refusal(errno.ENOTEMPTY if node.names is not None else errno.EISDIR, target)
+            raise _os_error(errno.ENOTEMPTY if node.names is not None else errno.EISDIR, target)
         self._change(node, (folder.number, name, GONE), (onto.number, new, node.number))
 
     def link(self, source: str, target: str) -> bool:
         _, _, node = self._find(source)
         folder, name, taken = self._find(target)
         if node is None or folder is None:
-            raise _refusal(errno.ENOENT, target)
+            raise _os_error(errno.ENOENT, target)
         if taken is not None or not self.links:
             return False
         self._change(node, (folder.number, name, node.number))
@@ -194,7 +194,7 @@ class PowerCutDisk(Disk):
         if folder is None or node is None:
             return False
         if node.names is not None:
-            raise _refusal(errno.EISDIR, path)
+            raise _os_error(errno.EISDIR, path)
         self._change(node, (folder.number, name, GONE))
         return True
 
@@ -209,7 +209,7 @@ class PowerCutDisk(Disk):
         node, _ = self._opened(fd)
         if node.locked_by not in (0, fd):
             if blocking:
-                raise AssertionError("the only process waits for itself")
+                raise AssertionError("deadlock: the only process waits for its own lock")
             return False
         node.locked_by = fd
         return True
@@ -220,10 +220,10 @@ class PowerCutDisk(Disk):
             node.locked_by = 0
 
     def _note(self, event: Event) -> None:
-        """Note what is about to be done; a subclass may raise, and then it is not done."""
+        """Log an event before it happens; a subclass may raise to prevent it."""
         self.log.append(event)
 
-    def _take(self, image: Image, number: int) -> Node:
+    def _load(self, image: Image, number: int) -> Node:
         node = self._nodes.get(number)
         if node is not None:
             return node
@@ -234,13 +234,13 @@ class PowerCutDisk(Disk):
             node.data = image.files[number]
             node.mode = image.modes.get(number, node.mode)
         else:
-            node.names = {name: self._take(image, each) for name, each in names.items()}
+            node.names = {name: self._load(image, each) for name, each in names.items()}
             for each in node.names.values():
                 each.count += 1
         return node
 
     def _find(self, path: str) -> tuple[Node | None, str, Node | None]:
-        """Return (directory, name, what has that name); no directory when that is absent, or none."""
+        """Return (directory, name, node with that name); None for what is absent."""
         node: Node | None = self.root
         folder: Node | None = None
         name = ""
@@ -255,14 +255,14 @@ class PowerCutDisk(Disk):
 
     def _parent(self, folder: Node | None, path: str) -> Node:
         if folder is None:
-            raise _refusal(errno.ENOENT, path)
+            raise _os_error(errno.ENOENT, path)
         return folder
 
     def _opened(self, fd: int) -> tuple[Node, str]:
-        found = self.descriptors.get(fd)
-        if found is None:
-            raise _refusal(errno.EBADF, "")
-        return found
+        opened = self.descriptors.get(fd)
+        if opened is None:
+            raise _os_error(errno.EBADF, "")
+        return opened
 
     def _put(self, folder: Node, name: str, names: dict[str, Node] | None) -> Node:
         self._last += 1
@@ -272,7 +272,7 @@ class PowerCutDisk(Disk):
         return node
 
     def _change(self, node: Node, *namings: Naming) -> None:
-        """Change what names stand for, all together."""
+        """Apply name changes atomically."""
         folder = node.names is not None
         self._note(Event(NAMES, node.number, namings=namings, is_folder=folder))
         for number, name, inode in namings:
@@ -299,7 +299,7 @@ class PowerCutDisk(Disk):
 
 
 def image_of(disk: PowerCutDisk) -> Image:
-    """Return what is on a disk when all that was done gets there."""
+    """Return the disk's image, assuming that everything is written."""
     image = Image({}, {})
     stack = [disk.root]
     while stack:
@@ -315,22 +315,22 @@ def image_of(disk: PowerCutDisk) -> Image:
 
 
 def kill(disk: PowerCutDisk) -> None:
-    """Close what is open, and release all locks, as when the process is killed."""
+    """Close all files and release all locks, as when the process is killed."""
     for fd in list(disk.descriptors):
         disk.close(fd)
 
 
 def calling_site() -> str:
-    """Return which line of the library asked for the sync that is being made: module, function and line.
+    """Return the line of the library that called for a sync: module, line and function.
 
-    Where it asked for a file to be made or replaced, that is the line, and which of the syncs of that it is follows.
+    If it called a function of `files`, the call chain inside `files` follows.
     """
     frame = sys._getframe(1)
     while isinstance(frame.f_locals.get("self"), Disk):
         assert frame.f_back is not None
         frame = frame.f_back
     within = ""
-    while frame.f_globals["__name__"] == _SEAM:
+    while frame.f_globals["__name__"] == _DISK_MODULE:
         call = f"{frame.f_code.co_name}:{frame.f_lineno}"
         within = f" > {call}{within}"
         assert frame.f_back is not None
@@ -339,6 +339,6 @@ def calling_site() -> str:
     return f"{name}:{frame.f_lineno} {frame.f_code.co_qualname}{within}"
 
 
-def _refusal(number: int, path: str) -> StorageError:
+def _os_error(number: int, path: str) -> StorageError:
     text = os.strerror(number)
     return StorageError(f"{text}{f': {path}' if path else ''}", path=path, errno=number)

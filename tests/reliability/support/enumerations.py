@@ -51,7 +51,7 @@ class Enumeration:
         steps = recording.steps
         for place in range(recording.begin, recording.begin + len(events) + 1):
             if place > recording.begin:
-                kernel.tell(events[place - recording.begin - 1])
+                kernel.apply(events[place - recording.begin - 1])
             if place < recording.judged_from:
                 continue
             at = max(i for i, step in enumerate(steps) if step.place <= place)

@@ -23,7 +23,7 @@ from trace_store.errors import StorageError
 from trace_store.ident import FixedClock
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
-from trace_store.testing.images import DOUBTED, Event, Image
+from trace_store.testing.images import SYNC_FAILED, Event, Image
 from trace_store.testing.power_cuts import PowerCutDisk, image_of, kill
 
 
@@ -84,7 +84,7 @@ class MortalDisk(PowerCutDisk):
     def sync(self, fd: int) -> None:
         if self.fails_sync:
             self.fails_sync = False
-            self._note(Event(DOUBTED, self.descriptors[fd][0].number))
+            self._note(Event(SYNC_FAILED, self.descriptors[fd][0].number))
             raise StorageError("the disk fails", errno=errno.EIO)
         super().sync(fd)
 
