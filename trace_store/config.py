@@ -245,7 +245,7 @@ def _is_bare(key: str) -> bool:
 
 
 def _simple(text: str) -> Value | None:
-    """Return a value in the form that this module writes, or None if it needs a full parser."""
+    """Parse a value as this module writes it; None if it needs a full parser."""
     if text in ("true", "false"):
         return text == "true"
     if text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0"):
@@ -287,7 +287,10 @@ def _flatten(table: dict[str, Any], prefix: str, values: dict[str, Value]) -> No
 
 
 def _with_line(text: str, key: str, line: str | None) -> str:
-    """Replace, remove, or add one top-level line; a new line goes before the first table."""
+    """Replace, remove, or add one top-level line.
+
+    A new line goes before the first table.
+    """
     lines = text.rstrip("\n").split("\n") if text.strip() else []
     end = next((i for i, known in enumerate(lines) if known.lstrip().startswith("[")), len(lines))
     place = next((i for i in range(end) if lines[i].partition("=")[0].strip() == key), None)

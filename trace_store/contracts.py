@@ -85,7 +85,10 @@ ANY = _Any()
 
 
 class RefEdit:
-    """A ref update: from an expected value (None: absent, ANY: anything) to a new one (None: delete)."""
+    """A ref update from an expected value to a new one.
+
+    Expected None means absent, ANY anything; new None deletes the ref.
+    """
 
     __slots__ = ("expected", "name", "new")
 

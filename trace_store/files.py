@@ -316,7 +316,7 @@ def create_file(
 
 
 def stamp(disk: Disk, path: str) -> object:
-    """Return a value for `unchanged`, taken before reading; None if the path is absent.
+    """Return a stamp for `unchanged`, taken before reading; None if absent.
 
     If the file changed a moment ago, or the file system has only coarse times, the stamp never matches.
     """

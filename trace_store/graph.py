@@ -39,7 +39,7 @@ def is_ancestor(candidate: ObjectId, descendant: ObjectId, parents: ParentsOf) -
 
 
 def maximal(values: Iterable[ObjectId], parents: ParentsOf) -> list[ObjectId]:
-    """Return the values that are no ancestor of another value, in order, without duplicates."""
+    """Return the values that are no ancestor of another one, in order."""
     remaining = list(dict.fromkeys(values))
     for value in list(remaining):
         if len(remaining) < 2:

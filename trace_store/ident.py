@@ -61,7 +61,7 @@ class FixedClock(Clock):
 
 
 class RisingClock(Clock):
-    """A clock that never returns the same time twice, nor one before the latest logged.
+    """A clock that never repeats a time, nor returns one before the latest logged.
 
     Log entries thus stay in order, even within a millisecond or if the system clock is set back.
     """

@@ -92,7 +92,7 @@ def derived_key(key: bytes, purpose: str) -> bytes:
 
 
 def sha256_hex(data: bytes) -> str:
-    """Return the hex SHA-256 of bytes, for folder names of other programs; never used for our own."""
+    """Return the hex SHA-256 of bytes, for folder names of other programs."""
     import hashlib  # rarely needed
 
     return hashlib.sha256(data).hexdigest()
@@ -121,7 +121,7 @@ def is_full_id(text: str) -> bool:
 
 
 def is_prefix(text: str) -> bool:
-    """Return True if the text can abbreviate an object id: 4 to 64 lower-case hex digits."""
+    """Return True for an object id prefix: 4 to 64 lower-case hex digits."""
     return MINIMUM_PREFIX <= len(text) <= HEX_CHARACTERS and _HEX.issuperset(text)
 
 

@@ -42,7 +42,10 @@ def is_ref_name(name: str) -> bool:
 
 
 def problem_of(name: str) -> str:
-    """Return what is wrong with a full ref name, as the end of a sentence; "" if valid."""
+    """Return what is wrong with a full ref name, as the end of a sentence.
+
+    "" if valid.
+    """
     if not name.startswith(PREFIX):
         return "does not start with refs/"
     if not name.isascii() or not name.isprintable():

@@ -145,7 +145,7 @@ def resolve_address(store: Store, text: str) -> Address:
 
 
 def require_message(store: Store, address: Address) -> None:
-    """Check that a message with this address exists in some context; raises as `resolve_address`."""
+    """Check that a message exists; raises as `resolve_address`."""
     resolve_address(store, address.hex)
 
 
@@ -209,7 +209,7 @@ def ref_of(store: Store, name: str) -> str | None:
 
 
 def branch_of(store: Store, name: str) -> str | None:
-    """Return the full name of the ref or session branch that a revision starts from, or None.
+    """Return the full name of the ref or session branch of a short name, or None.
 
     Raises:
         AmbiguousRevisionError: several sessions match; `.candidates` holds their branches.
@@ -289,7 +289,10 @@ def _reject_address(store: Store, text: str) -> None:
 
 
 def _full_id(store: Store, text: str) -> ObjectId | None:
-    """Return the id if the text is the full id of an existing object; it wins over any name."""
+    """Return the id if the text is the full id of an existing object.
+
+    It wins over any name.
+    """
     if not is_full_id(text):
         return None
     oid = ObjectId.parse(text)
@@ -325,7 +328,10 @@ def _split(text: str) -> tuple[str, list[str]]:
 
 
 def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
-    """Return the object that a revision starts from; removes a leading `@{…}` from `suffixes`."""
+    """Return the object that a revision starts from.
+
+    Removes a leading `@{…}` from `suffixes`.
+    """
     if base == "-":
         base, suffixes[:0] = "", ["@{-1}"]
     if suffixes and suffixes[0].startswith("@{"):
@@ -368,7 +374,7 @@ def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
 
 
 def _from_reflog(store: Store, base: str, inner: str, text: str) -> ObjectId:
-    """Resolve `base@{inner}`: n moves ago, at a time, or `@{-n}`, the n-th previous branch."""
+    """Resolve `base@{n}`, `base@{TIME}`, or `@{-n}`, the n-th previous branch."""
     if inner.startswith("-") and ident.is_count(inner[1:]) and not base:
         return resolve(
             store, refs.reflog_query.previous_branch(store.refs, ident.count_of(inner[1:]), text)
@@ -452,7 +458,10 @@ def reach(store: Store, text: str, commits: Commits | None = None) -> Ends:
 def reach_of_several(
     store: Store, revisions: Iterable[str | ObjectId], commits: Commits | None = None
 ) -> Ends:
-    """Return (starts, excluded commits) of several revisions and ranges; raises as `reach`."""
+    """Return (starts, excluded commits) of several revisions and ranges.
+
+    Raises as `reach`.
+    """
     starts: list[ObjectId] = []
     hidden: list[ObjectId] = []
     for each in revisions:

@@ -1,4 +1,4 @@
-"""System calls that differ between operating systems: locks, positioned reads and writes, syncs.
+"""System calls that differ between systems: locks, positioned I/O, syncs.
 
 Rule: only `files` calls these functions. They raise OSError.
 """

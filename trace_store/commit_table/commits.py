@@ -118,7 +118,7 @@ class Commits:
         first_parent: bool = False,
         by_time: bool = False,
     ) -> Iterator[ObjectId]:
-        """Yield what `topological` does, reading the objects; `by_time` puts the latest first.
+        """Like `topological`, but read the objects; `by_time` puts the latest first.
 
         A linear history is read as needed; from the first merge on, the rest is read at once.
         """
@@ -147,7 +147,7 @@ class Commits:
         yield from graph.topological(starts, parents, hidden=hidden, time_of=time_of)
 
     def is_ancestor(self, candidate: ObjectId, descendant: ObjectId) -> bool:
-        """Return True if the commits are equal or the first is an ancestor; raises as `topological`."""
+        """Return True for equal commits or an ancestor; raises as `topological`."""
         indexed = self.rows([candidate, descendant])
         if indexed is not None:
             rows, (one, other) = indexed
@@ -158,7 +158,7 @@ class Commits:
         return graph.is_ancestor(candidate, descendant, self.parents)
 
     def merge_bases(self, one: ObjectId, other: ObjectId) -> list[ObjectId]:
-        """Return the best common ancestors of two commits, sorted; raises as `topological`."""
+        """Return the best common ancestors, sorted; raises as `topological`."""
         indexed = self.rows([one, other])
         if indexed is not None:
             rows, (first, second) = indexed

@@ -195,7 +195,10 @@ class CommitRows:
     def __init__(
         self, opened: OpenColumn | MemoryBytes, stored: int, generation: bytes, added: bytes = b""
     ) -> None:
-        """Open the first `stored` rows of a column; `added` are further rows that could not be written."""
+        """Open the first `stored` rows of a column.
+
+        `added` are further rows that could not be written.
+        """
         self._opened = opened
         self._stored = stored
         self._added = added
@@ -304,7 +307,7 @@ class CommitRows:
         return self._numbers is not None
 
     def near(self, oid: bytes) -> int | None:
-        """Return a commit's row number if it can be found without scanning all rows, else None."""
+        """Return a commit's row number, or None if that needs a scan of all rows."""
         return self.recent(oid) if self._numbers is None else self._numbers.get(oid)
 
     def find(self, oid: bytes, since: int = 0) -> int | None:

@@ -57,7 +57,7 @@ class CommitTable:
         self._loaded: tuple[object, CommitRows] | None = None
 
     def load(self) -> CommitRows | None:
-        """Return the rows in the file, or None if it is missing, damaged or another repository's."""
+        """Return the file's rows, or None if missing, damaged or of another repository."""
         try:
             opened = self._column.current()
             if opened is None:

@@ -19,7 +19,7 @@ _STALE = 4
 
 
 def ancestor(rows: CommitRows, number: int, generations: int) -> tuple[int, int]:
-    """Return the n-th first-parent ancestor's row, and how many steps are left at the root."""
+    """Return the n-th first-parent ancestor's row, and the steps left at the root."""
     while generations:
         straight = number - rows.run(number)
         if straight:
@@ -85,7 +85,7 @@ def merge_bases(rows: CommitRows, one: int, other: int) -> list[int]:
 
 
 class Spans:
-    """A history as spans (high, low), inclusive, in which each row's only parent is the next row.
+    """A history as spans (high, low) of rows, each the only parent of the one above.
 
     The order is that of `graph.topological`: children before parents, branches not interleaved.
     """
@@ -143,7 +143,7 @@ class Spans:
             self._marks.pop(number, None)
 
     def between(self, first: int, end: int | None) -> Iterator[tuple[int, int]]:
-        """Yield the part of the spans from position `first` to `end` (exclusive) in the order."""
+        """Yield the spans between positions `first` and `end` (exclusive)."""
         position = 0
         for high, low in self:
             skipped = max(first - position, 0)
@@ -155,7 +155,7 @@ class Spans:
                 return
 
     def _straight(self, number: int) -> int:
-        """Return the last row of the linear run from a row that meets no other reached row."""
+        """Return the end of the linear run from a row that meets no other reached row."""
         heap = self._heap
         if not heap or -heap[0] != number:
             return number  # its parents were visited already

@@ -91,7 +91,7 @@ def not_an_address(text: object) -> errors.InvalidInputError:
 
 
 def read_address(stored: Any, oid: bytes) -> Address:
-    """Return a stored address `[birth, n]`; `oid` is the commit that contains it (or HERE)."""
+    """Return a stored address `[birth, n]` of the commit `oid` (or HERE)."""
     birth, number = stored
     return Address(bytes(birth), number) if birth else Address.of(oid, number)
 

@@ -204,7 +204,10 @@ def has_too_many_elements(data: bytes | memoryview) -> bool:
 
 
 def _skips() -> list[tuple[int, int]]:
-    """Return, by an element's first byte, the sizes of its length field and content (-1: variable)."""
+    """Return, by first byte, the sizes of an element's length field and content.
+
+    A content size of -1 means that the length field has it.
+    """
     skips = [(0, 0)] * 256
     for length in range(32):
         skips[0xA0 + length] = (0, length)

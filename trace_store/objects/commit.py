@@ -24,7 +24,10 @@ SQUASHES = "squashes"
 
 
 class Operation:
-    """One change of the context: a name and fields; created by `trace_store.objects.operations`."""
+    """One change of the context: a name and fields.
+
+    Created by `trace_store.objects.operations`.
+    """
 
     __slots__ = ("fields", "name")
 

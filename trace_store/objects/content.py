@@ -120,7 +120,7 @@ def read_content(oid: bytes, read: Read) -> bytes:
 
 
 def text_of(content: bytes) -> str:
-    """Decode content to text. Lone surrogates, which JSON transcripts may have, are preserved."""
+    """Decode content to text, preserving lone surrogates, as in JSON transcripts."""
     return content.decode("utf-8", "surrogatepass")
 
 

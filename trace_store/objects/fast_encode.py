@@ -96,7 +96,7 @@ def encode_commit(
     meta: bytes = b"",
     message: str = "",
 ) -> bytes | None:
-    """Return the canonical bytes of a commit that appends messages, records usage, or both.
+    """Return the canonical bytes of a commit with new messages, usage, or both.
 
     Args:
         parent: the parent commit; None for a root commit.
@@ -228,7 +228,10 @@ _PARTS: dict[type, Callable[..., bytes | None]] = {
 
 
 class _Keys(dict[tuple[str, ...], tuple[bytes, ...] | None]):
-    """Cached bytes before each value of a small map, by its keys; None if they are not sorted."""
+    """Cached bytes before each value of a small map, by its keys.
+
+    None if they are not sorted.
+    """
 
     def __missing__(self, keys: tuple[str, ...]) -> tuple[bytes, ...] | None:
         if len(self) >= _KNOWN_MAPS:

@@ -125,7 +125,7 @@ def message_parts(content: str | Sequence[Part]) -> tuple[Part, ...]:
 
 
 def is_kind(kind: object) -> bool:
-    """Return True for one of KINDS or another name of lower-case letters, digits, "_" and "-"."""
+    """Return True for a kind: lower-case letters, digits, "_" and "-"."""
     return kind in KINDS or (
         isinstance(kind, str)
         and 0 < len(kind) <= _MAXIMUM_KIND
@@ -156,7 +156,9 @@ def default_kind(role: str, parts: Sequence[Part]) -> str:
 
 
 def store_message(message: Message, put: Put) -> dict[str, Any]:
-    """Return a message's stored form, keys sorted; `put` stores content and returns its id.
+    """Return a message's stored form, keys sorted.
+
+    `put` stores content and returns its id.
 
     Raises:
         InvalidMessageError: an id or a name cannot be stored.

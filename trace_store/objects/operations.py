@@ -1,4 +1,4 @@
-"""Operations on a context: their fields, and the messages that each adds and names.
+"""Operations on a context: their fields, and the messages they add and name.
 
 Rule: constructors only build the stored form; `context/fold.py` applies operations. Which messages an operation adds or
 names is decided here.
@@ -176,7 +176,10 @@ def replace(
 
 
 def move(targets: Sequence[AnyAddress], *, after: AnyAddress | None) -> Operation:
-    """Move messages, in the given order, after another one; None moves them to the start."""
+    """Move messages, in the given order, after another one.
+
+    None moves them to the start.
+    """
     fields: dict[str, Any] = {"targets": _targets(targets)}
     if after is not None:
         fields["after"] = _target(after)
@@ -265,7 +268,10 @@ def without_state(message: Stored) -> Stored:
 
 
 def with_current_parts(message: Stored) -> Stored:
-    """Return a stored message with its current parts; a carried one may have several versions."""
+    """Return a stored message with its current parts.
+
+    A carried one may have several versions.
+    """
     versions = [message["parts"], *message.get("edits", ())]
     return {**message, "parts": versions[message.get("current", -1)]}
 

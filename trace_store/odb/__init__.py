@@ -1,4 +1,4 @@
-"""The object database: objects by id, stored in journals, packs and loose files, or in memory."""
+"""The object database: objects in journals, packs, loose files, or in memory."""
 
 from trace_store.lazy_import import submodules
 

@@ -202,7 +202,10 @@ class ObjectDatabase:
             return is_packed
 
     def _sync_pack_names(self) -> None:
-        """Sync the names of all packs: the process that wrote one may have died before doing so."""
+        """Sync the names of all packs.
+
+        The process that wrote one may have died before doing so.
+        """
         names = self.packs.names()
         if not self._settled.issuperset(names):
             for folder in (self._layout.pack_dir, self._layout.objects_dir, self._layout.root):
@@ -217,7 +220,10 @@ class ObjectDatabase:
             self.refresh_tombstones()
 
     def reappeared(self) -> list[ObjectId]:
-        """Return the purged objects whose bytes are back, for example after a git merge; sorted."""
+        """Return the purged objects whose bytes are back, for example after a git merge.
+
+        Sorted.
+        """
         with self._mutex:
             return sorted(ObjectId(oid) for oid in self.purged if self._has(oid))
 
@@ -268,7 +274,7 @@ class ObjectDatabase:
         return sorted(matches)[:MAXIMUM_CANDIDATES]
 
     def iterate(self) -> Iterator[ObjectId]:
-        """Yield the id of every object once, except purged ones: journals, packs, loose files."""
+        """Yield the id of every object once, except purged ones."""
         with self._mutex:
             self.refresh()
             listed = list(dict.fromkeys(ObjectId(oid) for oid in self._journal.oids()))
@@ -302,7 +308,10 @@ class ObjectDatabase:
             raise tombstone.error()
 
     def _read_quickly(self, oids: list[bytes]) -> list[bytes | None]:
-        """Return the bytes of the first objects, at least one; None if only `read` can find it."""
+        """Return the bytes of the first objects, at least one.
+
+        None if only `read` can find it.
+        """
         self._journal.contains(b"")  # raises if the handle is closed
         found = self.packs.read_quickly(oids, BATCH_BYTES)
         if self.purged:

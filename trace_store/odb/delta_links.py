@@ -1,4 +1,4 @@
-"""Short links: inside a pack, an object names another one by number instead of by id.
+"""Short links: inside a pack, objects name each other by number, not by id.
 
     A link is c4 20 (the header of a 32-byte `bin`) and an id. Its short form is c4 20 and three base-128 digits, lowest
     first: the distance back to the named object. If c4 20 is not a link, or the id is not in the pack, three zero bytes
@@ -135,7 +135,7 @@ def expand_all_links(forms: Iterable[bytes], first: int, ids: bytes) -> list[byt
 
 
 def may_name_others(data: bytes) -> bool:
-    """Return True if a short form may contain a full id, such as one of an object outside the pack."""
+    """Return True if a short form may contain full ids of objects outside the pack."""
     return _LITERAL in data
 
 

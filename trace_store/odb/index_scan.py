@@ -109,7 +109,7 @@ _CHECK = 0xFFFC
 
 
 def has_valid_entries(index: bytes) -> bool:
-    """Return True if an index with correct sizes has a valid entry for every object, without duplicates."""
+    """Return True if a well-sized index has one valid entry for every object."""
     _, _, bits, count, *_ = HEADER.unpack_from(index)
     entries_at = HEADER.size + 4 * ((1 << bits) + 1)
     ids_at = entries_at + 4 * count
@@ -137,7 +137,7 @@ def has_valid_entries(index: bytes) -> bool:
 def walk_by_index(
     pack: Pack, index: PackIndex, places: Sequence[FramePlace], frames: range
 ) -> Iterator[tuple[int, list[bytes], list[bytes]]]:
-    """Yield (number of the first object, objects, stored forms) of each frame that matches the index.
+    """Yield (first object's number, objects, stored forms) of each checked frame.
 
     Links lead backwards only. So if all frames match, the index is correct: each id is the hash of its object, computed
     with links to correct ids. The frames can thus be checked in any order.

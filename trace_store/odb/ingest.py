@@ -232,7 +232,7 @@ class PackReceiver:
         self._aside.clear()
 
     def _is_purged(self, found: PackedObject) -> bool:
-        """Return True if an object is purged here, or contains a purged text and now has a tombstone."""
+        """Return True if an object is purged; a purged text in it creates a tombstone."""
         objects = {found.oid: found.data}
         if not self._leave_out:
             self._database.check_not_purged(objects)

@@ -127,7 +127,7 @@ class LooseObjects:
         return [name for name in folders if len(name) == 2 and _HEX.issuperset(name)]
 
     def _is_old(self, path: str) -> bool:
-        """Return True if a file is so old that gc might remove it, so it must be rewritten."""
+        """Return True if a file is old enough for gc to remove, so rewrite it."""
         stat = self._disk.stat(path)
         return stat is None or stat.st_mtime_ns // 1_000_000 < SystemClock().now() - FRESH_MS
 

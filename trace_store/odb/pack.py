@@ -200,7 +200,7 @@ class Pack:
         return whole.digest().hex(), offset == self.size and body.digest() == self.check
 
     def check_name(self) -> bool:
-        """Return True if name and trailer match the file's bytes, which are read completely."""
+        """Return True if name and trailer match the file's bytes; reads all of them."""
         return self.digests() == (self.name, True)
 
     def _read_ends(self) -> tuple[int, int, bytes]:

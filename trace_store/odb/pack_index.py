@@ -162,7 +162,7 @@ class PackIndex:
         return None
 
     def runs(self, oids: Sequence[bytes]) -> list[range]:
-        """Return the numbers of objects as ranges, up to the first that is not in the pack.
+        """Return objects' numbers as ranges, up to the first that is not in the pack.
 
         Raises:
             CorruptIndexError: the index is damaged.
@@ -263,7 +263,7 @@ class PackIndex:
                     yield ObjectId(oid)
 
     def entries(self) -> dict[bytes, tuple[int, int]] | None:
-        """Return (frame, offset) of every object by id, or None if an object cannot be looked up."""
+        """Return (frame, offset) of every object by id, or None if a look-up would fail."""
         count = self.objects
         data = self._read(self._ids_at, OID_BYTES * count)
         ids = [data[at : at + OID_BYTES] for at in range(0, OID_BYTES * count, OID_BYTES)]

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 def walk_objects(
     pack: Pack,
 ) -> Iterator[tuple[int, FramePlace, Objects | errors.CorruptObjectError]]:
-    """Yield (number, place, objects or error) of every frame in order; a dictionary has no objects.
+    """Yield (number, place, objects or error) of every frame in order.
+
+    A dictionary has no objects.
 
     An object is (id, offset in the frame's content, bytes). Unreadable objects are left out, but counted in the place.
 

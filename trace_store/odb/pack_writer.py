@@ -183,7 +183,10 @@ class PackEncoder:
         return self.names
 
     def _close(self, frame: Frame) -> None:
-        """Queue a frame for writing; a frame with links comes after the objects it may link to."""
+        """Queue a frame for writing.
+
+        A frame with links comes after the objects it may link to.
+        """
         for closed in (self._plain, self._linked) if frame.links else (self._plain,):
             if closed.objects:
                 self._waiting.append(closed)
@@ -195,14 +198,17 @@ class PackEncoder:
             self._write()
 
     def _write(self) -> None:
-        """Write the frames that were compressed meanwhile, and start compressing the queue."""
+        """Write the compressed frames, and start compressing the queue."""
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
         content = self._shared_content(waiting)
         self._settle()
         self._compress(waiting, content)
 
     def _shared_content(self, waiting: list[Frame]) -> bytes:
-        """Return the frames' dictionary content; b"" if there are few frames or it is too short."""
+        """Return the frames' dictionary content.
+
+        B"" if there are few frames or it is too short.
+        """
         plain = [frame for frame in waiting if not frame.links]
         if not self._shared_bytes or len(plain) < 2:
             return b""
@@ -241,7 +247,10 @@ class PackEncoder:
         self._compressed = Background(tasks, self._threads if many else 1)
 
     def _settle(self) -> None:
-        """Write the compressed frames; those that do not fit are compressed again for the next pack."""
+        """Write the compressed frames.
+
+        Those that do not fit are compressed again for the next pack.
+        """
         while self._planned:
             planned, self._planned = self._planned, []
             pack = self._pack
@@ -257,7 +266,10 @@ class PackEncoder:
                 pack.write_frame(each, body)
 
     def _fits(self, pack: OpenPack, planned: PlannedFrame, body: bytes) -> bool:
-        """Return True if a frame fits into the pack; the first one with objects always does."""
+        """Return True if a frame fits into the pack.
+
+        The first one with objects always does.
+        """
         return not pack.object_count or (
             pack.has_room(planned)
             and pack.size + FRAME.size + len(body) + _TAIL_BYTES <= self._maximum_bytes

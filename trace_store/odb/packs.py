@@ -37,7 +37,10 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class IndexedPack:
-    """A pack with its index; `index_file` is its handle, None if the index is only in memory."""
+    """A pack with its index.
+
+    `index_file` is its handle, None if the index is only in memory.
+    """
 
     __slots__ = ("index", "index_file", "pack")
 
@@ -104,7 +107,9 @@ class Packs:
         return None
 
     def read_quickly(self, oids: list[bytes], limit: int) -> list[bytes | None]:
-        """Return the bytes of the first objects, hash-checked; at least one, up to about `limit` bytes.
+        """Return the bytes of the first objects, hash-checked.
+
+        At least one, up to about `limit` bytes.
 
         None means that no pack has the object, or that only `read` can recover it.
         """
@@ -145,7 +150,10 @@ class Packs:
             yield from ids or ()
 
     def query(self, ask: Callable[[PackIndex], T]) -> Iterator[T | None]:
-        """Yield the result of a function for each pack's index; None if the pack is unreadable."""
+        """Yield the result of a function for each pack's index.
+
+        None if the pack is unreadable.
+        """
         return (self._query_one(packed, ask) for packed in self._all())
 
     def names(self) -> list[str]:
@@ -177,7 +185,10 @@ class Packs:
         return added
 
     def repair_indexes(self) -> bool:
-        """Check all indexes completely and rebuild damaged ones; return True if there were any."""
+        """Check all indexes completely and rebuild damaged ones.
+
+        Return True if there were any.
+        """
         repaired = False
         for packed in list(self._open.values()):
             try:
@@ -208,7 +219,7 @@ class Packs:
         return None, []
 
     def _likely_first(self) -> Iterator[IndexedPack]:
-        """Yield all packs, the most recently used first, because neighbours are read together."""
+        """Yield all packs, the last used one first: neighbours are read together."""
         recent = self._open.get(self._recent)
         if recent is not None:
             yield recent
@@ -233,7 +244,10 @@ class Packs:
                 yield packed
 
     def _query_one(self, packed: IndexedPack, ask: Callable[[PackIndex], T]) -> T | None:
-        """Return a function's result for an index, rebuilding it if needed; None if unreadable."""
+        """Return a function's result for an index, rebuilding it if needed.
+
+        None if unreadable.
+        """
         try:
             return ask(packed.index)
         except (errors.CorruptIndexError, errors.StorageError) as error:
@@ -348,7 +362,10 @@ class Packs:
         return expand_links(data, number, index.id_of) if flags & SHORT_LINKS else data
 
     def _cut(self, packed: IndexedPack, runs: list[range], limit: int) -> list[bytes]:
-        """Return the bytes of the first objects, unchecked; at least one, up to about `limit` bytes."""
+        """Return the bytes of the first objects, unchecked.
+
+        At least one, up to about `limit` bytes.
+        """
         pieces: list[bytes] = []
         try:
             for run in runs:

@@ -132,7 +132,10 @@ def _move(
     packs: Iterable[str],
     loose: Iterable[ObjectId],
 ) -> None:
-    """Move packs with their indexes, and loose objects; all new names are durable before old ones go."""
+    """Move packs with their indexes, and loose objects.
+
+    All new names are durable before old ones go.
+    """
     names = [
         (source.pack_base(name) + suffix, target.pack_base(name) + suffix)
         for name in packs

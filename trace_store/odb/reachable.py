@@ -1,4 +1,4 @@
-"""Objects reachable through all links, including those in unknown kinds and fields.
+"""Objects reachable through links, including those in unknown kinds and fields.
 
 Rule: each object is read, hashed and yielded once, after everything that it links to; a commit's parents come first. So
 the oldest comes first, and every prefix of the sequence is self-contained. The walk never recurses.
@@ -26,7 +26,7 @@ def reachable(
     hidden: Container[bytes] = frozenset(),
     absent: Absent | None = None,
 ) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield (id, canonical bytes) of the starts and all objects they reach, except purged ones.
+    """Yield (id, bytes) of the starts and all they reach, except purged objects.
 
     Args:
         read: returns an object's bytes, hash-checked.
@@ -68,7 +68,9 @@ def reachable_ids(read: Read, starts: Iterable[ObjectId]) -> set[ObjectId]:
 
 
 def links_first_parents(data: bytes) -> list[ObjectId]:
-    """Return the ids that an object links to, without duplicates; a commit's parents first.
+    """Return the ids that an object links to, without duplicates.
+
+    A commit's parents first.
 
     Raises:
         CorruptObjectError: the bytes are not an object.
@@ -83,7 +85,7 @@ def links_first_parents(data: bytes) -> list[ObjectId]:
 
 
 class _Open:
-    """An object whose links are being followed, stored as bytes because a history can be deep."""
+    """An object whose links are being followed; bytes, because a history can be deep."""
 
     __slots__ = ("_at", "_names", "oid")
 

@@ -39,7 +39,9 @@ _ZSTD_MAGIC = struct.pack("<I", 0xFD2FB528)
 
 
 def recover_objects(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield (id, bytes) of the objects that can be recovered from a pack; duplicates possible.
+    """Yield (id, bytes) of the objects that can be recovered from a pack.
+
+    Duplicates possible.
 
     Args:
         data: the remaining bytes of the pack.

@@ -90,7 +90,10 @@ class Tombstone:
 
 
 def placeholder_of(time: int, why: str) -> str:
-    """Return the placeholder for content purged at a time (milliseconds, 0 if unknown) for a reason."""
+    """Return the placeholder of purged content.
+
+    `time` is in milliseconds, 0 if unknown.
+    """
     date = format_time(time).partition("T")[0] if time else ""
     return f"[{' '.join(filter(None, ('purged', date)))}{f': {why}' if why else ''}]"
 
@@ -295,7 +298,7 @@ def file_name(oid: bytes, data: bytes) -> str:
 
 
 def oid_of(name: str) -> ObjectId | None:
-    """Return the object that a file name refers to, or None if it is not a tombstone's name."""
+    """Return the object in a tombstone's file name, or None for another name."""
     oid, dash, check = name[:HEX_CHARACTERS], name[HEX_CHARACTERS:-CHECK_CHARACTERS], name[-16:]
     if len(name) != _NAME_CHARACTERS or dash != "-" or not _HEX.issuperset(oid + check):
         return None
@@ -360,7 +363,7 @@ def find_new_purged_texts(
 def drop_purged(
     database: ObjectDatabase, objects: Mapping[ObjectId, bytes]
 ) -> dict[ObjectId, bytes]:
-    """Return the objects that may be written, although others already link to all of them.
+    """Return the objects without purged ones, although others may link to these.
 
     Content with a purged text gets its own tombstone, which explains its absence.
 

@@ -33,7 +33,10 @@ def change_stamp(disk: Disk, layout: Layout) -> tuple[str, str] | None:
 
 
 def branches_stamp(disk: Disk, layout: Layout) -> str:
-    """Return the second half of the stamp, which also changes when Trace adds or removes a branch."""
+    """Return the second half of the stamp.
+
+    It also changes when Trace adds or removes a branch.
+    """
     found = disk.stat(layout.branches_dir)
     if found is None:
         return "none"
@@ -47,7 +50,10 @@ def _text(seen: object) -> str | None:
 
 
 def _index_of_git(disk: Disk, layout: Layout) -> str | None:
-    """Return the index path of the enclosing git repository, whether it exists or not; else None."""
+    """Return the index path of the enclosing git repository, whether it exists or not.
+
+    Else None.
+    """
     folder, above = layout.root, os.path.dirname(layout.root)
     while above != folder:
         folder, above = above, os.path.dirname(above)

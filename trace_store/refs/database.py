@@ -81,7 +81,10 @@ class RefDatabase:
         return tips[0] if tips else None
 
     def tips(self, name: str) -> tuple[ObjectId, ...]:
-        """Return all tips of a ref, this working copy's first; several mean that it has diverged."""
+        """Return all tips of a ref, this working copy's first.
+
+        Several mean that it has diverged.
+        """
         check_ref_name(name)
         with self._mutex:
             tips = self._tips(name)
@@ -105,13 +108,19 @@ class RefDatabase:
             return self.summary.status(self.head_target(), self._tips)
 
     def values(self) -> dict[str, ObjectId]:
-        """Return the value of each ref, unsorted; reads few files unless another program moved refs."""
+        """Return the value of each ref, unsorted.
+
+        Reads few files unless another program moved refs.
+        """
         with self._mutex:
             self._journal.refresh()
             return self.summary.values(self.head_target(), self._tips)
 
     def names_of(self, commits: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
-        """Return, for each commit, the sorted names of the refs with that value; reads few files."""
+        """Return, for each commit, the sorted names of the refs with that value.
+
+        Reads few files.
+        """
         with self._mutex:
             self._journal.refresh()
             return self.summary.names_of(commits, self.head_target(), self._tips)
@@ -121,7 +130,7 @@ class RefDatabase:
         return list(self.status().diverged)
 
     def moved_by_git(self) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
-        """Return (name, last written value, current value) of refs that another program moved.
+        """Return (name, written, current value) of refs that another program moved.
 
         The next seal accepts them; after that they are no longer reported.
         """
@@ -222,7 +231,10 @@ class RefDatabase:
         published: Sequence[ObjectId],
         fold: RefFold | None,
     ) -> tuple[ObjectId, ...]:
-        """Return the tips that follow from files, published tips and journals; own tip first."""
+        """Return the tips that follow from files, published tips and journals.
+
+        Own tip first.
+        """
         return resolve(name, files, published, fold, self.lineage)
 
     def journal_tip(self, name: str) -> ObjectId | None:
@@ -252,7 +264,9 @@ class RefDatabase:
         return fold.value
 
     def plan_moves(self, edits: Sequence[RefEdit]) -> list[Move]:
-        """Check the expectations of edits and return the moves; called under the journal's lock.
+        """Check the expectations of edits and return the moves.
+
+        Called under the journal's lock.
 
         Raises:
             RefChangedError: a ref does not have the expected value.
@@ -298,7 +312,7 @@ class RefDatabase:
         return {*self._journal.published.tips.all(), *self._journal.fold.refs}
 
     def _moves(self, edit: RefEdit, tips: Sequence[ObjectId]) -> list[Move]:
-        """Return the moves from the journal's value, through the abandoned tips, to the new value."""
+        """Return the moves from the journal's value through abandoned tips to the new one."""
         fold = self._journal.fold.refs.get(edit.name)
         steps: list[ObjectId | None] = [fold.value] if fold is not None else []
         joined = self._joined.get(edit.name, [])
@@ -350,7 +364,7 @@ class RefDatabase:
         return ()
 
     def _tips_under_lock(self, name: str) -> tuple[ObjectId, ...]:
-        """Return the tips of a ref, cached during a transaction, because nobody else can move it."""
+        """Return the tips of a ref, cached during a transaction: nobody else moves it."""
         at = (self._journal.locks, len(self._journal.fold.frames))
         if self._cache_key != at:
             self._cache_key = at

@@ -1,4 +1,4 @@
-"""Reflog messages that Trace reads again: switch, rename, undo and redo, joined tips.
+"""Reflog messages that Trace parses: switch, rename, undo, redo, joined tips.
 
 Rule: only the start of a message counts. `commit: ` and the like are followed by a user's own text.
 """
@@ -55,7 +55,7 @@ def split_undo(message: str) -> tuple[str, str]:
 
 
 def join_message(tips: Sequence[str], message: str) -> str:
-    """Return the message of a branch move that joins other tips, given their short ids."""
+    """Return the message of a move that joins other tips, given their short ids."""
     return f"{_JOINS}{' '.join(tips)}: {message}" if tips else message
 
 

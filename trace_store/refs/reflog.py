@@ -32,7 +32,10 @@ _FIRST_SPAN = 4096
 
 
 class ReflogEntry:
-    """One move. `old` or `new` is None if the ref was or became absent; `time` is in milliseconds."""
+    """One move; `time` is in milliseconds.
+
+    `old` or `new` is None if the ref was or became absent.
+    """
 
     __slots__ = ("author", "message", "new", "old", "time")
 
@@ -96,7 +99,7 @@ def read_log(disk: Disk, path: str) -> list[ReflogEntry]:
 
 
 def newest_first(disk: Disk, path: str) -> Iterator[ReflogEntry]:
-    """Yield the readable entries of a file, newest first, reading only as much as needed."""
+    """Yield the readable entries of a file, newest first, reading it backwards."""
     at, span, rest = -1, _FIRST_SPAN, b""
     while at:
         fd = disk.open(path)  # not kept open: a repository may have very many reflogs
@@ -118,7 +121,7 @@ def newest_first(disk: Disk, path: str) -> Iterator[ReflogEntry]:
 
 
 def examine_log(disk: Disk, path: str) -> tuple[list[ReflogEntry], int]:
-    """Return the readable entries of a file, oldest first, and the number of unreadable lines.
+    """Return the readable entries, oldest first, and the number of unreadable lines.
 
     A torn line of an interrupted seal does not count: the repeated seal writes it again.
     """
@@ -132,7 +135,7 @@ def examine_log(disk: Disk, path: str) -> tuple[list[ReflogEntry], int]:
 
 
 def count_lost(disk: Disk, path: str) -> int:
-    """Return the number of zero bytes in a file, a sign of data loss in the file system.
+    """Return the number of zero bytes in a file, a sign of lost data.
 
     The zero that ends a torn line does not count.
     """
@@ -141,7 +144,7 @@ def count_lost(disk: Disk, path: str) -> int:
 
 
 def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry]) -> None:
-    """Append entries, except those already at the end: an interrupted seal repeats them.
+    """Append entries that are not there yet; an interrupted seal repeats them.
 
     Raises:
         StorageError: the write failed, or a folder between `root` (of all reflogs) and the file is a link.
@@ -176,7 +179,7 @@ def append_log(disk: Disk, root: str, path: str, entries: Sequence[ReflogEntry])
 
 
 def join_logs(logged: Sequence[ReflogEntry], recent: Sequence[ReflogEntry]) -> list[ReflogEntry]:
-    """Return the entries of a file and those still in journals, oldest first, without duplicates."""
+    """Join the entries of a file and of journals, oldest first, without duplicates."""
     if not recent:
         return list(logged)
     oldest = min(entry.time for entry in recent)
@@ -185,7 +188,10 @@ def join_logs(logged: Sequence[ReflogEntry], recent: Sequence[ReflogEntry]) -> l
 
 
 def _tail_since(disk: Disk, fd: int, time: int) -> bytes:
-    """Return the end of a reflog from before a time on; reads at most about twice that."""
+    """Return the end of a reflog from before a time on.
+
+    Reads at most about twice that.
+    """
     size = disk.size(fd)
     span = _FIRST_SPAN
     while True:

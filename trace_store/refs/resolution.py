@@ -99,7 +99,7 @@ def merged_tips(
 def is_unexplained(
     files: Sequence[ObjectId], published: Sequence[ObjectId], fold: RefFold | None
 ) -> bool:
-    """Return True if the files differ from what this working copy wrote, as far as it knows."""
+    """Return True if this working copy did not write the files, as far as it knows."""
     if fold is None:
         return set(files) != set(published)
     return any(tip not in fold.passed and tip != fold.value for tip in files)
@@ -188,7 +188,7 @@ class _Walks:
         return known
 
     def _extends_known(self, values: frozenset[ObjectId]) -> bool:
-        """Return True if a value extends a tip that is known to be unrelated to all others.
+        """Return True if a value extends a tip known to be unrelated to all others.
 
         A commit with one parent has that parent's history. If the parent and the other values are not each other's
         ancestors, the same holds for the commit. So an append to a diverged branch needs no walk.

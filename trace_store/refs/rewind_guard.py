@@ -1,4 +1,4 @@
-"""Detection of refs that another program rewound while a process has the repository open.
+"""Detection of refs that another program rewound under a running process.
 
     adopted
     3f2a…64 hex digits… refs/heads/main
@@ -86,7 +86,10 @@ class RewindGuard:
         return False
 
     def _is_lost(self, name: str, had: ObjectId) -> bool:
-        """Return True if a removed journal has the value; it is restored before the next write."""
+        """Return True if a removed journal has the value.
+
+        It is restored before the next write.
+        """
         return any(
             (move.name, move.new) == (name, had)
             for file in self._journal.lost
@@ -106,7 +109,7 @@ class RewindGuard:
         return any(self._refs.lineage.is_ancestor(had, tip) for tip in kept)
 
     def _is_adopted(self, name: str, now: ObjectId | None) -> bool:
-        """Return True if a user accepted this value, or an ancestor, since this process started."""
+        """Return True if a user accepted this value or an ancestor meanwhile."""
         path = self._layout.adopted_file
         found = self._disk.stat(path)
         if found is None or found.st_mtime_ns < self._refs.opened_at * _NANOSECONDS:

@@ -104,7 +104,9 @@ class RefSummary:
         self._contains = contains
 
     def scan(self, *, fully: bool = False) -> Scan:
-        """Return the unsettled refs; called under the store's mutex, with the journal up to date.
+        """Return the unsettled refs.
+
+        Called under the store's mutex, with the journal up to date.
 
         `fully` ignores the cache.
         """

@@ -59,7 +59,7 @@ class TipFiles:
                 yield name, tips
 
     def strays(self) -> Iterator[str]:
-        """Yield the paths below `refs/`, relative to `.trace`, that are not valid tip files."""
+        """Yield the paths (relative to `.trace`) under `refs/` that are not tip files."""
         for name, files in self._walk("refs/"):
             for file in files:
                 path = os.path.join(self._layout.ref_dir(name), file)

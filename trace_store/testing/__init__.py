@@ -1,1 +1,1 @@
-"""Test support: suites for the contracts, and disks that count, fail, or lose power."""
+"""Test support: contract suites, and disks that count, fail, or lose power."""

@@ -185,7 +185,10 @@ def some_choices(
 
 
 def contents(synced: bytes, writes: Sequence[Event]) -> list[bytes]:
-    """Return the possible contents of a file with unsynced writes: everything first, then the synced."""
+    """Return the possible contents of a file with unsynced writes.
+
+    The first has all writes, the second none.
+    """
     whole = _written(synced, writes)
     states = [whole, synced]
     size = len(whole)
@@ -210,7 +213,7 @@ def contents(synced: bytes, writes: Sequence[Event]) -> list[bytes]:
 
 
 def _tears(start: int, end: int) -> list[int]:
-    """Return where a write may be torn: the first, middle and last sectors, and within a sector."""
+    """Return where a write may be torn: at some sectors, and within one."""
     sectors = range((start // SECTOR_BYTES + 1) * SECTOR_BYTES, end, SECTOR_BYTES)
     chosen = {*sectors[:2], *sectors[-2:], *sectors[len(sectors) // 2 :][:1]}
     return sorted({*chosen, (start + end) // 2, start + min(8, end - start)} - {start, end})

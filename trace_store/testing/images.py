@@ -69,7 +69,10 @@ class Image:
         self.modes = modes or {}
 
     def paths(self, skipped: frozenset[str] = frozenset()) -> Iterator[tuple[str, int]]:
-        """Yield (path, inode) of everything, parents first, without the content of skipped directories."""
+        """Yield (path, inode) of everything, parents first.
+
+        The content of `skipped` directories is left out.
+        """
         stack = [("", ROOT)]
         while stack:
             path, folder = stack.pop()

@@ -321,7 +321,7 @@ def kill(disk: PowerCutDisk) -> None:
 
 
 def calling_site() -> str:
-    """Return the line of the library that called for a sync: module, line and function.
+    """Return the module, line and function that called for a sync.
 
     If it called a function of `files`, the call chain inside `files` follows.
     """
