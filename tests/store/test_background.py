@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from trace_store.objects.codec import encode
-from trace_store.odb import background, pack_writer
-from trace_store.odb.background import Background
+from trace_store.odb import compression, pack_writer
+from trace_store.odb.compression import Background
 from trace_store.odb.ingest import pack_of
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackEncoder
 from trace_store.oid import hash_object
 
@@ -96,7 +96,7 @@ def test_no_thread_is_begun_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(work: object) -> None:
         raise AssertionError("a thread is begun")
 
-    monkeypatch.setattr(background, "_start", start)
+    monkeypatch.setattr(compression, "_start", start)
     objects = made_of(1, 100)
     assert len(packed(objects, 4, frame_bytes=500, shared_bytes=3000).packs) == 1
     with pytest.raises(AssertionError):
@@ -121,4 +121,4 @@ def test_what_a_task_raises_is_raised(threads: int, error: type[BaseException]) 
 
 
 def test_there_is_at_least_one_processor() -> None:
-    assert background.processor_count() >= 1
+    assert compression.processor_count() >= 1

@@ -34,8 +34,8 @@ from trace_store.odb.pack import (
     SHORT_LINKS,
     VERSION,
     join,
+    walk_objects,
 )
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
 from trace_store.oid import digest, hash_object

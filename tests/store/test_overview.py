@@ -22,10 +22,9 @@ from trace_store.maintenance.adopt import adopt
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import summary
-from trace_store.refs.change_stamp import change_stamp
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.resolution import is_unexplained
-from trace_store.refs.summary import RefStatus
+from trace_store.refs.summary import RefStatus, change_stamp
 from trace_store.store.handle import Store
 from trace_store.testing.disks import RecordingDisk
 

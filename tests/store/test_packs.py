@@ -36,9 +36,9 @@ from trace_store.odb.pack import (
     VERSION,
     join,
     split,
+    walk_objects,
 )
 from trace_store.odb.pack_index import BUCKET_OBJECTS, FEW_LOOK_UPS
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
 from trace_store.oid import digest, hash_object

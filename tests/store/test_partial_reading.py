@@ -15,7 +15,7 @@ from tests.support.examples import examples
 from trace_store.errors import CorruptObjectError
 from trace_store.files import Disk
 from trace_store.layout import Layout
-from trace_store.odb import frame_cache
+from trace_store.odb import packs as packs_module
 from trace_store.odb.compression import BLOCK_BYTES, Dictionary, PartialFrame, compress
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
@@ -74,7 +74,7 @@ def test_objects_in_any_order(seed: int, cache_bytes: int) -> None:
         {b"".join(source.choices(lines, k=size // 3000)) + words(source, 40) for size in sizes}
     )
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frame_cache, "CACHE_BYTES", cache_bytes)
+        patch.setattr(packs_module, "CACHE_BYTES", cache_bytes)
         packs = packed(Path(place), objects)
         for data in source.choices(objects, k=150):
             assert packs.read(hash_object(data)) == data

@@ -19,9 +19,8 @@ from trace_store.objects.codec import encode_blob
 from trace_store.odb.compression import lines_in_common
 from trace_store.odb.delta_links import MARK, expand_all_links, expand_links, shorten_links
 from trace_store.odb.ingest import pack_of
-from trace_store.odb.pack import SHORT_LINKS, Pack
+from trace_store.odb.pack import SHORT_LINKS, Pack, walk_objects
 from trace_store.odb.pack_index import build_index
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import hash_object
 

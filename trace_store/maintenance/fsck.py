@@ -16,9 +16,8 @@ from trace_store.maintenance.fsck_refs import check_refs, roots
 from trace_store.maintenance.pack_proofs import prove
 from trace_store.objects.codec import is_content
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.pack import Pack
+from trace_store.odb.pack import Pack, walk_objects
 from trace_store.odb.pack_index import PackIndex
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.packs import pack_names
 from trace_store.oid import ObjectId
 

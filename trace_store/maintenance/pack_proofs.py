@@ -21,7 +21,7 @@ from trace_store.files import Disk, read_file
 from trace_store.layout import Layout
 from trace_store.maintenance.fsck_objects import ObjectChecks
 from trace_store.objects.codec import plain_blob_head
-from trace_store.odb.background import processor_count
+from trace_store.odb.compression import processor_count
 from trace_store.odb.delta_links import may_name_others
 from trace_store.odb.index_scan import has_valid_entries, walk_by_index
 from trace_store.odb.pack import DICTIONARY, Pack

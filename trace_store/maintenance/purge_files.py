@@ -17,7 +17,7 @@ from trace_store.maintenance.consolidate import remove_if_possible
 from trace_store.maintenance.pack_rewrite import packs_holding, rewrite_packs
 from trace_store.maintenance.verify_purged import files_below, search
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId
 

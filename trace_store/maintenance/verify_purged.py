@@ -23,8 +23,7 @@ from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.loose import RAW
-from trace_store.odb.pack import DICTIONARY, MAGIC
-from trace_store.odb.pack_walk import PackWalk
+from trace_store.odb.pack import DICTIONARY, MAGIC, PackWalk
 from trace_store.odb.tombstones import placeholder_of
 from trace_store.oid import digest
 

@@ -16,7 +16,9 @@ Flags: 1 the frame needs the last dictionary before it, 2 its objects have short
 raw content is the length u32 of each object, then their bytes; that of a dictionary is the dictionary. Integers are
 little endian. The file's name is the blake3-256 of all its bytes.
 
-Rule: a pack can be read and indexed alone. The reader of an object checks its hash.
+Rule: a pack can be read and indexed alone. The reader of an object checks its hash. An id is the hash of an object and
+links lead backwards only, so a sequential walk knows all ids when needed. A damaged frame also loses the objects that
+link to its objects, and the frames that need it as a dictionary.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ import struct
 from trace_store import errors
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.compression import Dictionary, PartialFrame
-from trace_store.oid import Digester
+from trace_store.odb.delta_links import ABSENT, expand_links
+from trace_store.oid import OID_BYTES, Digester, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +43,16 @@ if TYPE_CHECKING:
         def size(self, fd: int, /) -> int: ...
         def close(self, fd: int, /) -> None: ...
 
+    from typing import Protocol, TypeAlias
+
+    from trace_store.oid import ObjectId
+
+    class Frames(Protocol):
+        """The source of a walk."""
+
+        def decode(self, place: FramePlace, dictionary: Dictionary | None = None, /) -> bytes: ...
+
+    Objects: TypeAlias = list[tuple[ObjectId, int, bytes]]
 
 MAXIMUM_PACK_BYTES = 32 * 1024 * 1024
 MAXIMUM_PACK_RAW_BYTES = 256 * 1024 * 1024
@@ -243,3 +256,85 @@ def split(raw: bytes, count: int) -> Iterator[tuple[int, int]]:
 def join(objects: Sequence[bytes]) -> bytes:
     """Return the raw content of a frame with these objects."""
     return struct.pack(f"<{len(objects)}I", *map(len, objects)) + b"".join(objects)
+
+
+def walk_objects(
+    pack: Pack,
+) -> Iterator[tuple[int, FramePlace, Objects | errors.CorruptObjectError]]:
+    """Yield (number, place, objects or error) of every frame in order.
+
+    A dictionary has no objects.
+
+    An object is (id, offset in the frame's content, bytes). Unreadable objects are left out, but counted in the place.
+
+    Raises:
+        CorruptPackError: the remaining frames cannot be found, or there are too many.
+        StorageError: the pack cannot be read.
+    """
+    walk = PackWalk(pack)
+    for number, place in enumerate(pack.places()):
+        try:
+            yield number, place, walk.objects(place)
+        except errors.CorruptObjectError as error:
+            yield number, place, error
+
+
+class PackWalk:
+    """The state of a walk over a pack.
+
+    Attributes:
+        ids: the joined ids of the objects so far; zeros for unreadable ones.
+        offsets: the offsets of the last frame's objects in its content; 0 if it is damaged.
+    """
+
+    __slots__ = ("_dictionary", "_pack", "ids", "offsets")
+
+    def __init__(self, pack: Frames) -> None:
+        self._pack = pack
+        self._dictionary: Dictionary | None = None
+        self.ids = bytearray()
+        self.offsets: list[int] = []
+
+    def objects(self, place: FramePlace) -> Objects:
+        """Return the objects of the next frame.
+
+        Raises:
+            CorruptObjectError: the frame is damaged.
+            StorageError: the pack cannot be read.
+        """
+        first = len(self.ids)
+        self.ids += ABSENT * place.objects
+        self.offsets = [0] * place.objects
+        if place.flags == DICTIONARY:
+            self._dictionary = None
+            self._dictionary = Dictionary(self._pack.decode(place))
+            return []
+        if not place.flags & NEEDS_DICTIONARY:
+            raw = self._pack.decode(place)
+        elif self._dictionary is None:
+            raise errors.CorruptObjectError("the frame's dictionary is damaged or missing")
+        else:
+            raw = self._pack.decode(place, self._dictionary)
+        places = list(split(raw, place.objects))
+        self.offsets = [offset for offset, _ in places]
+        if place.flags & SHORT_LINKS:
+            return self._expand(raw, places, first)
+        cut = [(offset, raw[offset : offset + size]) for offset, size in places]
+        objects = [(hash_object(data), offset, data) for offset, data in cut]
+        self.ids[first:] = b"".join([each[0] for each in objects])
+        return objects
+
+    def _expand(self, raw: bytes, places: list[tuple[int, int]], first: int) -> Objects:
+        objects: Objects = []
+        for ordinal, (offset, size) in enumerate(places, first // OID_BYTES):
+            try:
+                data = expand_links(raw[offset : offset + size], ordinal, self._id_of)
+            except errors.CorruptObjectError:
+                continue
+            oid = hash_object(data)
+            self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES] = oid
+            objects.append((oid, offset, data))
+        return objects
+
+    def _id_of(self, ordinal: int) -> bytes:
+        return bytes(self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES])

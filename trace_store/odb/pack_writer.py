@@ -20,13 +20,14 @@ from itertools import accumulate
 from trace_store import errors
 from trace_store.files import CREATE, create_file, write_all
 from trace_store.layout import INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
-from trace_store.odb.background import Background, processor_count
 from trace_store.odb.checks import check_size
 from trace_store.odb.compression import (
     MINIMUM_DICTIONARY_BYTES,
+    Background,
     Dictionary,
     compress,
     lines_in_common,
+    processor_count,
 )
 from trace_store.odb.delta_links import MARK, SPARED_BYTES, shorten_links
 from trace_store.odb.pack import (

@@ -25,8 +25,8 @@ from trace_store.odb.pack import (
     NEEDS_DICTIONARY,
     SHORT_LINKS,
     FramePlace,
+    PackWalk,
 )
-from trace_store.odb.pack_walk import PackWalk
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.objects.validate import check_object
+from trace_store.odb.pack import PackWalk
 from trace_store.odb.pack_index import encode_index
-from trace_store.odb.pack_walk import PackWalk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from itertools import combinations, product
 from random import Random
 from typing import TYPE_CHECKING
 
-from trace_store.testing.images import (
+from trace_store.testing.power_cuts import (
     GONE,
     MODE,
     NAMES,
@@ -28,7 +28,7 @@ from trace_store.testing.images import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trace_store.testing.images import Event, Naming
+    from trace_store.testing.power_cuts import Event, Naming
 
 SECTOR_BYTES = 512
 SCRATCH = frozenset({"tmp", "locks"})

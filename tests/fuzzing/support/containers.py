@@ -22,9 +22,17 @@ from trace_store.objects.codec import encode_blob
 from trace_store.odb.compression import Dictionary, compress
 from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.ingest import pack_of, read_packs
-from trace_store.odb.pack import COUNTS, DICTIONARY, FRAME, HEADER, MAGIC, VERSION, join
+from trace_store.odb.pack import (
+    COUNTS,
+    DICTIONARY,
+    FRAME,
+    HEADER,
+    MAGIC,
+    VERSION,
+    join,
+    walk_objects,
+)
 from trace_store.odb.pack_index import PackIndex, build_index
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.verify import PackVerifier
 from trace_store.oid import digest, hash_object
 

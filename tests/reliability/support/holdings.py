@@ -17,8 +17,7 @@ from trace_store.odb.database import ObjectDatabase
 from trace_store.oid import ObjectId
 from trace_store.refs.reflog import encode_entry, read_log
 from trace_store.store.handle import Store
-from trace_store.testing.images import Image
-from trace_store.testing.power_cuts import PowerCutDisk
+from trace_store.testing.power_cuts import Image, PowerCutDisk
 
 FOLDER, ELSEWHERE = "/work", "/elsewhere"
 ROOT = "/work/.trace"

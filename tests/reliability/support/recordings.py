@@ -23,8 +23,7 @@ from trace_store.errors import StorageError
 from trace_store.ident import FixedClock
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
-from trace_store.testing.images import SYNC_FAILED, Event, Image
-from trace_store.testing.power_cuts import PowerCutDisk, image_of, kill
+from trace_store.testing.power_cuts import SYNC_FAILED, Event, Image, PowerCutDisk, image_of, kill
 
 
 @dataclass(frozen=True)

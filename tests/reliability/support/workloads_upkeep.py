@@ -25,8 +25,7 @@ from trace_store.odb.tombstones import Tombstone, file_name
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.database import RefDatabase
 from trace_store.store.handle import Store
-from trace_store.testing.images import Image
-from trace_store.testing.power_cuts import PowerCutDisk, image_of
+from trace_store.testing.power_cuts import Image, PowerCutDisk, image_of
 
 SECRET = "Zk4-opal-JUNIPER-98213"
 SECRETIVE = Look(secret=SECRET.encode(), logs=True)
