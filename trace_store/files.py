@@ -129,8 +129,8 @@ class Disk:
 
     def identity(self, target: int | str) -> tuple[int, int] | None:
         """Return (device, inode) of an open file or a path; None if absent."""
-        found = self.stat(target) if isinstance(target, str) else os.fstat(target)
-        return None if found is None else (found.st_dev, found.st_ino)
+        result = self.stat(target) if isinstance(target, str) else os.fstat(target)
+        return None if result is None else (result.st_dev, result.st_ino)
 
     def stat(self, path: str) -> os.stat_result | None:
         """Return the stat result of a path, without following links; None if absent."""
@@ -175,13 +175,13 @@ class Disk:
         """Return the sorted names of (directories, other entries); links count as other."""
         try:
             with os.scandir(path) as entries:
-                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+                items = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
         except OSError as error:
             if error.errno in _ABSENT:
                 return [], []
             raise failure(error, "list", path) from error
-        found.sort()
-        return [n for n, is_dir in found if is_dir], [n for n, is_dir in found if not is_dir]
+        items.sort()
+        return [n for n, is_dir in items if is_dir], [n for n, is_dir in items if not is_dir]
 
     def make_directory(self, path: str) -> None:
         """Create a directory and its parents if absent.
@@ -189,8 +189,8 @@ class Disk:
         Raises:
             StorageError: the path exists but is not a directory.
         """
-        found = self.stat(path)
-        if found is None:
+        result = self.stat(path)
+        if result is None:
             parent = os.path.dirname(path)
             if parent and parent != path:
                 self.make_directory(parent)
@@ -200,7 +200,7 @@ class Disk:
                 pass
             except OSError as error:
                 raise failure(error, "create", path) from error
-        elif not stat.S_ISDIR(found.st_mode):
+        elif not stat.S_ISDIR(result.st_mode):
             raise errors.StorageError("not a directory", path=path, errno=errno.ENOTDIR)
 
     def rename(self, source: str, target: str) -> None:
@@ -285,14 +285,16 @@ def check_folders(disk: Disk, root: str, path: str) -> None:
     Raises:
         StorageError: a folder is a link or not a directory.
     """
-    folders, here = os.path.relpath(os.path.dirname(path), root).split(os.sep), root
+    folders, folder = os.path.relpath(os.path.dirname(path), root).split(os.sep), root
     for name in folders:
-        here = os.path.join(here, name)
-        found = disk.stat(here)
-        if found is None:
+        folder = os.path.join(folder, name)
+        result = disk.stat(folder)
+        if result is None:
             return
-        if not stat.S_ISDIR(found.st_mode):
-            raise errors.StorageError(f"not a directory: {here}", path=here, errno=errno.ENOTDIR)
+        if not stat.S_ISDIR(result.st_mode):
+            raise errors.StorageError(
+                f"not a directory: {folder}", path=folder, errno=errno.ENOTDIR
+            )
 
 
 def create_file(
@@ -320,20 +322,20 @@ def stamp(disk: Disk, path: str) -> object:
 
     If the file changed a moment ago, or the file system has only coarse times, the stamp never matches.
     """
-    found = disk.stat(path)
-    if found is None:
+    result = disk.stat(path)
+    if result is None:
         return None
-    changed = found.st_mtime_ns
-    settled = _CLOCK.now() - changed // _MILLISECOND > SETTLED_MS
-    return _stat_key(found) if settled and changed % _MILLISECOND else object()
+    changed = result.st_mtime_ns
+    is_settled = _CLOCK.now() - changed // _MILLISECOND > SETTLED_MS
+    return _stat_key(result) if is_settled and changed % _MILLISECOND else object()
 
 
 def unchanged(disk: Disk, path: str, stamp: object) -> bool:
     """Return True if a file, or the names in a directory, surely did not change."""
     if stamp is None:
         return not disk.exists(path)
-    found = disk.stat(path)
-    return found is not None and stamp == _stat_key(found)
+    result = disk.stat(path)
+    return result is not None and stamp == _stat_key(result)
 
 
 def replace_file(
@@ -395,5 +397,5 @@ def write_all(disk: Disk, fd: int, data: bytes) -> None:
             rest = rest[disk.write(fd, bytes(rest)) :]
 
 
-def _stat_key(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev
+def _stat_key(result: os.stat_result) -> tuple[int, ...]:
+    return result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns, result.st_dev

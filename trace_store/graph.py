@@ -57,17 +57,17 @@ def maximal(values: Iterable[ObjectId], parents: ParentsOf) -> list[ObjectId]:
 
 
 def simplify(
-    line: Sequence[tuple[ObjectId, Sequence[ObjectId]]], kept: Collection[ObjectId]
+    commits: Sequence[tuple[ObjectId, Sequence[ObjectId]]], kept: Collection[ObjectId]
 ) -> dict[ObjectId, list[ObjectId]]:
     """Map each kept commit to its nearest kept ancestors, its new parents.
 
     Args:
-        line: commits with their parents, children before parents.
+        commits: commits with their parents, children before parents.
         kept: the commits to keep.
     """
     result: dict[ObjectId, list[ObjectId]] = {}
     nearest: dict[ObjectId, list[ObjectId]] = {}
-    for oid, parents in reversed(line):
+    for oid, parents in reversed(commits):
         above = list(dict.fromkeys(each for p in parents for each in nearest.get(p, ())))
         nearest[oid] = above
         if oid in kept:

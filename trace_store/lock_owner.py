@@ -107,11 +107,11 @@ def _parse(data: bytes) -> Holder | None:
 
 def _from_lock_table(disk: Disk, path: str) -> Holder:
     """Look the lock up in Linux's table of all locks."""
-    found = disk.stat(path)
+    stat = disk.stat(path)
     table = _read_proc(disk, LOCKS)
-    if found is None or not table:
+    if stat is None or not table:
         return UNKNOWN
-    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    place = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
     for line in table.splitlines():
         fields = line.split()
         if "->" not in fields and place in fields and fields[1] == "FLOCK":

@@ -164,11 +164,11 @@ def as_address(given: Any) -> Address:
 
 
 def _added_message(store: Store, commit: ObjectId, number: int) -> Address:
-    made = objects.commit.read_commit(commit, store.objects.read)
-    for at, (address, _) in enumerate(objects.operations.added_messages(made, commit)):
+    born = objects.commit.read_commit(commit, store.objects.read)
+    for at, (address, _) in enumerate(objects.operations.added_messages(born, commit)):
         if at == number:
             return address
-    count = objects.operations.added_by(made)
+    count = objects.operations.added_by(born)
     raise errors.MessageNotFoundError(
         f"commit {commit.short()} adds {count} message{'' if count == 1 else 's'}, "
         f"none numbered {number}",
@@ -360,17 +360,17 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
 
 
 def _id(store: Store, prefix: str, *, commits: bool = False) -> ObjectId:
-    found = store.objects.resolve_prefix(prefix)
-    if commits and len(found) > 1:
-        kinds = [(oid, kind_of(store.objects.read(oid))) for oid in found]
-        found = [oid for oid, kind in kinds if kind in (COMMIT, TAG)] or found
-    if not found:
+    matches = store.objects.resolve_prefix(prefix)
+    if commits and len(matches) > 1:
+        kinds = [(oid, kind_of(store.objects.read(oid))) for oid in matches]
+        matches = [oid for oid, kind in kinds if kind in (COMMIT, TAG)] or matches
+    if not matches:
         raise errors.RevisionNotFoundError(f"no object starts with {prefix}", revision=prefix)
-    if len(found) > 1:
+    if len(matches) > 1:
         raise errors.AmbiguousRevisionError(
-            f"several objects start with {prefix}", revision=prefix, candidates=found
+            f"several objects start with {prefix}", revision=prefix, candidates=matches
         )
-    return found[0]
+    return matches[0]
 
 
 def _from_reflog(store: Store, base: str, inner: str, text: str) -> ObjectId:
@@ -448,11 +448,11 @@ def reach(store: Store, text: str, commits: Commits | None = None) -> Ends:
     """
     if text.startswith("^"):
         return [], [resolve_commit(store, text[1:], commits)]
-    found = resolve_range(store, text, commits)
-    hidden = list(found.exclude)
-    if found.symmetric:
-        hidden += (commits or commits_of(store)).merge_bases(*found.include)
-    return list(found.include), hidden
+    selected = resolve_range(store, text, commits)
+    hidden = list(selected.exclude)
+    if selected.symmetric:
+        hidden += (commits or commits_of(store)).merge_bases(*selected.include)
+    return list(selected.include), hidden
 
 
 def reach_of_several(
@@ -486,11 +486,11 @@ def tips_of_refs(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
 
 def all_tips(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
     """Return the tips of all refs and a detached HEAD, without duplicates."""
-    found = tips_of_refs(store, without)
+    tips = tips_of_refs(store, without)
     head = store.refs.head()
     if head.ref is None and head.oid is not None:
-        found.append(head.oid)
-    return list(dict.fromkeys(found))
+        tips.append(head.oid)
+    return list(dict.fromkeys(tips))
 
 
 def all_commits(store: Store, without: tuple[str, ...] = ()) -> list[ObjectId]:
@@ -502,10 +502,10 @@ def commits_among(
     store: Store, tips: Iterable[ObjectId], commits: Commits | None = None
 ) -> list[ObjectId]:
     """Return the commits that tips point to; `commits` is as in `resolve_commit`."""
-    found: list[ObjectId] = []
+    result: list[ObjectId] = []
     for tip in tips:
         try:
-            found.append(resolve_commit(store, tip, commits))
+            result.append(resolve_commit(store, tip, commits))
         except errors.RevisionNotFoundError:
             continue
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(result))

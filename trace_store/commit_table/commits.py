@@ -53,7 +53,7 @@ class Commits:
         for oid in starts:
             if not self._table.is_recent(oid) and not self._objects.contains(oid):
                 return None
-        return self._table.reaching(starts, limit=limit)
+        return self._table.rows_for(starts, limit=limit)
 
     def is_recent(self, oid: bytes) -> bool:
         """Return True if one of the newest rows is this commit's."""
@@ -125,11 +125,11 @@ class Commits:
         known: dict[ObjectId, Sequence[ObjectId]] = {}
 
         def parents(oid: ObjectId) -> Sequence[ObjectId]:
-            found = known.get(oid)
-            if found is None:
-                found = self.parents(oid)
-                known[oid] = found = found[:1] if first_parent else found
-            return found
+            result = known.get(oid)
+            if result is None:
+                result = self.parents(oid)
+                known[oid] = result = result[:1] if first_parent else result
+            return result
 
         if not hidden:
             while len(starts) == 1:

@@ -289,14 +289,14 @@ class CommitRows:
         at = number % CHUNK_ROWS * ROW_BYTES
         first, second = PARENTS.unpack_from(data, at + PARENTS_AT)
         if not second:
-            found = [first - 1] if first else []
+            result = [first - 1] if first else []
         else:
-            found = [first - 1, second - 1]
+            result = [first - 1, second - 1]
             if data[at + FLAGS_AT] & HAS_MORE_PARENTS:
-                found += self._further(number + 1, *FURTHER.unpack_from(data, at + FURTHER_AT))
-        if found and max(found) >= number:
+                result += self._further(number + 1, *FURTHER.unpack_from(data, at + FURTHER_AT))
+        if result and max(result) >= number:
             raise errors.CorruptIndexError("a row of the commit table comes before its parent's")
-        return found
+        return result
 
     def recent(self, oid: bytes) -> int | None:
         """Return the row number of a commit if it is among the newest, else None."""
@@ -371,14 +371,14 @@ class CommitRows:
         return self._stored
 
     def _further(self, number: int, rows: int) -> list[int]:
-        found: list[int] = []
+        parents: list[int] = []
         end = number + rows
         while number < self.count:
             row = self.row(number)
             if not row[8] & IS_CONTINUATION:
                 break
-            found += [parent - 1 for parent in row[2:4] if parent]
+            parents += [parent - 1 for parent in row[2:4] if parent]
             number += 1
         if not rows or number < end:
             raise errors.CorruptIndexError("the commit table lacks parents of a commit")
-        return found
+        return parents

@@ -91,17 +91,17 @@ class CommitTable:
         except errors.StorageError:
             return  # a read-only repository: the damage will be detected again
 
-    def forget(self, gone: Iterable[bytes]) -> None:
+    def forget(self, removed: Iterable[bytes]) -> None:
         """Remove the table if it has rows of commits that are about to be removed."""
         rows = self.load()
         try:
-            if rows is None or rows.numbers().keys().isdisjoint(gone):
+            if rows is None or rows.numbers().keys().isdisjoint(removed):
                 return
         except errors.CorruptIndexError:
             pass
         self.discard()
 
-    def reaching(
+    def rows_for(
         self, starts: Iterable[bytes], *, limit: int | None = None
     ) -> tuple[CommitRows, list[int]] | None:
         """Return rows with the whole history of the starts, and the starts' numbers.
@@ -121,12 +121,12 @@ class CommitTable:
         starts = list(starts)
         rows = self.load()
         try:
-            return self._reaching(starts, rows, limit)
+            return self._rows_for(starts, rows, limit)
         except errors.CorruptIndexError:
             self.discard()
             return None
 
-    def _reaching(
+    def _rows_for(
         self, starts: list[bytes], rows: CommitRows | None, limit: int | None
     ) -> tuple[CommitRows, list[int]] | None:
         missing = _Missing(self._objects)
@@ -228,12 +228,12 @@ class _Missing:
         at, run = first, -1
 
         def number_of(oid: bytes) -> int:
-            found = numbers.get(oid)
-            if found is None:
-                found = known(oid)
-            if found is None:
+            number = numbers.get(oid)
+            if number is None:
+                number = known(oid)
+            if number is None:
                 raise errors.CorruptIndexError("the commit table lost a row")
-            return found
+            return number
 
         for oid in self._order:
             parents, facts = self._facts[oid]

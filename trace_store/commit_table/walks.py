@@ -61,14 +61,14 @@ def merge_bases(rows: CommitRows, one: int, other: int) -> list[int]:
     heap = [-one, -other]
     heap.sort()
     fresh = 2  # how many heap entries may still lead to a better one
-    found: list[int] = []
+    bases: list[int] = []
     while fresh:
         number = -heappop(heap)
         mark = marks.pop(number)
         if not mark & _STALE:
             fresh -= 1
         if mark == _BOTH:
-            found.append(number)
+            bases.append(number)
             mark |= _STALE
         low = max(rows.run(number), -heap[0] if heap else 0)
         for parent in [low] if low < number else rows.parents(number):
@@ -81,7 +81,7 @@ def merge_bases(rows: CommitRows, one: int, other: int) -> list[int]:
                 marks[parent] = before | mark
                 if mark & _STALE and not before & _STALE:
                     fresh -= 1
-    return found
+    return bases
 
 
 class Spans:
@@ -169,8 +169,8 @@ class Spans:
         return self._marks.get(number) == _ONE
 
     def _parents(self, number: int) -> list[int]:
-        found = self._rows.parents(number)
-        return found[:1] if self._first_parent else list(dict.fromkeys(found))
+        parents = self._rows.parents(number)
+        return parents[:1] if self._first_parent else list(dict.fromkeys(parents))
 
     def _mark(self, number: int, mark: int) -> None:
         before = self._marks.get(number)

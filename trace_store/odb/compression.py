@@ -52,12 +52,12 @@ class Dictionary:
         self._content: Any = _library().ZstdDict(content, is_raw=True)
 
     @property
-    def for_writing(self) -> Any:
+    def for_compression(self) -> Any:
         """The form used to compress, digested once per level."""
         return self._content.as_digested_dict
 
     @property
-    def for_reading(self) -> Any:
+    def for_decompression(self) -> Any:
         """The form used to decompress, without another copy."""
         return self._content.as_prefix
 
@@ -66,7 +66,7 @@ def compress(data: bytes, *, level: int, dictionary: Dictionary | None = None) -
     """Compress data into one zstd frame with a checksum."""
     zstd = _library()
     options = {zstd.ZSTD_c_compressionLevel: level, zstd.ZSTD_c_checksumFlag: 1}
-    loaded = None if dictionary is None else dictionary.for_writing
+    loaded = None if dictionary is None else dictionary.for_compression
     machine = zstd.ZstdCompressor(options=options, zstd_dict=loaded)
     compressed: bytes = machine.compress(data, mode=machine.FLUSH_FRAME)
     return compressed
@@ -114,7 +114,7 @@ class PartialFrame:
         """
         zstd = _library()
         options = {zstd.ZSTD_d_windowLogMax: MAXIMUM_WINDOW_LOG}
-        loaded = None if dictionary is None else dictionary.for_reading
+        loaded = None if dictionary is None else dictionary.for_decompression
         try:
             if zstd.get_frame_info(data)[0] != size:
                 raise errors.CorruptObjectError("the compressed data declares another size")
@@ -189,8 +189,8 @@ def _load(name: str) -> bool:
     """
     place, spec = None, None
     for end in (*(i for i, c in enumerate(name) if c == "."), len(name)):
-        found = (finder.find_spec(name[:end], place) for finder in sys.meta_path)
-        spec = next((each for each in found if each is not None), None)
+        specs = (finder.find_spec(name[:end], place) for finder in sys.meta_path)
+        spec = next((each for each in specs if each is not None), None)
         if spec is None:
             return False
         place = spec.submodule_search_locations

@@ -313,18 +313,18 @@ class ObjectDatabase:
         None if only `read` can find it.
         """
         self._journal.contains(b"")  # raises if the handle is closed
-        found = self.packs.read_quickly(oids, BATCH_BYTES)
+        contents = self.packs.read_quickly(oids, BATCH_BYTES)
         if self.purged:
-            pairs = zip(oids, found, strict=False)
-            found = [None if oid in self.purged else data for oid, data in pairs]
-        if not all(found):
+            pairs = zip(oids, contents, strict=False)
+            contents = [None if oid in self.purged else data for oid, data in pairs]
+        if not all(contents):
             read = self._journal.read
-            for at, data in enumerate(found):
+            for at, data in enumerate(contents):
                 if data is None and oids[at] not in self.purged:
                     data = read(oids[at])
                     if data is not None and digest(data) == oids[at]:
-                        found[at] = data
-        return found
+                        contents[at] = data
+        return contents
 
     def _read_batches(self, oids: Iterable[bytes]) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Yield batches of ids and bytes in the given order.
@@ -337,18 +337,18 @@ class ObjectDatabase:
         while batch := list(islice(remaining, BATCH_OBJECTS)):
             while batch:
                 wanted = [oid for oid in dict.fromkeys(batch) if oid not in recent]
-                found: list[bytes | None] = []
+                contents: list[bytes | None] = []
                 if wanted:
                     with self._mutex:
-                        found = self._read_quickly(wanted)
-                recent.update(zip(wanted, found, strict=False))
+                        contents = self._read_quickly(wanted)
+                recent.update(zip(wanted, contents, strict=False))
                 known = list(map(recent.get, batch))
                 if None in known:  # the batch ends before an object that needs `read`
                     del known[known.index(None) :]
                 done = [data for data in known if data is not None] or [self.read(batch[0])]
                 yield batch[: len(done)], done
                 del batch[: len(done)]
-                held += sum(map(len, filter(None, found)))
+                held += sum(map(len, filter(None, contents)))
                 if held > RECENT_BYTES:
                     recent, held = {}, 0
 

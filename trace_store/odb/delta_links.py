@@ -111,7 +111,7 @@ def expand_all_links(forms: Iterable[bytes], first: int, ids: bytes) -> list[byt
     """
     # No function call per object or link: a context has hundreds of thousands.
     expanded: list[bytes] = []
-    here = OID_BYTES * first
+    own = OID_BYTES * first
     try:
         for data in forms:
             pieces = data.split(MARK)
@@ -121,14 +121,14 @@ def expand_all_links(forms: Iterable[bytes], first: int, ids: bytes) -> list[byt
                 piece = pieces[at]
                 back = piece[0] + (piece[1] << 7) + (piece[2] << 14)
                 if back:
-                    there = here - OID_BYTES * back
-                    if there < 0:
+                    target = own - OID_BYTES * back
+                    if target < 0:
                         raise errors.CorruptObjectError("a short link leads outside of its pack")
-                    pieces[at] = ids[there : there + OID_BYTES] + piece[DIGITS:]
+                    pieces[at] = ids[target : target + OID_BYTES] + piece[DIGITS:]
                 else:
                     pieces[at] = piece[DIGITS:]
             expanded.append(MARK.join(pieces))
-            here += OID_BYTES
+            own += OID_BYTES
     except IndexError:
         raise errors.CorruptObjectError("a short link is truncated") from None
     return expanded

@@ -170,8 +170,8 @@ def walk_by_index(
         objects = forms
         if place.flags & SHORT_LINKS:
             objects = expand_all_links(forms, first, index.ids)
-        told = index.ids[OID_BYTES * first : OID_BYTES * stop]
-        if joined_digests(objects) != told or index.stored_rows(first, stop) != rows:
+        ids = index.ids[OID_BYTES * first : OID_BYTES * stop]
+        if joined_digests(objects) != ids or index.stored_rows(first, stop) != rows:
             raise errors.CorruptObjectError("a frame does not match the pack index")
         yield first, objects, forms
         first = stop

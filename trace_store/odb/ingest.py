@@ -193,16 +193,16 @@ class PackReceiver:
         known: set[ObjectId] | None = set()
         purged, texts = self._database.purged, self._database.purged_texts
         has_purged = False
-        for found in look.objects():
+        for packed in look.objects():
             count += 1
-            if (purged or texts) and self._is_purged(found):
+            if (purged or texts) and self._is_purged(packed):
                 has_purged = True
-            elif known is not None and self._database.is_packed(found.oid):
-                known.add(found.oid)
+            elif known is not None and self._database.is_packed(packed.oid):
+                known.add(packed.oid)
             else:
                 known = None
             if each is not None:
-                each(found)
+                each(packed)
         if known is not None:
             self._database.required |= known  # objects of later packs may link to them
         elif pack.name not in self._aside:
@@ -231,9 +231,9 @@ class PackReceiver:
         self._files.discard()
         self._aside.clear()
 
-    def _is_purged(self, found: PackedObject) -> bool:
+    def _is_purged(self, packed: PackedObject) -> bool:
         """Return True if an object is purged; a purged text in it creates a tombstone."""
-        objects = {found.oid: found.data}
+        objects = {packed.oid: packed.data}
         if not self._leave_out:
             self._database.check_not_purged(objects)
             return False
@@ -243,9 +243,9 @@ class PackReceiver:
         """Rewrite a pack without some objects."""
         self._disk.make_directory(self._layout.tmp_dir)
         encoder = PackEncoder(self._files.begin)
-        for found in PackVerifier(pack).objects():
-            if found.oid not in purged:
-                encoder.add(found.oid, found.data)
+        for packed in PackVerifier(pack).objects():
+            if packed.oid not in purged:
+                encoder.add(packed.oid, packed.data)
         encoder.finish()
 
     def _write(self, name: str, data: bytes, index: bytes) -> None:

@@ -4,8 +4,8 @@ Rule: an unreadable pack hides no other. The list is refreshed if an object is n
 have sealed or repacked. A damaged pack is tried again if its file has changed, because git and other copying programs
 write under the final name. Running out of descriptors is not damage.
 
-Rule: the cache of decoded frames is bounded, least recently used first out. Dictionaries are counted separately, because
-many frames share one.
+Rule: the cache of decoded frames is bounded, least recently used first out. Dictionaries are counted separately,
+because many frames share one.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ class Packs:
         None means that no pack has the object, or that only `read` can recover it.
         """
         self._list()
-        found: list[bytes | None] = []
-        while len(found) < len(oids) and limit > 0:
-            left = oids[len(found) :]
+        contents: list[bytes | None] = []
+        while len(contents) < len(oids) and limit > 0:
+            left = oids[len(contents) :]
             pieces: list[bytes] = []
             try:
                 packed, runs = self._locate(left)
@@ -137,14 +137,14 @@ class Packs:
                 pass
             del left[len(pieces) :]
             if joined_digests(pieces) == b"".join(left):
-                found += pieces
+                contents += pieces
             else:
                 checked = zip(pieces, left, strict=True)
-                found += [data if digest(data) == oid else None for data, oid in checked]
+                contents += [data if digest(data) == oid else None for data, oid in checked]
             if not pieces:
-                found.append(None)
+                contents.append(None)
             limit -= sum(map(len, pieces))
-        return found
+        return contents
 
     def contains(self, oid: bytes) -> bool:
         """Return True if a pack has the object."""
@@ -152,8 +152,8 @@ class Packs:
 
     def resolve_prefix(self, prefix: str) -> list[ObjectId]:
         """Return the ids that start with these hex digits."""
-        found = self.query(lambda index: index.with_prefix(prefix, MAXIMUM_CANDIDATES))
-        return [oid for ids in found for oid in ids or ()]
+        matches = self.query(lambda index: index.with_prefix(prefix, MAXIMUM_CANDIDATES))
+        return [oid for ids in matches for oid in ids or ()]
 
     def iterate(self) -> Iterator[ObjectId]:
         """Yield all ids, pack by pack in their order; duplicates included."""

@@ -142,13 +142,13 @@ def _move(
         for suffix in (INDEX_SUFFIX, PACK_SUFFIX)  # a pack without an index is still complete
     ]
     names += [(source.loose_file(o.hex()), target.loose_file(o.hex())) for o in loose]
-    names = [(here, there) for here, there in names if disk.stat(here) is not None]
-    for folder in sorted({os.path.dirname(there) for _, there in names}):
+    names = [(old, new) for old, new in names if disk.stat(old) is not None]
+    for folder in sorted({os.path.dirname(new) for _, new in names}):
         make_durable_directory(disk, folder)
-    for here, there in names:
-        if not disk.link(here, there) and disk.stat(there) is None:
-            disk.rename(here, there)  # the file system has no links
-    for folder in sorted({os.path.dirname(there) for _, there in names}):
+    for old, new in names:
+        if not disk.link(old, new) and disk.stat(new) is None:
+            disk.rename(old, new)  # the file system has no links
+    for folder in sorted({os.path.dirname(new) for _, new in names}):
         disk.sync_directory(folder)
-    for here, _ in names:
-        disk.remove(here)
+    for old, _ in names:
+        disk.remove(old)

@@ -41,7 +41,7 @@ _ZSTD_MAGIC = struct.pack("<I", 0xFD2FB528)
 def recover_objects(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectId, bytes]]:
     """Yield (id, bytes) of the objects that can be recovered from a pack.
 
-    Duplicates possible.
+    An object may come twice.
 
     Args:
         data: the remaining bytes of the pack.
@@ -53,7 +53,7 @@ def recover_objects(data: bytes, index: bytes | None) -> Iterator[tuple[ObjectId
         return
     yield from _by_index(data, content)
     known = {oid for oid, _, _ in content.rows}
-    yield from ((oid, found) for oid, found in _by_search(data) if oid in known)
+    yield from (item for item in _by_search(data) if item[0] in known)
 
 
 def index_content(index: bytes | None) -> IndexContent | None:
@@ -103,9 +103,9 @@ def _by_index(data: bytes, content: IndexContent) -> Iterator[Found]:
             raw = pack.decode(place, dictionary if place.flags & NEEDS_DICTIONARY else None)
         except errors.CorruptObjectError:
             continue
-        here = frames.get(number, [])
-        ends = [offset for _, offset in here[1:]] + [len(raw)]
-        for (ordinal, start), end in zip(here, ends, strict=True):
+        objects = frames.get(number, [])
+        ends = [offset for _, offset in objects[1:]] + [len(raw)]
+        for (ordinal, start), end in zip(objects, ends, strict=True):
             piece = raw[start:end]
             try:
                 if place.flags & SHORT_LINKS:
@@ -117,7 +117,7 @@ def _by_index(data: bytes, content: IndexContent) -> Iterator[Found]:
 
 
 def _by_search(data: bytes) -> Iterator[Found]:
-    """Yield the objects of all frames found, if they are still valid objects."""
+    """Yield the valid objects of all frames that a search finds."""
     walk = PackWalk(_Bytes(data))
     for place in _search(data):
         if place is None:
@@ -126,10 +126,10 @@ def _by_search(data: bytes) -> Iterator[Found]:
             )  # links are distances, so those that do not cross the gap are right
             continue
         try:
-            found = walk.objects(place)
+            objects = walk.objects(place)
         except errors.FormatError:
             continue
-        yield from ((oid, content) for oid, _, content in found if _is_object(content))
+        yield from ((oid, content) for oid, _, content in objects if _is_object(content))
 
 
 def _is_object(data: bytes) -> bool:

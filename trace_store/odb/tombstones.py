@@ -161,9 +161,9 @@ class Tombstones:
         names = self._names.get(oid)
         if names is None:
             return None
-        found = [self._read(ObjectId(oid), name) for name in names]
-        known = [each for each in found if each.time]
-        return min(known or found, key=lambda each: (each.time, each.by, each.why))
+        tombstones = [self._read(ObjectId(oid), name) for name in names]
+        known = [each for each in tombstones if each.time]
+        return min(known or tombstones, key=lambda each: (each.time, each.by, each.why))
 
     def add(self, tombstones: Iterable[Tombstone]) -> int:
         """Create tombstones for objects that have none; return how many, all durable.
@@ -195,12 +195,12 @@ class Tombstones:
 
     def files(self) -> list[tuple[str, bytes]]:
         """Return the names and bytes of all valid files, sorted, for bundles."""
-        found = []
+        files = []
         for name in sorted(name for names in self._names.values() for name in names):
             data = self._data(name)
             if data is not None and parse(name, data) is not None:
-                found.append((name, data))
-        return found
+                files.append((name, data))
+        return files
 
     def take(self, files: Iterable[tuple[str, bytes]]) -> int:
         """Import files from a bundle; return how many are new.
@@ -223,16 +223,16 @@ class Tombstones:
 
     def faults(self) -> list[str]:
         """Return the names of invalid files in the folder."""
-        found = []
+        invalid = []
         for name in self._disk.names(self._folder):
             if name.startswith(fingerprints.PREFIX):
                 if self._fingerprint(name) is None:
-                    found.append(name)
+                    invalid.append(name)
                 continue
             data = self._data(name) if oid_of(name) is not None else None
             if data is None or parse(name, data) is None:
-                found.append(name)
-        return found
+                invalid.append(name)
+        return invalid
 
     def _read(self, oid: ObjectId, name: str) -> Tombstone:
         data = self._data(name)
@@ -276,20 +276,20 @@ def find_purged_texts(
 
     If a text spans two chunks, both are returned.
     """
-    found: dict[ObjectId, fingerprints.Fingerprint] = {}
+    matches: dict[ObjectId, fingerprints.Fingerprint] = {}
     texts = list(texts)
     for oid, data in objects.items():
         hit = fingerprints.find(data, texts)
         if hit is not None:
-            found[oid] = hit
+            matches[oid] = hit
         chunks = [chunk for chunk in chunks_of(data) if chunk in objects]
         for first, second in itertools.pairwise(chunks):
             border = blob_content(objects[first])[-MAXIMUM_FORM_BYTES:]
             border += blob_content(objects[second])[:MAXIMUM_FORM_BYTES]
             hit = fingerprints.find(border, texts)
             if hit is not None:
-                found |= {oid: hit, first: hit, second: hit}
-    return found
+                matches |= {oid: hit, first: hit, second: hit}
+    return matches
 
 
 def file_name(oid: bytes, data: bytes) -> str:
@@ -326,20 +326,20 @@ def parse(name: str, data: bytes) -> Tombstone | None:
     fields: dict[str, Any]
     try:
         kind, fields = decode(data)
-        found = Tombstone(oid, fields["time"], fields["by"], fields["why"])
+        tombstone = Tombstone(oid, fields["time"], fields["by"], fields["why"])
     except (errors.TraceError, ValueError, KeyError, TypeError):
         return None
-    texts: tuple[object, ...] = (found.by, found.why)
+    texts: tuple[object, ...] = (tombstone.by, tombstone.why)
     if (
         kind != KIND
         or fields.get("object") != oid
-        or type(found.time) is not int
-        or not 0 < found.time < 1 << 53
+        or type(tombstone.time) is not int
+        or not 0 < tombstone.time < 1 << 53
         or not all(isinstance(text, str) and _is_line(text) for text in texts)
-        or len(found.why) > MAXIMUM_TEXT_CHARACTERS
+        or len(tombstone.why) > MAXIMUM_TEXT_CHARACTERS
     ):
         return None
-    return found
+    return tombstone
 
 
 def _is_line(text: str) -> bool:

@@ -100,19 +100,19 @@ class RewindGuard:
     def _is_kept(self, name: str, had: ObjectId) -> bool:
         """Return True if another tip or a recovered ref contains the value."""
         # As seen by the lock's holder: listing the directory would notice the removed journal and start another.
-        kept = list(self._refs.files.read(name))
-        for _, tips in self._refs.files.iterate(refs.names.RECOVERED):
-            kept += tips
+        tips = list(self._refs.files.read(name))
+        for _, recovered in self._refs.files.iterate(refs.names.RECOVERED):
+            tips += recovered
         for ref, fold in self._journal.fold.refs.items():
             if fold.value is not None and ref.startswith(refs.names.RECOVERED):
-                kept.append(fold.value)
-        return any(self._refs.lineage.is_ancestor(had, tip) for tip in kept)
+                tips.append(fold.value)
+        return any(self._refs.lineage.is_ancestor(had, tip) for tip in tips)
 
     def _is_adopted(self, name: str, now: ObjectId | None) -> bool:
         """Return True if a user accepted this value or an ancestor meanwhile."""
         path = self._layout.adopted_file
-        found = self._disk.stat(path)
-        if found is None or found.st_mtime_ns < self._refs.opened_at * _NANOSECONDS:
+        stat = self._disk.stat(path)
+        if stat is None or stat.st_mtime_ns < self._refs.opened_at * _NANOSECONDS:
             return False
         head, *lines = (read_file(self._disk, path) or b"").decode("ascii", "replace").splitlines()
         if head != _HEAD:

@@ -138,25 +138,27 @@ class RefSummary:
             head: what HEAD names.
             tips_of: returns the tips of a ref.
         """
-        look = self.scan()
-        journal, found = self._journal, RefStatus()
+        scan = self.scan()
+        journal, status = self._journal, RefStatus()
         known, folds = journal.published.tips, journal.fold.refs
-        wanted = self._unsettled_names(look, head)
-        found.branch_count = look.branches
+        wanted = self._unsettled_names(scan, head)
+        status.branch_count = scan.branches
         for name in sorted(wanted):
             tips, before = tips_of(name), known.get(name, ())
             if name.startswith(BRANCHES):
-                found.branch_count += bool(tips) - bool(before)
+                status.branch_count += bool(tips) - bool(before)
             if len(tips) > 1:
-                found.diverged[name] = tips
+                status.diverged[name] = tips
             if not all(map(self._contains, tips)):
-                found.incomplete.append(name)
-            here = self._files.read(name)
-            if set(here) != set(before) and is_unexplained(here, before, folds.get(name)):
-                found.moved.append((name, before[0] if before else None, tips[0] if tips else None))
+                status.incomplete.append(name)
+            files = self._files.read(name)
+            if set(files) != set(before) and is_unexplained(files, before, folds.get(name)):
+                status.moved.append(
+                    (name, before[0] if before else None, tips[0] if tips else None)
+                )
         if journal.published.stamp is None:
-            found.moved = []  # a fresh clone: nothing was written here yet
-        return found
+            status.moved = []  # a fresh clone: nothing was written here yet
+        return status
 
     def names_of(
         self,
@@ -174,14 +176,14 @@ class RefSummary:
         # First, because it detects a damaged table.
         named = self._journal.published.tips.naming(commits)
         wanted = self._unsettled_names(self.scan(), head)
-        found = {
+        result = {
             oid: [name for name in names if name not in wanted] for oid, names in named.items()
         }
         for name in wanted:
             tips = tips_of(name)
-            if tips and tips[0] in found:
-                found[tips[0]].append(name)
-        return {oid: sorted(names) for oid, names in found.items()}
+            if tips and tips[0] in result:
+                result[tips[0]].append(name)
+        return {oid: sorted(names) for oid, names in result.items()}
 
     def values(
         self, head: object, tips_of: Callable[[str], tuple[ObjectId, ...]]
@@ -189,9 +191,9 @@ class RefSummary:
         """Return the value of each ref, unsorted; arguments as in `names_of`."""
         published = self._journal.published.tips.all()
         wanted = self._unsettled_names(self.scan(), head)
-        found = {name: tips[0] for name, tips in published.items() if tips and name not in wanted}
-        found.update((name, tips[0]) for name in wanted if (tips := tips_of(name)))
-        return found
+        values = {name: tips[0] for name, tips in published.items() if tips and name not in wanted}
+        values.update((name, tips[0]) for name in wanted if (tips := tips_of(name)))
+        return values
 
     def update(
         self, look: Scan, before: Published, changes: dict[str, tuple[ObjectId, ...]]
@@ -293,10 +295,10 @@ def branches_stamp(disk: Disk, layout: Layout) -> str:
 
     It also changes when Trace adds or removes a branch.
     """
-    found = disk.stat(layout.branches_dir)
-    if found is None:
+    result = disk.stat(layout.branches_dir)
+    if result is None:
         return "none"
-    return f"{found.st_dev}-{found.st_ino}-{found.st_mtime_ns}-{found.st_ctime_ns}"
+    return f"{result.st_dev}-{result.st_ino}-{result.st_mtime_ns}-{result.st_ctime_ns}"
 
 
 def _text(seen: object) -> str | None:
@@ -315,11 +317,11 @@ def _index_of_git(disk: Disk, layout: Layout) -> str | None:
         folder, above = above, os.path.dirname(above)
         path = os.path.join(folder, _NAME)
         try:
-            found = disk.stat(path)
-            if found is None:
+            git = disk.stat(path)
+            if git is None:
                 continue
             if stat.S_ISREG(
-                found.st_mode
+                git.st_mode
             ):  # in a worktree or submodule, `.git` is a file that names the directory
                 path = _git_dir(disk, path)
             return os.path.join(path, "index")

@@ -83,16 +83,16 @@ class TipFiles:
         """
         folder = self._layout.ref_dir(name)
         added = [tip for tip in tips if tip not in present]
-        gone = [tip for tip in present if tip not in tips]
-        if added or gone or (tips and not published):
+        removed = [tip for tip in present if tip not in tips]
+        if added or removed or (tips and not published):
             self._make_directory(name, durable=bool(published))
         for tip in added:
             create_file(self._disk, os.path.join(folder, str(tip)))
-        if added or (not gone and set(published) != set(tips) and self._disk.exists(folder)):
+        if added or (not removed and set(published) != set(tips) and self._disk.exists(folder)):
             self._disk.sync_directory(folder)
-        for tip in gone:
+        for tip in removed:
             self._disk.remove(os.path.join(folder, str(tip)))
-        if gone:
+        if removed:
             self._disk.sync_directory(folder)
         if not tips:
             self._prune(name)
