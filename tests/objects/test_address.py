@@ -1,4 +1,4 @@
-"""Addresses: the ids that messages keep."""
+"""Addresses: permanent ids of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits put together from pieces equal those that are encoded whole."""
+"""The fast encoder gives the same bytes as the general one."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_what_has_no_form_is_left() -> None:
 
 @pytest.mark.parametrize("count", [15, 16, 17, 300])
 def test_many_make_the_same_commit_too(count: int) -> None:
-    """Where the count of an array takes more than its first byte."""
+    """Arrays whose count needs more than the first byte."""
     text = "words " * (1 if count < 300 else 40)
     message = {"role": "user", "parts": [Text(text), ToolResult("a", [Text("b")] * count)]}
     for messages in ([message] * count, [{"role": "user", "parts": [Text("c")] * count}]):

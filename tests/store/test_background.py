@@ -1,4 +1,4 @@
-"""Frames are compressed on several threads, and the packs are the same as with one."""
+"""Compressing frames in several threads gives the same packs as one thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEVEL = 9
 
 
 class Kept:
-    """Packs that are kept in memory."""
+    """Packs kept in memory."""
 
     def __init__(self) -> None:
         self.packs: list[bytearray] = []
@@ -49,7 +49,7 @@ def packed(objects: list[bytes], threads: int, **options: int) -> Kept:
 
 
 def made_of(seed: int, count: int) -> list[bytes]:
-    """Return blobs that share lines, and commits that name some of what stands before them."""
+    """Return blobs that share lines, and commits that link to earlier objects."""
     source = random.Random(seed)
     lines = [b"%d %d\n" % (number, source.getrandbits(64)) for number in range(60)]
     objects: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Loose objects: one file each, read within bounds."""
+"""Loose objects: one file each, read with limits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_damage_is_noticed_and_healed_by_writing_again(tmp_path: Path, data: byt
         path.write_bytes(damaged)
         with pytest.raises(CorruptObjectError):
             reopen(tmp_path).objects.read(oid)
-        # A power cut changes no bytes: where they have changed, what was promised may be lost.
+        # A power cut changes no bytes, so changed bytes may mean lost data.
         code = "unreachable-object-cut-off" if damaged in cut_off else "object-damaged"
         assert codes(reopen(tmp_path)) == {code}
         store.objects.write(data)

@@ -1,4 +1,4 @@
-"""How all refs stand, found out by looking at few: the same as is found by looking at all."""
+"""The summary of refs reads few files, but equals reading all."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ NAMES = [MAIN, *(f"refs/heads/sessions/a/{n}" for n in range(4)), "refs/heads/x"
 
 @pytest.fixture(autouse=True)
 def no_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what was seen be remembered however few refs there are."""
+    """Cache the summary however few refs there are."""
     monkeypatch.setattr(summary, "FEW", 0)
 
 
 class QuickDisk(Disk):
-    """A disk that makes nothing durable: what is made here lives as long as a test."""
+    """A disk that syncs nothing, for speed."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ def facts(standing: RefStatus) -> tuple[Any, ...]:
 
 
 def slowly(store: Store) -> tuple[Any, ...]:
-    """Return what `facts` returns, found out by listing every ref and looking at each."""
+    """Return what `facts` returns, computed from all refs."""
     refs = store.refs
     assert isinstance(refs, RefDatabase)
     every = dict(refs.iterate_tips())
@@ -79,7 +79,7 @@ def standing(store: Store) -> RefStatus:
 
 
 def names_are_right(store: Store, commits: list[ObjectId]) -> bool:
-    """Tell whether the names of refs that end in commits are those that a list of all refs gives."""
+    """Return True if the summary's names for commits equal those from listing all refs."""
     assert isinstance(store.refs, RefDatabase)
     every = list(store.refs.iterate())
     asked = [*commits, *(oid for _, oid in every)]
@@ -88,7 +88,7 @@ def names_are_right(store: Store, commits: list[ObjectId]) -> bool:
 
 
 class Git:
-    """Stands for git: changes tips, and then writes its index anew."""
+    """Stands for git: changes tips, and then rewrites its index."""
 
     def __init__(self, folder: Path) -> None:
         self._index = folder / ".git" / "index"
@@ -102,7 +102,7 @@ class Git:
         fresh = self._index.with_name("index.lock")
         fresh.write_bytes(b"x" * self._turn)
         os.replace(fresh, self._index)
-        # Long ago, and at another time each, as for indexes that were not written a moment ago.
+        # Long ago, and different each time, so that the index is never too recent.
         at = 1_600_000_000_000_000_001 + self._turn * 1_000_000_000
         os.utime(self._index, ns=(at, at))
 
@@ -142,7 +142,7 @@ def test_it_is_what_a_look_at_every_ref_finds(
         elif step == "delete":
             insist(store, partial(move, store, name, None))
         elif step == "join" and (tips := store.refs.tips(name)):
-            # What is not here is refused, unless the ref had it already.
+            # A missing commit is rejected, unless the ref had it already.
             refused = () if store.objects.contains(tips[-1]) else (ConcurrencyError,)
             with suppress(*refused):
                 insist(store, partial(move, store, name, tips[-1]))
@@ -171,7 +171,7 @@ def test_it_is_what_a_look_at_every_ref_finds(
 
 
 def insist(store: Store, act: Callable[[], object]) -> None:
-    """Go on from what git made of a ref, as a process that has the repository open is told to."""
+    """Accept git's value of a ref, as a process with the repository open is told to."""
     try:
         act()
     except RewoundError:
@@ -180,7 +180,7 @@ def insist(store: Store, act: Callable[[], object]) -> None:
 
 
 def many(folder: Path, count: int) -> Git:
-    """Leave a repository with branches, all sealed, in a folder that git knows."""
+    """Create a repository with branches, all sealed, in a folder that git tracks."""
     git = Git(folder)
     with new_store(folder, disk=QuickDisk()) as store:
         for n in range(count):

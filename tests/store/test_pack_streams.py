@@ -1,4 +1,4 @@
-"""Packs in pipes: whole or refused, and what is received appears together or not at all."""
+"""Packs from streams: whole or rejected, and published together or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs and their indexes: round trips, bounds, damage, rebuilding."""
+"""Packs and their indexes: round trips, limits, damage, rebuilding."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class TestBounds:
 
 
 def write_raw(folder: Path, body: bytes, frames: int, objects: int) -> None:
-    """Write a pack by hand, with a right trailer and name."""
+    """Write a pack by hand, with a correct trailer and name."""
     body += TRAILER.pack(frames, objects, b"")[:8]
     data = body + digest(body)
     path = folder / "objects" / "pack" / f"{digest(data).hex()}.pack"
@@ -252,7 +252,7 @@ class TestIndex:
         assert not path.exists()
 
     def test_a_look_up_reads_the_same_at_any_size(self, tmp_path: Path) -> None:
-        """Indexes are read by position, not loaded whole before as much was read of them in pieces."""
+        """Indexes are read in pieces until loading them completely is cheaper."""
         costs: list[int] = []
         for count in (50, 20_000):
             folder = tmp_path / str(count)
@@ -274,7 +274,7 @@ class TestIndex:
 
 class TestDamage:
     def test_every_byte_of_a_pack_counts(self, tmp_path: Path) -> None:
-        """Reads raise or are right, fsck names the damage, and nothing is changed by it."""
+        """Reads raise or are correct; fsck reports the damage; nothing is changed."""
         store = new_store(tmp_path)
         for number in range(3):
             append(store, f"{number} " * 30)

@@ -1,4 +1,4 @@
-"""One object of a large frame: no more is decompressed than reaches to its end, and what is read is the same."""
+"""Reading one object decompresses its frame only up to the object's end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LARGE_FRAME_BYTES = 5 * BLOCK_BYTES
 
 
 def words(source: random.Random, size: int) -> bytes:
-    """Return bytes that can be compressed, though not to nothing."""
+    """Return bytes that are compressible, but not extremely."""
     return source.randbytes(size // 2 + 1).hex().encode()[:size]
 
 

@@ -1,4 +1,4 @@
-"""What objects lead to, against a plain recursion."""
+"""Reachable objects, compared with a simple recursion."""
 
 from __future__ import annotations
 

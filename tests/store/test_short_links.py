@@ -1,4 +1,4 @@
-"""Short links and dictionaries: any objects in any order, through a pack and back, as the page alone reads it."""
+"""Short links and dictionaries round-trip for any objects in any order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PIECES = st.one_of(
     st.binary(max_size=40),
     st.sampled_from([MARK, b"\xc4", b" ", MARK * 3, MARK + bytes(3), MARK + b"\1\0\0", b"\n"]),
 )
-"""What objects are made of, besides the ids of others."""
+"""Pieces of objects besides links."""
 OBJECTS = st.lists(
     st.tuples(st.booleans(), st.lists(st.one_of(PIECES, st.integers(0, 30)), max_size=8)),
     max_size=30,
@@ -36,7 +36,7 @@ OBJECTS = st.lists(
 
 
 def made_of(described: list[tuple[bool, list[bytes | int]]]) -> list[bytes]:
-    """Return objects: a number in the description is a link to an earlier one, or to one that is nowhere."""
+    """Return objects; a number in the description is a link to an earlier object or to a missing one."""
     objects: list[bytes] = []
     for is_blob, pieces in described:
         data = b""
@@ -111,7 +111,7 @@ def test_any_bytes_have_a_short_form(pieces: list[bytes], named: list[bytes]) ->
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(PIECES, max_size=12), st.integers(0, 4))
 def test_any_form_is_read_alike(pieces: list[bytes], count: int) -> None:
-    """What no writer writes means the same to both readers, or nothing to both."""
+    """Forms that no writer produces mean the same to both readers, or are rejected by both."""
     named = [b"%d" % number for number in range(count)]
     form = b"".join(pieces)
     try:
@@ -151,7 +151,7 @@ def damaged_copy(folder: Path, name: str, place: int) -> Pack:
 
 
 def test_damage_takes_along_what_names_it_and_no_more(tmp_path: Path) -> None:
-    """A frame of content is damaged: the commits that name it are lost to who has no index, and no others."""
+    """If a content frame is damaged, a reader without an index loses only the commits that link to it."""
     blobs = [encode_blob(b"%d " % n + os.urandom(3000)) for n in range(60)]
     commits: list[bytes] = []
     writer: list[bytes] = []

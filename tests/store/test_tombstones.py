@@ -1,4 +1,4 @@
-"""Tombstones: what was purged is told, given to nobody and taken from nobody."""
+"""Tombstones: purged objects are reported, and neither given out nor accepted."""
 
 from __future__ import annotations
 
