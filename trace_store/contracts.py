@@ -30,13 +30,6 @@ if TYPE_CHECKING:
             """Return True if the object exists."""
             ...
 
-    class ObjectWriter(Protocol):
-        """Stores objects. There is no delete."""
-
-        def write(self, data: bytes) -> ObjectId:
-            """Store canonical object bytes and return their id. Idempotent."""
-            ...
-
     class Patience(Protocol):
         """Waits for a file lock and reports who holds it."""
 

@@ -140,12 +140,12 @@ def topological(
     excluded = set(ancestors(hidden, parents))
     tips = [oid for oid in dict.fromkeys(starts) if oid not in excluded]
 
-    def shown(oid: ObjectId) -> list[ObjectId]:
+    def visible_parents(oid: ObjectId) -> list[ObjectId]:
         return [p for p in dict.fromkeys(parents(oid)) if p not in excluded]
 
     children: dict[ObjectId, int] = dict.fromkeys(tips, 0)
-    for oid in ancestors(tips, shown):
-        for parent in shown(oid):
+    for oid in ancestors(tips, visible_parents):
+        for parent in visible_parents(oid):
             children[parent] = children.get(parent, 0) + 1
     ready = TopologicalQueue(time_of)
     for oid in reversed(tips):
@@ -154,7 +154,7 @@ def topological(
     while ready:
         oid = ready.pop()
         yield oid
-        for parent in shown(oid):
+        for parent in visible_parents(oid):
             children[parent] -= 1
             if children[parent] == 0:
                 ready.push(parent)

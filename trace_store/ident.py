@@ -60,7 +60,7 @@ class FixedClock(Clock):
         return now
 
 
-class RisingClock(Clock):
+class MonotonicClock(Clock):
     """A clock that never repeats a time, nor returns one before the latest logged.
 
     Log entries thus stay in order, even within a millisecond or if the system clock is set back.

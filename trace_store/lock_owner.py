@@ -26,7 +26,7 @@ _MAXIMUM_TABLE_BYTES = 1 << 22
 
 
 @value
-class Holder:
+class LockOwner:
     """A process that holds a lock.
 
     Attributes:
@@ -55,10 +55,10 @@ class Holder:
         return f"{self.command or 'a process'} ({', '.join(details)})"
 
 
-UNKNOWN = Holder()
+UNKNOWN = LockOwner()
 
 
-def note_holder(disk: Disk, path: str, command: str, scratch: str) -> None:
+def write_owner(disk: Disk, path: str, command: str, scratch: str) -> None:
     """Write the owner's file beside a lock; called by the owner.
 
     Errors are ignored: the operation does not depend on it.
@@ -71,7 +71,7 @@ def note_holder(disk: Disk, path: str, command: str, scratch: str) -> None:
         return
 
 
-def forget_holder(disk: Disk, path: str) -> None:
+def remove_owner(disk: Disk, path: str) -> None:
     """Remove the owner's file before the lock is released."""
     try:
         disk.remove(path + SUFFIX)
@@ -79,7 +79,7 @@ def forget_holder(disk: Disk, path: str) -> None:
         return
 
 
-def holder_of(disk: Disk, path: str) -> Holder:
+def owner_of(disk: Disk, path: str) -> LockOwner:
     """Return the owner of a file's lock; `UNKNOWN` if it cannot be determined."""
     try:
         noted = _parse(read_file(disk, path + SUFFIX, limit=_MAXIMUM_BYTES) or b"")
@@ -90,7 +90,7 @@ def holder_of(disk: Disk, path: str) -> Holder:
         return UNKNOWN
 
 
-def _parse(data: bytes) -> Holder | None:
+def _parse(data: bytes) -> LockOwner | None:
     fields: dict[str, str] = {}
     for line in data.decode("utf-8", "replace").splitlines():
         name, _, text = line.partition(" ")
@@ -102,10 +102,10 @@ def _parse(data: bytes) -> Holder | None:
     host = fields.get("host", "")
     if pid <= 0:
         return None
-    return Holder(pid, host, fields.get("command", ""), since, host == _host())
+    return LockOwner(pid, host, fields.get("command", ""), since, host == _host())
 
 
-def _from_lock_table(disk: Disk, path: str) -> Holder:
+def _from_lock_table(disk: Disk, path: str) -> LockOwner:
     """Look the lock up in Linux's table of all locks."""
     stat = disk.stat(path)
     table = _read_proc(disk, LOCKS)
@@ -117,7 +117,7 @@ def _from_lock_table(disk: Disk, path: str) -> Holder:
         if "->" not in fields and place in fields and fields[1] == "FLOCK":
             pid = int(fields[fields.index(place) - 1])
             if pid > 0:
-                return Holder(pid, _host(), _command_of(disk, pid))
+                return LockOwner(pid, _host(), _command_of(disk, pid))
     return UNKNOWN
 
 

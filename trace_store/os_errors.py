@@ -21,14 +21,14 @@ def failure(error: OSError, operation: str, target: str | int) -> errors.Storage
     """
     path = OPENED.get(target, "") if isinstance(target, int) else target
     return errors.StorageError(
-        f"cannot {operation} {shown(path) or 'a file'}: {error.strerror or error}",
+        f"cannot {operation} {display_path(path) or 'a file'}: {error.strerror or error}",
         path=path,
         operation=operation,
         errno=error.errno,
     )
 
 
-def shown(path: str) -> str:
+def display_path(path: str) -> str:
     """Return a path for messages; in a repository, relative to the folder of `.trace`."""
     place = f"{path}{os.sep}".rfind(_REPOSITORY)
     return path if place < 0 else path[place + 1 :]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from trace_store.objects.codec import encode
 from trace_store.odb import compression, pack_writer
-from trace_store.odb.compression import Background
+from trace_store.odb.compression import BackgroundTasks
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackEncoder
@@ -106,7 +106,9 @@ def test_no_thread_is_begun_for_little(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.binary(max_size=4), max_size=30), st.integers(0, 5))
 def test_results_come_in_the_order_of_the_tasks(contents: list[bytes], threads: int) -> None:
-    assert Background([partial(bytes, each) for each in contents], threads).results() == contents
+    assert (
+        BackgroundTasks([partial(bytes, each) for each in contents], threads).results() == contents
+    )
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
@@ -115,7 +117,7 @@ def test_what_a_task_raises_is_raised(threads: int, error: type[BaseException]) 
     def fail() -> bytes:
         raise error
 
-    work = Background([bytes, fail, bytes], threads)
+    work = BackgroundTasks([bytes, fail, bytes], threads)
     with pytest.raises(error):
         work.results()
 

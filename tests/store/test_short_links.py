@@ -71,7 +71,7 @@ def test_any_objects_in_any_order_come_back(
         for pack in names:
             held = packs.get(pack)
             assert held is not None
-            held.index.hold()  # as after many look-ups
+            held.index.load()  # as after many look-ups
         assert packs.read_quickly(asked, 1 << 30) == objects
         assert packs.read_quickly([*asked[::-1], *asked], 1 << 30) == [*objects[::-1], *objects]
         assert [packs.read(hash_object(data)) for data in objects] == objects

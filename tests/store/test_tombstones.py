@@ -175,7 +175,7 @@ def test_a_hostile_tombstone_says_nothing_and_counts_all_the_same(
         objects_of(store).read(OID)
     assert [f.code for f in fsck(store)] == ["object-purged", "tombstone-unreadable"][::-1]
     with pytest.raises(CorruptObjectError):
-        objects_of(store).tombstones.take([(name, data)])
+        objects_of(store).tombstones.add_files([(name, data)])
     store.close()
 
 

@@ -120,7 +120,7 @@ def import_bundle(
             if header.tombstones and isinstance(store.objects, ObjectDatabase):
                 # What is here stays: nobody else's word takes it away.
                 lacking = [f for f in header.tombstones if not _is_here(store, f[0])]
-                store.objects.tombstones.take(lacking)
+                store.objects.tombstones.add_files(lacking)
             packs = receiver.publish()
             if isinstance(store.objects, ObjectDatabase):
                 keep_copies(store, list(packs))

@@ -158,7 +158,7 @@ _NOTHING = "what moves no ref, such as purge, prune and config, cannot be undone
 def _transactions(store: Store) -> Iterator[Group]:
     """Yield what each transaction did, and each move of HEAD alone, the last first.
 
-    Each has a time of its own (`RisingClock`), and all that it did has that time.
+    Each has a time of its own (`MonotonicClock`), and all that it did has that time.
     """
     logs = all_logs(store)
     heads: dict[str, ReflogEntry] = {}

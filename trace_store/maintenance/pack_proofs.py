@@ -73,7 +73,7 @@ class OpenPack:
         self.pack = Pack(disk, path, name, fd)
         try:
             self.index = PackIndex(lambda at, size: data[at : at + size], len(data), self.pack)
-            self.index.hold()
+            self.index.load()
             self._data = data
             self.places: list[FramePlace] = list(self.pack.places())
         except (errors.FormatError, errors.StorageError):

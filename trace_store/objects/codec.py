@@ -1,6 +1,6 @@
 """The canonical bytes of objects: msgpack with exactly one encoding per value.
 
-Rule: equal values have equal bytes, for ever. Maps have sorted text keys. Integers and lengths take their shortest
+Rule: equal values have equal bytes, forever. Maps have sorted text keys. Integers and lengths take their shortest
 form. There are no floats and no extension types, and text is strict UTF-8. An object is an array whose first element is
 its kind. The encoding is described at https://github.com/msgpack/msgpack/blob/master/spec.md.
 

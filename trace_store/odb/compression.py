@@ -237,7 +237,7 @@ def _lines(content: bytes) -> list[bytes]:
     return content.replace(b"\n", b"\n\0").replace(b"\\n", b"\\n\0").split(b"\0")
 
 
-class Background:
+class BackgroundTasks:
     """Tasks that run in threads; they finish even if nobody asks for the results."""
 
     __slots__ = ("_error", "_left", "_results", "_tasks", "_threads")

@@ -66,7 +66,7 @@ class IndexContent:
         if frames_at + PLACE.size * frames + HASH_BYTES != len(data):
             raise errors.CorruptIndexError("the pack index does not have its declared size")
         ids = [data[at : at + OID_BYTES] for at in range(ids_at, rows_at, OID_BYTES)]
-        stands = [(frame, offset) for offset, frame in ROW.iter_unpack(data[rows_at:frames_at])]
+        positions = [(frame, offset) for offset, frame in ROW.iter_unpack(data[rows_at:frames_at])]
         self.places = [
             FramePlace(offset, compressed, raw, held, flags)
             for offset, compressed, raw, held, _, flags in PLACE.iter_unpack(
@@ -74,12 +74,13 @@ class IndexContent:
             )
         ]
         self.rows: list[tuple[ObjectId, int, int]] = sorted(
-            (ObjectId(oid), frame, offset) for oid, (frame, offset) in zip(ids, stands, strict=True)
+            (ObjectId(oid), frame, offset)
+            for oid, (frame, offset) in zip(ids, positions, strict=True)
         )
         self.pack_size: int = pack_size
         self.check: bytes = check
-        again = encode_index(b"".join(ids), stands, self.places, pack_size, check, bits=bits)
-        if again != data:
+        encoded = encode_index(b"".join(ids), positions, self.places, pack_size, check, bits=bits)
+        if encoded != data:
             raise errors.CorruptIndexError("the pack index is not sorted")
 
 
@@ -95,7 +96,7 @@ def ids_among(index: PackIndex, oids: frozenset[bytes]) -> frozenset[bytes]:
         StorageError: the index cannot be read.
     """
     if not index.ids and len(oids) > max(index.size // LOOK_UP_BYTES, FEW_LOOK_UPS):
-        index.hold()
+        index.load()
     ids = index.ids
     if not ids or index.objects > WALK_WORTH * len(oids):
         return frozenset(oid for oid in oids if index.find(oid) is not None)

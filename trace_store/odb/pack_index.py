@@ -138,7 +138,7 @@ class PackIndex:
         if data is None:
             self._left -= 1
             if self._left < 0:
-                self.hold()
+                self.load()
         else:
             # Sequential readers ask for the next object, either with or without links.
             number = self._next
@@ -281,7 +281,7 @@ class PackIndex:
             self.verified = is_whole(self._read(0, self.size), self.size)
         return self.verified
 
-    def hold(self) -> None:
+    def load(self) -> None:
         """Load the whole index and check it.
 
         Raises:

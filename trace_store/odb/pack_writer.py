@@ -23,7 +23,7 @@ from trace_store.layout import INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
 from trace_store.odb.checks import check_size
 from trace_store.odb.compression import (
     MINIMUM_DICTIONARY_BYTES,
-    Background,
+    BackgroundTasks,
     Dictionary,
     compress,
     lines_in_common,
@@ -135,7 +135,7 @@ class PackEncoder:
         self._waiting: list[Frame] = []
         self._waiting_bytes = 0
         self._planned: list[PlannedFrame] = []
-        self._compressed = Background((), 0)
+        self._compressed = BackgroundTasks((), 0)
         self._threads = min(processor_count(), MAXIMUM_THREADS) if threads is None else threads
         self._pack: OpenPack | None = None
         self.names: list[str] = []
@@ -208,7 +208,7 @@ class PackEncoder:
     def _shared_content(self, waiting: list[Frame]) -> bytes:
         """Return the frames' dictionary content.
 
-        B"" if there are few frames or it is too short.
+        The result is b"" if there are few frames or it is too short.
         """
         plain = [frame for frame in waiting if not frame.links]
         if not self._shared_bytes or len(plain) < 2:
@@ -245,7 +245,7 @@ class PackEncoder:
             tasks.append(_compression_task(forms, level, shared))
         many = sum(each.raw for each in planned) >= _MANY_BYTES
         self._planned = planned
-        self._compressed = Background(tasks, self._threads if many else 1)
+        self._compressed = BackgroundTasks(tasks, self._threads if many else 1)
 
     def _settle(self) -> None:
         """Write the compressed frames.

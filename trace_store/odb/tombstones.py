@@ -193,7 +193,7 @@ class Tombstones:
         self._names = {}
         self.refresh()
 
-    def files(self) -> list[tuple[str, bytes]]:
+    def valid_files(self) -> list[tuple[str, bytes]]:
         """Return the names and bytes of all valid files, sorted, for bundles."""
         files = []
         for name in sorted(name for names in self._names.values() for name in names):
@@ -202,7 +202,7 @@ class Tombstones:
                 files.append((name, data))
         return files
 
-    def take(self, files: Iterable[tuple[str, bytes]]) -> int:
+    def add_files(self, files: Iterable[tuple[str, bytes]]) -> int:
         """Import files from a bundle; return how many are new.
 
         Raises:
@@ -221,7 +221,7 @@ class Tombstones:
             self._sync_names()
         return len(new)
 
-    def faults(self) -> list[str]:
+    def invalid_files(self) -> list[str]:
         """Return the names of invalid files in the folder."""
         invalid = []
         for name in self._disk.names(self._folder):

@@ -48,7 +48,7 @@ class PackVerifier:
         rows: (id, frame, offset) of each sound object.
     """
 
-    __slots__ = ("_damage", "_pack", "_stands", "_walk", "places", "rows")
+    __slots__ = ("_damage", "_pack", "_positions", "_walk", "places", "rows")
 
     def __init__(self, pack: Pack, damage: Callable[[str], None] | None = None) -> None:
         """Prepare to verify a pack.
@@ -61,7 +61,7 @@ class PackVerifier:
         self._damage = damage
         self.places: list[FramePlace] = []
         self.rows: list[tuple[ObjectId, int, int]] = []
-        self._stands: list[tuple[int, int]] = []
+        self._positions: list[tuple[int, int]] = []
         self._walk = PackWalk(pack)
 
     def objects(self) -> Iterator[PackedObject]:
@@ -84,7 +84,7 @@ class PackVerifier:
                     self._report(f"frame {number}: {error.message}")
                     continue
                 finally:
-                    self._stands += [(number, offset) for offset in self._walk.offsets]
+                    self._positions += [(number, offset) for offset in self._walk.offsets]
                 if len(objects) < place.objects:
                     lost = place.objects - len(objects)
                     self._report(f"frame {number}: {lost} objects link to damaged objects")
@@ -107,7 +107,7 @@ class PackVerifier:
     def index(self) -> bytes:
         """Return the pack's index, once all objects were verified."""
         ids, pack = bytes(self._walk.ids), self._pack
-        return encode_index(ids, self._stands, self.places, pack.size, pack.check)
+        return encode_index(ids, self._positions, self.places, pack.size, pack.check)
 
     def agrees_with(self, index: IndexContent) -> bool:
         """Return True if an index matches the pack, once all objects were verified."""

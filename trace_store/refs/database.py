@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors, refs
 from trace_store.files import read_file, replace_file, stamp, unchanged
-from trace_store.ident import RisingClock, SystemClock
+from trace_store.ident import MonotonicClock, SystemClock
 from trace_store.journal.frames import Move
 from trace_store.oid import ObjectId
 from trace_store.ref_names import UsedNames, named_by_users
@@ -52,7 +52,7 @@ class RefDatabase:
         self._layout = layout
         self._journal = journal
         self._objects = objects
-        self.times = RisingClock(clock, self._last_logged)
+        self.times = MonotonicClock(clock, self._last_logged)
         self._mutex = mutex
         self._default = check_ref_name(BRANCHES + default_branch)
         self.lineage = lineage_of(objects)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.ident import RisingClock
+from trace_store.ident import MonotonicClock
 from trace_store.journal.frames import Frame, Move
 from trace_store.oid import ObjectId
 from trace_store.refs.head import NAME, Head
@@ -25,7 +25,7 @@ class MemoryRefs:
 
     def __init__(self, objects: ObjectReader, clock: Clock, *, default_branch: str) -> None:
         self._objects = objects
-        self.times = RisingClock(clock, lambda _: 0)
+        self.times = MonotonicClock(clock, lambda _: 0)
         self._head: str | ObjectId = check_ref_name(BRANCHES + default_branch)
         self._original: ObjectId | None = None
         self._values: dict[str, ObjectId] = {}

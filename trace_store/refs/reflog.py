@@ -134,7 +134,7 @@ def examine_log(disk: Disk, path: str) -> tuple[list[ReflogEntry], int]:
     return entries, len(lines) - len(entries)
 
 
-def count_lost(disk: Disk, path: str) -> int:
+def count_zero_bytes(disk: Disk, path: str) -> int:
     """Return the number of zero bytes in a file, a sign of lost data.
 
     The zero that ends a torn line does not count.

@@ -127,7 +127,7 @@ class RewindGuard:
             return False
 
 
-def note_adopted(disk: Disk, layout: Layout, values: Iterable[tuple[str, ObjectId]]) -> None:
+def write_adopted(disk: Disk, layout: Layout, values: Iterable[tuple[str, ObjectId]]) -> None:
     """Tell all processes that have the repository open to accept these ref values."""
     lines = [_HEAD, *(f"{oid} {name}" for name, oid in values)]
     data = ("\n".join(lines) + "\n").encode("ascii")

@@ -130,7 +130,7 @@ def takes_tombstones(recording: Recording) -> None:
     data = Tombstone(hash_object(b"theirs"), START, "somebody", "leaked").encode()
     with recording.open() as store:
         assert isinstance(store.objects, ObjectDatabase)
-        store.objects.tombstones.take([(file_name(hash_object(b"theirs"), data), data)])
+        store.objects.tombstones.add_files([(file_name(hash_object(b"theirs"), data), data)])
         recording.done("take")
 
 
