@@ -134,7 +134,7 @@ def pack_index(data: bytes) -> None:
         content = IndexContent(data)
     except refused:
         content = None
-    for wanted in (_look_up, PackIndex.hold, PackIndex.entries, _listed):
+    for wanted in (_look_up, PackIndex.load, PackIndex.entries, _listed):
         try:
             index = PackIndex(lambda at, size: data[at : at + size], len(data), opened)
             wanted(index)
