@@ -1,9 +1,9 @@
 """Writing packs and their indexes.
 
-Rule: objects keep the order in which they are added, except that in each frame's span those with links come last, so
-that the objects they name have numbers. When a pack is full, the next one is started. A pack's name is the hash of its
-bytes, known at the end. Frames are compressed in threads while the next ones are collected, and are written in order.
-Memory holds the content that shares a dictionary, twice, and the ids.
+Rule: objects keep their order, except that objects with links follow those without, so that the objects they link to
+have numbers. When a pack is full, the next one is started. A pack's name is the hash of its bytes, known at the end.
+Frames are compressed in threads while the next ones are collected, and are written in order. Memory holds the content
+that shares a dictionary, twice, and the ids.
 
 Rule: objects are numbered before their frame is compressed, but recorded only when it is written. So a frame that does
 not fit leaves no trace in the pack.

@@ -1,6 +1,6 @@
 """The refs of a repository on disk: tip files, journals and HEAD together.
 
-Rule: reading takes no lock. An is_unexplained value is read again, because a seal may be running. Nothing here moves a
+Rule: reading takes no lock. An unexplained value is read again, because a seal may be running. Nothing here moves a
 ref: moves are written to the journal, and files change in a seal.
 """
 
