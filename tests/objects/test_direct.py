@@ -141,6 +141,6 @@ def test_many_make_the_same_commit_too(count: int) -> None:
 def test_more_bytes_than_are_read_are_refused() -> None:
     piece = make(ObjectCollector(), {"role": "user", "parts": [Text("a")] * 60_000})
     assert piece is not None
-    with pytest.raises(InvalidInputError, match="at most 16,777,216 bytes") as error:
+    with pytest.raises(InvalidInputError, match="over the limit of 16,777,216") as error:
         encode_commit(None, "ada", 1, [piece] * 10)
     assert error.value.code == "too-large"

@@ -170,7 +170,7 @@ class TestBombs:
         write_raw(tmp_path / "b", HEAD + count * frame_of([b""]) + END, count, 0)
         for folder, message in (
             (tmp_path / "a", "too many objects"),
-            (tmp_path / "b", "more than"),
+            (tmp_path / "b", "too much content"),
         ):
             packs = packs_in(folder)
             (packed,) = [packs.get(name) for name in packs.names()]

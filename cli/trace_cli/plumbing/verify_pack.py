@@ -11,7 +11,7 @@ pack, `<pack> SP damaged SP <what>`, and the exit code is 12. With `-v`, for eac
 
 as in `trace ls-objects` and `trace show-index`; then for each frame
 
-    frame SP <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <sort>
+    frame SP <frame> SP <offset in the file> SP <compressed size> SP <raw size> SP <number of objects> SP <flags>
 
 and for the pack, when it is whole, `<pack> SP ok`.
 """
