@@ -205,7 +205,9 @@ class TestTooMuch:
         assert Commit.decode(whole).encode() == whole
         messages.append(self.MESSAGE)
         commit = Commit([], "ada", 1, [Operation("add", {"messages": messages})])
-        with pytest.raises(InvalidInputError, match="65,537 elements, over the limit of 65,536") as error:
+        with pytest.raises(
+            InvalidInputError, match="65,537 elements, over the limit of 65,536"
+        ) as error:
             commit.encode()
         assert error.value.code == "too-large"
 

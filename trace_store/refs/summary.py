@@ -127,9 +127,9 @@ class RefSummary:
             if not self._is_settled(files.get(name, ()), tips.get(name, ()))
         ]
         branches = sum(name.startswith(BRANCHES) for name in tips)
-        look = Scan(unsettled, len(tips), branches, sign)
-        self._save(look, published.stamp)
-        return look
+        scan = Scan(unsettled, len(tips), branches, sign)
+        self._save(scan, published.stamp)
+        return scan
 
     def status(self, head: object, tips_of: Callable[[str], tuple[ObjectId, ...]]) -> RefStatus:
         """Return the refs that need attention.
@@ -196,34 +196,34 @@ class RefSummary:
         return values
 
     def update(
-        self, look: Scan, before: Published, changes: dict[str, tuple[ObjectId, ...]]
+        self, scan: Scan, before: Published, changes: dict[str, tuple[ObjectId, ...]]
     ) -> None:
         """Update the cache after a seal.
 
         Args:
-            look: the scan before the seal.
+            scan: the scan before the seal.
             before: the published tips before the seal.
             changes: the refs whose published tips changed.
         """
         stamp = stamp_of(self._disk, self._layout.published_file)
-        if look.sign is None or stamp is None:
+        if scan.sign is None or stamp is None:
             return
         came = {name: bool(tips) - bool(before.tips.get(name)) for name, tips in changes.items()}
-        tips = {**{name: before.tips.get(name) for name in look.unsettled}, **changes}
+        tips = {**{name: before.tips.get(name) for name in scan.unsettled}, **changes}
         unsettled = [n for n in tips if not self._is_settled(self._files.read(n), tips[n])]
-        published = look.published + sum(came.values())
-        branches = look.branches + sum(n for name, n in came.items() if name.startswith(BRANCHES))
-        sign = look.sign[0], branches_stamp(self._disk, self._layout)
+        published = scan.published + sum(came.values())
+        branches = scan.branches + sum(n for name, n in came.items() if name.startswith(BRANCHES))
+        sign = scan.sign[0], branches_stamp(self._disk, self._layout)
         self._save(Scan(unsettled, published, branches, sign), stamp)
 
     def forget(self) -> None:
         """Remove the cache."""
         self._disk.remove(self._layout.refs_file)
 
-    def _unsettled_names(self, look: Scan, head: object) -> set[str]:
+    def _unsettled_names(self, scan: Scan, head: object) -> set[str]:
         """Return the names of the refs that must be read."""
         folds = self._journal.fold.refs
-        wanted = {*look.unsettled, *folds, *([head] if isinstance(head, str) else ())}
+        wanted = {*scan.unsettled, *folds, *([head] if isinstance(head, str) else ())}
         if len(wanted) > FEW:
             self._journal.published.tips.all()  # one by one would take longer
         return wanted
@@ -253,18 +253,18 @@ class RefSummary:
         _, refs, branches = counts.split(" ")
         return Scan(names, int(refs), int(branches), (index, branches_dir))
 
-    def _save(self, look: Scan, stamp: object) -> None:
+    def _save(self, scan: Scan, stamp: object) -> None:
         published = self._journal.published
-        if look.sign is None or look.published <= FEW or stamp is None:
+        if scan.sign is None or scan.published <= FEW or stamp is None:
             return
         if published.damaged or published.tips.lacking:
             return
         lines = [
             _HEAD,
-            f"sign {' '.join(look.sign)}",
+            f"sign {' '.join(scan.sign)}",
             f"published {stamp}",
-            f"counts {look.published} {look.branches}",
-            *sorted(look.unsettled),
+            f"counts {scan.published} {scan.branches}",
+            *sorted(scan.unsettled),
         ]
         body = ("\n".join(lines) + "\n").encode("ascii")
         data = body + b"check %08x\n" % crc32(body)
