@@ -6,7 +6,7 @@
     repo.append("user", "Plan the release.")
     context = repo.compile()
 
-Names are imported when they are first used, so that a command that needs few of them starts quickly.
+Names are imported on first use, so that a command that needs few of them starts quickly.
 """
 
 from __future__ import annotations

@@ -37,10 +37,10 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.repack import pack
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.parts import Part
-from trace_store.odb.compression import deflate, inflate
+from trace_store.odb.compression import compress, decompress
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES
 
-inflate(deflate(b"", level=1), 0)  # imports what compresses
+decompress(compress(b"", level=1), 0)  # imports what compresses
 NOBODY = Environment(author="benchmark")
 
 

@@ -328,7 +328,7 @@ COMMANDS = (
     ),
     _plumbing(
         "unpack-objects",
-        "odb.verify.Examination",
+        "odb.verify.PackVerifier",
         "Store the objects of packs on standard input one by one",
     ),
     _plumbing(
@@ -338,7 +338,7 @@ COMMANDS = (
     ),
     _plumbing(
         "verify-pack",
-        "odb.verify.Examination",
+        "odb.verify.PackVerifier",
         "Read packs to their end and hash everything again",
     ),
     _plumbing("show-index", "odb.index_scan.IndexContent", "Print what the index of a pack holds"),

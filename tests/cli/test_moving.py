@@ -377,15 +377,15 @@ class TestBadInput:
         [
             (["switch", "nothing"], 4, "no branch 'nothing'"),
             (["switch", "v1"], 4, "no branch 'v1'"),
-            (["switch", "-"], 4, "no branch was left before"),
+            (["switch", "-"], 4, "no previous branch"),
             (["switch", "-c", "idea"], 5, "there is a branch idea already"),
-            (["switch", "-c", "a b"], 2, "not a ref name"),
+            (["switch", "-c", "a b"], 2, "invalid ref name"),
             (["switch", "-c", "new", "nothing"], 4, "no revision 'nothing'"),
             (["switch"], 2, "no branch is named"),
             (["checkout", "nothing"], 4, "no revision 'nothing'"),
             (["branch", "idea"], 5, "there is a branch idea already"),
-            (["branch", "ORIG_HEAD"], 2, "no name for a branch"),
-            (["branch", "HEAD"], 2, "no name for a branch"),
+            (["branch", "ORIG_HEAD"], 2, "not a valid branch name"),
+            (["branch", "HEAD"], 2, "not a valid branch name"),
             (["branch", "-d", "main"], 6, "HEAD is on main"),
             (["branch", "-d", "idea", "nothing"], 4, "no branch 'nothing'"),
             (["branch", "-m", "idea", "main"], 5, "there is a branch main already"),
@@ -401,7 +401,7 @@ class TestBadInput:
             (["reset", "--soft", "--hard"], 2, "choose one"),
             (["redo"], 6, "there is nothing to redo"),
             (["reflog", "nothing"], 4, "no ref 'nothing' has a log here"),
-            (["rev-parse", "ORIG_HEAD"], 4, "nothing has set ORIG_HEAD yet"),
+            (["rev-parse", "ORIG_HEAD"], 4, "ORIG_HEAD is not set"),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
@@ -421,7 +421,7 @@ class TestBadInput:
             line("branch", "-q", name)
         outcome = repository("switch", "0199")
         assert outcome.code == 2
-        assert "several sessions begin with 0199" in outcome.err
+        assert "several sessions start with 0199" in outcome.err
 
     def test_unborn(self, repository: Trace) -> None:
         for words in (["branch", "idea"], ["tag", "v1"], ["reset", "HEAD~1"], ["switch", "-d"]):

@@ -26,7 +26,7 @@ from trace_store.history import line_cache
 from trace_store.journal import events, frames, sealed_ranges, tail
 from trace_store.objects import codec, message, operations
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
 from trace_store.odb import compression, pack, pack_index
 from trace_store.odb.pack_writer import PackWriter
@@ -52,7 +52,7 @@ def hex_blocks(page: str) -> list[bytes]:
 
 
 def object_examples() -> list[bytes]:
-    stored = store_message(Message("user", "Plan the release."), Gathering().put)
+    stored = store_message(Message("user", "Plan the release."), ObjectCollector().put)
     commit = Commit([], "Ada <ada@example.org>", 1_700_000_000_000, [operations.add([stored])])
     address, _ = next(operations.added_messages(commit, hash_object(commit.encode())))
     written = codec.encode(["a text before it", list(address)])[-20:]

@@ -58,7 +58,7 @@ def test_one_damaged_line_costs_that_setting_alone(
     config.write_bytes(b"".join(damaged))
     refused = repository("log")
     assert refused.code == 12
-    assert "hint: `trace fsck --repair` writes it anew" in refused.err
+    assert "hint: `trace fsck --repair` rewrites it" in refused.err
     mended = repository("fsck", "--repair")
     assert mended.code == 0, mended.err
     assert mended.lines[0].startswith("file config: it was written anew, with what could be read")

@@ -139,7 +139,7 @@ def _session(every: list[str], word: str) -> list[str]:
     }
     if len(found) > 1:
         raise AmbiguousRevisionError(
-            f"several sessions begin with {word[:120]!r}", revision=word, candidates=sorted(found)
+            f"several sessions start with {word[:120]!r}", revision=word, candidates=sorted(found)
         )
     return [name for session in found for name in _under(every, SESSIONS + session)]
 
@@ -273,7 +273,7 @@ def _tombstones(store: Store, purged: set[bytes]) -> list[tuple[str, bytes]]:
     if not isinstance(store.objects, ObjectDatabase):
         return []
     tombstones = store.objects.tombstones
-    files = [file for file in tombstones.files() if oid_of(file[0]) in purged]
+    files = [file for file in tombstones.valid_files() if oid_of(file[0]) in purged]
     told = {oid_of(name) for name, _ in files}
     for oid in purged - told:
         data = Tombstone(ObjectId(oid), 1).encode()

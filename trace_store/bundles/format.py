@@ -266,7 +266,7 @@ def _refuse_unknown(requires: tuple[str, ...]) -> None:
 
 def _ref(name: Any, tips: Any) -> BundledRef:
     if not is_ref_name(_text(name)):
-        raise TypeError(f"not a ref name: {name[:80]!r}")
+        raise TypeError(f"invalid ref name: {name[:80]!r}")
     found = tuple(_oid(tip) for tip in tips)
     if not 1 <= len(found) <= MAXIMUM_TIPS or len(set(found)) < len(found):
         raise TypeError(f"a ref with {len(found)} tips")

@@ -114,18 +114,18 @@ def import_bundle(
         check_prerequisites(store, header)
         receiver = _receiver(store)
         if isinstance(store.objects, ObjectDatabase):
-            store.objects.relied_on.update(header.prerequisites)
+            store.objects.required.update(header.prerequisites)
         try:
-            go_through(reader, receiver.take, store=store, progress=progress)
+            go_through(reader, receiver.add, store=store, progress=progress)
             if header.tombstones and isinstance(store.objects, ObjectDatabase):
                 # What is here stays: nobody else's word takes it away.
                 lacking = [f for f in header.tombstones if not _is_here(store, f[0])]
-                store.objects.tombstones.take(lacking)
-            packs = receiver.keep()
+                store.objects.tombstones.add_files(lacking)
+            packs = receiver.publish()
             if isinstance(store.objects, ObjectDatabase):
                 keep_copies(store, list(packs))
         finally:
-            receiver.abandon()
+            receiver.discard()
         bundle = report(reader)
     fresh = store.refs.head().unborn
     outcomes = _move(store, header.refs, names, author)
@@ -167,7 +167,7 @@ def _move(
     further = [(plan.outcome.name, tip) for plan in plans for tip in plan.further]
     if further:
         assert isinstance(store.refs, RefDatabase)
-        store.refs.overview.forget()
+        store.refs.summary.forget()
         for name, tip in further:
             store.refs.files.add(name, tip)
         seal(
@@ -249,12 +249,12 @@ class _MemoryReceiver:
         self._objects = objects
         self._taken: list[bytes] = []
 
-    def take(self, data: bytes, where: str, each: Callable[[PackedObject], None]) -> None:
+    def add(self, data: bytes, where: str, each: Callable[[PackedObject], None]) -> None:
         """Check a pack and keep it aside."""
         examine(data, where, each)
         self._taken.append(data)
 
-    def keep(self) -> list[str]:
+    def publish(self) -> list[str]:
         """Put the objects of what was taken into the repository; it has no packs."""
         for data in self._taken:
             examine(data, "", self._write)
@@ -263,7 +263,7 @@ class _MemoryReceiver:
     def _write(self, found: PackedObject) -> None:
         self._objects.write(found.data)
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Forget what was taken."""
         self._taken.clear()
 

@@ -14,7 +14,7 @@ from trace_store.bundles.source import opened_bundle
 from trace_store.errors import CorruptBundleError, CorruptPackError, ObjectNotFoundError
 from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
 from trace_store.odb.ingest import pack_of
-from trace_store.odb.verify import Examination, PackedObject
+from trace_store.odb.verify import PackedObject, PackVerifier
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES
 from trace_store.store.handle import Store
@@ -110,7 +110,7 @@ def go_through(
 
 def examine(data: bytes, where: str, see: Callable[[PackedObject], None]) -> None:
     """Check a pack, and keep nothing of it."""
-    for found in Examination(pack_of(data, where)).objects():
+    for found in PackVerifier(pack_of(data, where)).objects():
         see(found)
 
 

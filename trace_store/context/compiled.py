@@ -25,7 +25,7 @@ from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.frozen import value
 from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
-from trace_store.objects.address import Address, absolute
+from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import FREEFORM, Message, kind_of, load_parts
 from trace_store.objects.parts import Part, Text
@@ -232,8 +232,8 @@ def stored_message(record: MessageRecord, read_commit: ReadCommit) -> Mapping[st
     if record.flags & EDITED:
         parts = wording_at((record.place_commit, record.place_number), read_commit)
     else:
-        parts = absolute(stored["parts"], home[0])
-    return {**ops.created(stored), "parts": parts}
+        parts = resolve_calls(stored["parts"], home[0])
+    return {**ops.without_state(stored), "parts": parts}
 
 
 class CompiledMessages(Sequence[CompiledMessage]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.context.line import LINE_WIDTH, Line, call_line, result_line
 from trace_store.objects import operations as ops
-from trace_store.objects.address import RESULT, Address, absolute
+from trace_store.objects.address import RESULT, Address, resolve_calls
 from trace_store.objects.codec import encode
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import read_content
@@ -96,7 +96,7 @@ def wording_at(place: Place, read_commit: ReadCommit) -> Sequence[Stored]:
     """
     for number, parts in enumerate(wordings_of(read_commit(place[0]))):
         if number == place[1]:
-            return absolute(parts, place[0])
+            return resolve_calls(parts, place[0])
     raise errors.CorruptObjectError(f"commit {ObjectId(place[0])} has no wording {place[1]}")
 
 
@@ -131,7 +131,7 @@ def _add_line(operation: Operation, read: Callable[[bytes], bytes]) -> Line:
     if not messages:
         return Line("nothing")
     more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
-    return Line(f"{messages[0]['role']}: ", _said(ops.worded(messages[0]), read), more)
+    return Line(f"{messages[0]['role']}: ", _said(ops.with_current_parts(messages[0]), read), more)
 
 
 def _operation_line(operation: Operation) -> str:

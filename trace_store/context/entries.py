@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from trace_store.objects import operations as ops
-from trace_store.objects.address import RESULT, Address, absolute, read_address
+from trace_store.objects.address import RESULT, Address, read_address, resolve_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,15 +90,15 @@ class Entry:
         Raises:
             KeyError, TypeError, IndexError: the stored form is damaged.
         """
-        parts = absolute(stored["parts"], oid)
+        parts = resolve_calls(stored["parts"], oid)
         born = stored.get(ops.BORN)
         if born is None:
             message = stored if parts is stored["parts"] else {**stored, "parts": parts}
             return cls(Address.of(oid, number), message, (oid, number), (oid, wording))
-        message = {**ops.created(stored), "parts": parts}
+        message = {**ops.without_state(stored), "parts": parts}
         made = cls(read_address(born, oid), message, (oid, number), (oid, wording))
         for at, edit in enumerate(stored.get("edits", ()), 1):
-            made.reword(absolute(edit, oid), (oid, wording + at))
+            made.reword(resolve_calls(edit, oid), (oid, wording + at))
         made.current = stored.get("current", made.current)
         made.versions[made.current]
         made.hidden = stored.get("hidden", "")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from trace_store import errors, objects
 from trace_store.context.entries import REMOVED, REPLACED, Entry, Place, Version
 from trace_store.objects import operations as ops
-from trace_store.objects.address import Address, absolute, read_address
+from trace_store.objects.address import Address, read_address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import ObjectId
 
@@ -277,7 +277,7 @@ def _put(state: Fold, operation: Operation, making: _Making, at: int) -> None:
 
 def _edit(state: Fold, operation: Operation, making: _Making) -> None:
     (entry,) = state._to_change(making.targets(operation))
-    parts = absolute(operation.fields["parts"], making.oid)
+    parts = resolve_calls(operation.fields["parts"], making.oid)
     entry.reword(parts, (making.oid, making.wordings))
     making.wordings += 1
 

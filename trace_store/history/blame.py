@@ -158,7 +158,7 @@ def branches_of(store: Store, wanted: set[bytes]) -> dict[bytes, str]:
     logged: dict[bytes, str] = {}
     for name in names:
         if not name.startswith(SESSIONS):
-            for entry in refs.reflog.through_renames(name, store.refs.reflog):
+            for entry in refs.reflog.follow_renames(name, store.refs.reflog):
                 if entry.new in wanted and entry.message.startswith("commit"):
                     logged.setdefault(entry.new, name)
     commits = commits_of(store)

@@ -16,7 +16,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, RESULT, Address, read_address
 from trace_store.objects.codec import encode_ordered
 from trace_store.objects.commit import Commit, Operation, read_commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.fast_encode import encode_commit, encode_message
 from trace_store.objects.parts import ToolResult
 from trace_store.oid import ObjectId, hash_object
@@ -209,8 +209,8 @@ def commit(
     has no such form, and results, whose calls are looked for, are left to a draft, which makes the same commit.
     """
     ref = store.refs.head_target() if branch is None else branch_ref(branch)
-    gathering = Gathering() if guard is None else guard.gathering()
-    put = gathering.put if salt is None else gathering.putting(salt)
+    gathering = ObjectCollector() if guard is None else guard.gathering()
+    put = gathering.put if salt is None else gathering.content_writer(salt)
     pieces: list[bytes] = []
     given = as_messages(messages)
     has_results = any(isinstance(part, ToolResult) for each in given for part in each.parts)

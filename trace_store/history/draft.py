@@ -12,7 +12,7 @@ from trace_store import context, errors, providers
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Operation
-from trace_store.objects.content import Gathering, bytes_of
+from trace_store.objects.content import ObjectCollector, bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
 from trace_store.objects.parts import Part
 from trace_store.objects.schema import check_operation
@@ -110,7 +110,7 @@ class Draft:
         resolve: Callable[[str], Address],
         reword: Reword | None = None,
         salt: Salt | None = None,
-        gathering: Gathering | None = None,
+        gathering: ObjectCollector | None = None,
     ) -> None:
         """Begin with nothing.
 
@@ -122,8 +122,8 @@ class Draft:
         """
         self._resolve = resolve
         self._reword = reword
-        self._gathering = Gathering() if gathering is None else gathering
-        self._put = self._gathering.putting(salt)
+        self._gathering = ObjectCollector() if gathering is None else gathering
+        self._put = self._gathering.content_writer(salt)
         self._created = 0
         self.operations: list[Operation] = []
         self.guarded: set[Address] = set()
@@ -135,7 +135,7 @@ class Draft:
         return self._gathering.objects
 
     @property
-    def gathering(self) -> Gathering:
+    def gathering(self) -> ObjectCollector:
         """What gathers them, and tells what it found."""
         return self._gathering
 
@@ -396,7 +396,7 @@ def several(targets: Any) -> Sequence[Target]:
         return [targets]
     if isinstance(targets, tuple) and len(targets) == 2 and isinstance(targets[1], int):
         if not isinstance(targets[0], bytes):
-            raise errors.InvalidInputError(f"not the address of a message: {str(targets)[:80]}")
+            raise errors.InvalidInputError(f"not a message address: {str(targets)[:80]}")
         return [Address(bytes(targets[0]), targets[1])]
     if isinstance(targets, bytes) or not hasattr(targets, "__iter__"):
         raise errors.InvalidInputError(

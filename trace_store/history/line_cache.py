@@ -26,13 +26,13 @@ from trace_store.commit_table.rows import (
     CHECK_BYTES,
     CHUNK_ROWS,
     HEADER_BYTES,
-    MORE,
+    IS_CONTINUATION,
     SEED,
-    checked,
     decode_header,
     encode_header,
     is_sound,
     tag_of,
+    with_checksum,
 )
 from trace_store.context.line import LINE_WIDTH, Line
 from trace_store.objects.commit import read_commit
@@ -197,7 +197,7 @@ class Lines:
         places: list[bytes] = []
         texts: list[bytes] = []
         for number, row in enumerate(self._rows.oldest_first(first, end), first):
-            line, message = (None, "") if row[8] & MORE else self._told(row[0])
+            line, message = (None, "") if row[8] & IS_CONTINUATION else self._told(row[0])
             seed = check if number % CHUNK_ROWS else SEED
             place, text = encode_line(at, line, message, seed)
             check = crc32(text, seed)
@@ -255,8 +255,8 @@ def encode_line(at: int, line: Line | None, message: str, check: int) -> tuple[b
         line, text = None, b"\n"
     if line is None or "\n" in shown or len(text) > _LONGEST_TEXT:
         text = b"\n"
-        return checked(_PLACE.pack(at, len(text), 0, 0, 0, crc32(text, check))), text
+        return with_checksum(_PLACE.pack(at, len(text), 0, 0, 0, crc32(text, check))), text
     flags = KNOWN | WHOLE if message and message == shown else KNOWN
     said = min(len(line.said), LINE_WIDTH)
     row = _PLACE.pack(at, len(text), len(line.before), said, flags, crc32(text, check))
-    return checked(row), text
+    return with_checksum(row), text

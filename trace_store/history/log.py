@@ -11,13 +11,13 @@ from itertools import islice, repeat
 from trace_store import errors, history
 from trace_store.commit_table.commits import STEPS
 from trace_store.commit_table.rows import (
+    AUTHOR_OVERFLOW,
     FLAGS_AT,
-    MANY,
-    ODD,
+    HAS_MESSAGE,
+    HAS_MORE_PARENTS,
+    LOG_ROW,
     ROW_BYTES,
-    SAYS,
-    TOLD,
-    UNNAMED,
+    TIME_OVERFLOW,
     facts_of,
     names_of,
 )
@@ -99,8 +99,8 @@ def log(
                     given += len(data) // ROW_BYTES
             return
         except errors.CorruptIndexError:
-            commits.distrust()
-    walked = commits.walked(starts, hidden, first_parent=first_parent, by_time=by_time)
+            commits.discard_table()
+    walked = commits.walk(starts, hidden, first_parent=first_parent, by_time=by_time)
     for oid in islice(walked, given, limit):
         yield entry_of(store, oid, read_commit(oid, store.objects.read))
 
@@ -148,7 +148,7 @@ def _ends(
     return reach_of_several(store, revisions, commits)
 
 
-_TOLD = bytes({0, MANY})
+_TOLD = bytes({0, HAS_MORE_PARENTS})
 """The flags of a row that tells all of its commit that an entry holds."""
 
 
@@ -247,7 +247,7 @@ class LogEntry:
         """The ids of its parents."""
         rows = self._source.rows
         row = None if rows is None else rows.row(self._number)
-        if rows is None or row is None or row[8] & MANY:
+        if rows is None or row is None or row[8] & HAS_MORE_PARENTS:
             return self.commit.parents
         return [rows.oid(parent - 1) for parent in row[2:4] if parent]
 
@@ -280,11 +280,11 @@ class _LateEntry(LogEntry):
         self.message_count = count
         self._number = number
         self._source = source
-        if not flags & ODD:
+        if not flags & TIME_OVERFLOW:
             self.time = time
-        if not flags & UNNAMED:
+        if not flags & AUTHOR_OVERFLOW:
             self.author = source.authors[author]
-        if not flags & SAYS:
+        if not flags & HAS_MESSAGE:
             self.message = ""
 
     def __getattr__(self, name: str) -> Any:
@@ -311,7 +311,7 @@ def entries_of(source: LogSource, first: int, data: bytes) -> Iterator[LogEntry]
     last = first + len(data) // ROW_BYTES - 1
     if data[FLAGS_AT::ROW_BYTES].strip(_TOLD):  # strip leaves nothing of what holds no other flags
         return map(_LateEntry, map(source.rows.row, range(last, first - 1, -1)), repeat(source))
-    oids, times, counts, authors = zip(*TOLD.iter_unpack(data), strict=True)
+    oids, times, counts, authors = zip(*LOG_ROW.iter_unpack(data), strict=True)
     return map(
         LogEntry,
         map(ObjectId, reversed(oids)),

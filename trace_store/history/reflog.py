@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store import errors, ref_names, refs
 from trace_store.refs.head import NAME
 from trace_store.refs.names import check_text
-from trace_store.refs.reflog import ReflogEntry, through_renames
+from trace_store.refs.reflog import ReflogEntry, follow_renames
 from trace_store.refs.reflog import newest_first as newest_of_file
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ def newest_first(store: Store, name: str) -> Iterator[ReflogEntry]:
     Those of a branch that was renamed are followed by those under the name that it had.
     """
     recent = recent_moves(store)
-    return through_renames(name, lambda each: _entries(store, each, recent))
+    return follow_renames(name, lambda each: _entries(store, each, recent))
 
 
 def has_log(store: Store, name: str) -> bool:

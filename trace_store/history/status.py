@@ -75,7 +75,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     head = store.refs.head()
     context = contexts.compile("HEAD", model=model)
     unsealed = store.unsealed()
-    refs = store.refs.standing()
+    refs = store.refs.status()
     return Status(
         ref=head.ref,
         oid=head.oid,
@@ -92,5 +92,5 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         branch_count=refs.branch_count,
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
-        returned=tuple(store.objects.returned()),
+        returned=tuple(store.objects.reappeared()),
     )

@@ -59,7 +59,7 @@ def switch(store: Store, name: str, *, author: str) -> Switched:
         AmbiguousRevisionError: several sessions have ids that begin so.
     """
     if name == "-":
-        name = refs.reflog_query.branch_left(store.refs)
+        name = refs.reflog_query.previous_branch(store.refs)
         if is_full_id(name):  # it was detached
             return detach(store, name, author=author)
     return _go(store, find_branch(store, name), author=author)
@@ -194,7 +194,7 @@ def _what_is_left(store: Store, before: Head) -> RefEdit | None:
             if entry.new == before.oid:
                 return None
             break
-    if store.refs.naming([before.oid]).get(before.oid) or _is_led_to(store, before.oid):
+    if store.refs.names_of([before.oid]).get(before.oid) or _is_led_to(store, before.oid):
         return None
     return keeping(NAME, before.oid)
 

@@ -27,7 +27,7 @@ from trace_store.refs.log_messages import (
     read_join,
     read_rename,
     read_switch,
-    without_word,
+    split_undo,
 )
 from trace_store.refs.names import BRANCHES, TRASH
 from trace_store.refs.reflog import GIT, ReflogEntry
@@ -158,7 +158,7 @@ _NOTHING = "what moves no ref, such as purge, prune and config, cannot be undone
 def _transactions(store: Store) -> Iterator[Group]:
     """Yield what each transaction did, and each move of HEAD alone, the last first.
 
-    Each has a time of its own (`RisingClock`), and all that it did has that time.
+    Each has a time of its own (`MonotonicClock`), and all that it did has that time.
     """
     logs = all_logs(store)
     heads: dict[str, ReflogEntry] = {}
@@ -218,7 +218,7 @@ def _belong_together(later: Group, earlier: Group) -> bool:
 
 
 def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool) -> Undone:
-    said = without_word(group.message)[1] if word == REDO else group.message
+    said = split_undo(group.message)[1] if word == REDO else group.message
     message = word + said
     moves = _inverse(group)
     before = store.refs.head()
@@ -276,7 +276,7 @@ def _part_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
     lost = [(name, tip) for name, tip in found if tip not in store.refs.tips(name)]
     if lost:
         seal(store, fully=True)  # the join's own file goes, which would hide them
-        store.refs.overview.forget()
+        store.refs.summary.forget()
         for name, tip in lost:
             store.refs.files.add(name, tip)
         seal(store, fully=True)  # so that nobody says that git brought them

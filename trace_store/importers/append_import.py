@@ -34,9 +34,9 @@ from trace_store.importers.build_commits import (
 from trace_store.importers.contract import Place, PlannedCommit
 from trace_store.importers.dedupe import chain, key_of, read_commit
 from trace_store.objects import operations as ops
-from trace_store.objects.address import Address, absolute, read_address
+from trace_store.objects.address import Address, read_address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
 from trace_store.transcripts.event_text import event_of
@@ -140,7 +140,7 @@ class Continuation:
     def make(
         self,
         planned: PlannedCommit,
-        gathering: Gathering,
+        gathering: ObjectCollector,
         address: AddressOf,
         stored_parts: StoredParts,
         *,
@@ -179,7 +179,7 @@ class Continuation:
         planned: PlannedCommit,
         present: _Present,
         abandoned: Sequence[Place],
-        gathering: Gathering,
+        gathering: ObjectCollector,
         address: AddressOf,
         *,
         source: bool,
@@ -246,7 +246,7 @@ class Continuation:
         operations: list[Operation],
         source: ObjectId | None,
         message_count: int,
-        gathering: Gathering,
+        gathering: ObjectCollector,
     ) -> Made:
         parents = () if self.tip is None else (self.tip,)
         data = make_commit(planned, operations, parents, source).encode()
@@ -322,9 +322,9 @@ def _wording(oids: list[ObjectId], commits: list[Commit]) -> tuple[list[Any], li
                 target = read_address(operation.fields["target"], oid)
                 for index, spot in enumerate(where):
                     if spot.address == target:
-                        wording[index] = absolute(operation.fields["parts"], oid)
+                        wording[index] = resolve_calls(operation.fields["parts"], oid)
         for index, (address, message) in enumerate(ops.added_messages(commit, oid)):
-            wording.append(absolute(message["parts"], oid))
+            wording.append(resolve_calls(message["parts"], oid))
             where.append(Spot(address, oid, index))
     return wording, where
 

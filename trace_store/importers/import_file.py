@@ -40,7 +40,7 @@ from trace_store.importers.source_archive import Cut, is_kept, keep_file, resume
 from trace_store.importers.strays import Straying, Strays
 from trace_store.importers.write import PlanWriter, Written
 from trace_store.oid import ObjectId
-from trace_store.ref_names import Spellings
+from trace_store.ref_names import UsedNames
 from trace_store.revision import SESSIONS
 from trace_store.secrets import modes
 from trace_store.secrets.guard import FACT, Guard, counts
@@ -70,7 +70,7 @@ class Common:
     memories: Memories
     strays: Strays
     guard: Guard | None = None
-    _spellings: dict[str, Spellings] = field(default_factory=dict)
+    _spellings: dict[str, UsedNames] = field(default_factory=dict)
 
     def session_ref(self, format_name: str, session: str) -> str:
         """Return the branch of a session; it is spelled otherwise if another's differs by case only."""
@@ -79,8 +79,8 @@ class Common:
         there = self._spellings.get(folder)
         if there is None:
             names = (name for name, _ in self.store.refs.iterate(folder))
-            there = self._spellings[folder] = Spellings(names)
-        chosen = other if there.twin(plain) else plain
+            there = self._spellings[folder] = UsedNames(names)
+        chosen = other if there.case_conflict(plain) else plain
         there.add(chosen)
         return chosen
 

@@ -18,7 +18,7 @@ from trace_store.frozen import value
 from trace_store.importers.build_commits import Placing, load_places
 from trace_store.importers.files import Input
 from trace_store.importers.write import kept_of, together
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, digest
 from trace_store.refs.names import FILES
 from trace_store.store.handle import Store
@@ -104,7 +104,7 @@ def keep_file(
     if cut is not None and cut.after:
         oid = ObjectId.parse(cut.after)
         begins, after = cut.begins, (oid, Segment.decode(store.objects.read(oid)))
-    gathering = Gathering()
+    gathering = ObjectCollector()
     pages = placing.pages or Pages(file.read_at)
     laid = lay_out(
         pages.again,
@@ -138,12 +138,12 @@ def keep_file(
     return Kept(next_cut, steady and next_cut is not None)
 
 
-def _check(store: Store, segment: Segment, gathering: Gathering) -> None:
+def _check(store: Store, segment: Segment, gathering: ObjectCollector) -> None:
     """See that the segment comes back in which an earlier import ended, whose places were remembered."""
     restore_segment(segment, _reading(store, gathering))
 
 
-def _reading(store: Store, gathering: Gathering) -> Read:
+def _reading(store: Store, gathering: ObjectCollector) -> Read:
     """Return what reads objects that are stored, or about to be."""
     made = {bytes(oid): data for oid, data in gathering.objects}
 
@@ -183,7 +183,7 @@ OLDER, NEWER, OTHER = "older", "newer", "other"
 
 
 def _compare(
-    store: Store, file: Input, mine: Sequence[Segment], tip: ObjectId, gathering: Gathering
+    store: Store, file: Input, mine: Sequence[Segment], tip: ObjectId, gathering: ObjectCollector
 ) -> str:
     """Tell whether a kept file is the beginning of this one, goes on behind its end, or is another.
 

@@ -39,12 +39,12 @@ from trace_store.importers.build_commits import (
 )
 from trace_store.importers.contract import Place, Planned, PlannedCommit, PlannedThread
 from trace_store.importers.dedupe import Beginnings, Known, chain, read_commit
-from trace_store.objects.address import Address, absolute
+from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.tombstones import admit
+from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import TRASH
 from trace_store.store.handle import Store
@@ -229,7 +229,7 @@ class PlanWriter:
 
     def _encode(
         self, planned: PlannedCommit, telling: PlannedCommit, parent: ObjectId | None, calls: Calls
-    ) -> tuple[Gathering, bytes | None]:
+    ) -> tuple[ObjectCollector, bytes | None]:
         """Return the bytes of the commit with the contents it names; None when there would be nothing in it.
 
         Args:
@@ -238,7 +238,7 @@ class PlanWriter:
             parent: its parent.
             calls: those of its line.
         """
-        gathering = Gathering()
+        gathering = ObjectCollector()
         source = put_source(planned, gathering.put) if self._source else None
         if planned.parent is not None or parent is None:
             data = encode_plain(telling, parent, gathering.put, source)
@@ -256,7 +256,7 @@ class PlanWriter:
         return gathering, make_commit(planned, operations, parents, source).encode()
 
     def _continue(self, planned: PlannedCommit, continuation: Continuation) -> None:
-        gathering = Gathering()
+        gathering = ObjectCollector()
         oid, made = continuation.make(
             planned, gathering, self._address, self._stored_parts, source=self._source
         )
@@ -281,7 +281,7 @@ class PlanWriter:
 
     def _stored_parts(self, place: Place) -> Sequence[Mapping[str, object]]:
         _, commit, number = self._spot(place)
-        return absolute(message_at((commit, number), self._commit)["parts"], commit)
+        return resolve_calls(message_at((commit, number), self._commit)["parts"], commit)
 
     def _spot(self, place: Place) -> Spot:
         """Return where a message of the plan is."""
@@ -314,7 +314,7 @@ class PlanWriter:
             self._tips[planned.thread] = oid
             self._moved.add(planned.thread)
 
-    def _hold(self, gathering: Gathering, messages: int, types: Sequence[str]) -> None:
+    def _hold(self, gathering: ObjectCollector, messages: int, types: Sequence[str]) -> None:
         """Take the objects of a new commit for the next batch, given its messages and the types of all their parts."""
         new = dict(gathering.objects)
         self._objects.update(new)
@@ -474,7 +474,7 @@ def kept_of(store: Store, objects: Mapping[ObjectId, bytes]) -> list[tuple[Objec
     """
     if not isinstance(store.objects, ObjectDatabase):
         return list(objects.items())
-    return list(admit(store.objects, objects).items())
+    return list(drop_purged(store.objects, objects).items())
 
 
 def make_durable(store: Store) -> None:

@@ -408,7 +408,7 @@ def _line(line: Any) -> bytes:
 def _name(name: Any) -> str:
     # It becomes a path, and whoever brings a repository may bring a journal that no Trace wrote.
     if not isinstance(name, str) or not is_ref_name(name):
-        raise ValueError("not a ref name")
+        raise ValueError("invalid ref name")
     return name
 
 

@@ -14,8 +14,7 @@ from trace_store.files import read_file
 from trace_store.layout import PACK_SUFFIX
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.open_files import NO_DESCRIPTORS
-from trace_store.odb.pack import MAXIMUM_PACK_BYTES
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack import MAXIMUM_PACK_BYTES, walk_objects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -150,7 +150,7 @@ def _git(store: Store) -> Iterator[Advice]:
         data = read_file(store.disk, path, limit=1 << 20)
         if data is None or data.replace(b"\r\n", b"\n") != wanted.encode():
             detail = "it is missing" if data is None else "it is not what `trace init` writes"
-            advice = "`trace fsck --repair` writes it anew"
+            advice = "`trace fsck --repair` rewrites it"
             yield Advice("git-file", name, detail, advice)
 
 

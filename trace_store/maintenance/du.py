@@ -12,7 +12,7 @@ from trace_store import errors
 from trace_store.frozen import value
 from trace_store.objects.codec import BLOB, decode, is_plain_blob, kind_of, links_within
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack import walk_objects
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES, FILES
 from trace_store.store.handle import Store

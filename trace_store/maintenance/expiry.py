@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from trace_store.files import Disk
     from trace_store.maintenance.reachability import Roots
-    from trace_store.odb.quarantine import Taking
+    from trace_store.odb.quarantine import QuarantineBatch
     from trace_store.oid import ObjectId
     from trace_store.refs.reflog import ReflogEntry
     from trace_store.store.handle import Store
@@ -75,15 +75,15 @@ def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
     assert isinstance(store.objects, ObjectDatabase)
     quarantine, disk = store.objects.quarantine, store.disk
     folder = store.layout.quarantine_dir
-    if any(taking.time <= before for taking in quarantine.takings()):
+    if any(taking.time <= before for taking in quarantine.batches()):
 
         def hide() -> None:
-            for taking in quarantine.takings():
+            for taking in quarantine.batches():
                 if taking.time <= before:
                     disk.rename(taking.layout.root, os.path.join(folder, _GONE + taking.name))
 
         store.alone(hide)  # a writer that counted on something there has to look again
-        quarantine.takings()
+        quarantine.batches()
     files = size = 0
     for name in disk.scan(folder)[0]:
         if name.startswith(_GONE):
@@ -92,7 +92,7 @@ def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
     return files, size
 
 
-def size_of(disk: Disk, taking: Taking) -> int:
+def size_of(disk: Disk, taking: QuarantineBatch) -> int:
     """Return how many bytes the files of a taking have."""
     return sum(_sizes(disk, taking.layout.root))
 

@@ -16,9 +16,8 @@ from trace_store.maintenance.fsck_refs import check_refs, roots
 from trace_store.maintenance.pack_proofs import prove
 from trace_store.objects.codec import is_content
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.pack import Pack
+from trace_store.odb.pack import Pack, walk_objects
 from trace_store.odb.pack_index import PackIndex
-from trace_store.odb.pack_walk import walk_objects
 from trace_store.odb.packs import pack_names
 from trace_store.oid import ObjectId
 
@@ -234,7 +233,7 @@ def _check_purged(
     database.refresh()
     if not store.disk.exists(store.layout.tombstones_dir):
         return
-    for name in database.tombstones.faults():
+    for name in database.tombstones.invalid_files():
         yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "nobody can tell why")
     for oid in sorted(database.purged):
         found = database.tombstones.find(oid)
@@ -247,7 +246,7 @@ def _check_purged(
     if database.purged_texts:
         for purged in objects.present - database.purged:
             data = database.read(purged)
-            if is_content(data) and odb.tombstones.holding(
+            if is_content(data) and odb.tombstones.find_purged_texts(
                 {ObjectId(purged): data}, database.purged_texts
             ):
                 detail = "it holds a text that was purged, and came with a pack of others"

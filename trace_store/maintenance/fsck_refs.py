@@ -14,7 +14,7 @@ from trace_store.objects.commit import Commit, read_commit
 from trace_store.oid import is_full_id
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
-from trace_store.refs.reflog import count_lost, examine_log
+from trace_store.refs.reflog import count_zero_bytes, examine_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _check_logs(store: Store) -> Iterator[Finding]:
             what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
             try:
                 count = examine_log(store.disk, path)[1]
-                lost = count_lost(store.disk, path)
+                lost = count_zero_bytes(store.disk, path)
             except errors.StorageError as error:
                 yield Finding("reflog-damaged", WARNING, what, str(error))
                 continue

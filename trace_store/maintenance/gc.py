@@ -129,7 +129,7 @@ class _Collecting:
         doomed = survey.doomed & survey.loose.keys()
         before = store.clock.now() - self._grace_ms
         if self._dry_run:
-            due = [t for t in self._objects.quarantine.takings() if t.time <= before]
+            due = [t for t in self._objects.quarantine.batches() if t.time <= before]
             return replace(
                 self._report(survey),
                 taken=len(doomed),

@@ -71,10 +71,10 @@ class OperationLock:
                     raise maintenance.lock_wait.locked_error(self._store, self._path) from error
             except OSError as error:
                 raise failure(error, "lock", self._path) from error
-        maintenance.lock_wait.note_holder(self._store, self._path, self._command)
+        maintenance.lock_wait.write_owner(self._store, self._path, self._command)
 
     def __exit__(self, *_: object) -> None:
-        maintenance.lock_wait.forget_holder(self._store, self._path)
+        maintenance.lock_wait.remove_owner(self._store, self._path)
         self._lock.release()
 
 
@@ -127,7 +127,7 @@ class BriefLock:
                 if disk.lock(fd, blocking=False) and disk.identity(fd) == disk.identity(self._path):
                     self._fd, fd = fd, -1
                     if self._command:
-                        maintenance.lock_wait.note_holder(self._store, self._path, self._command)
+                        maintenance.lock_wait.write_owner(self._store, self._path, self._command)
                     return
             finally:
                 if fd >= 0:
@@ -140,7 +140,7 @@ class BriefLock:
         fd, self._fd = self._fd, None
         if fd is not None:
             if self._command:
-                maintenance.lock_wait.forget_holder(self._store, self._path)
+                maintenance.lock_wait.remove_owner(self._store, self._path)
             self._store.disk.unlock(fd)
             self._store.disk.close(fd)
 

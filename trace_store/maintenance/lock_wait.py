@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 LONGEST_PAUSE_SECONDS = 0.02
 
 
-def note_holder(store: Store, path: str, command: str) -> None:
+def write_owner(store: Store, path: str, command: str) -> None:
     """Leave word beside a lock of who has it."""
-    lock_owner.note_holder(store.disk, path, command, store.layout.tmp_dir)
+    lock_owner.write_owner(store.disk, path, command, store.layout.tmp_dir)
 
 
-def forget_holder(store: Store, path: str) -> None:
+def remove_owner(store: Store, path: str) -> None:
     """Take the word away, before the lock is released."""
-    lock_owner.forget_holder(store.disk, path)
+    lock_owner.remove_owner(store.disk, path)
 
 
 def tell_holder(store: Store, path: str, patience: Patience) -> None:
     """Tell somebody who waits for a lock who has it."""
-    patience.tell(lock_owner.holder_of(store.disk, path))
+    patience.tell(lock_owner.owner_of(store.disk, path))
 
 
 def locked_error(store: Store, path: str) -> errors.LockedError:
     """Return the error of who does not wait any longer."""
-    holder = lock_owner.holder_of(store.disk, path)
+    holder = lock_owner.owner_of(store.disk, path)
     message = f"{holder} is sealing, packing or collecting"
     where = kind_of(path)
     if not where.locks:
@@ -53,4 +53,4 @@ def lock_patiently(disk: Disk, fd: int, path: str, patience: Patience) -> None:
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         if not told and monotonic() - begun >= lock.PATIENCE_SECONDS:
             told = True
-            patience.tell(lock_owner.holder_of(disk, path))
+            patience.tell(lock_owner.owner_of(disk, path))

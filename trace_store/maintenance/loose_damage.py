@@ -12,9 +12,9 @@ from trace_store.files import read_file
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
 from trace_store.maintenance.reachability import UNREADABLE, find_roots
-from trace_store.objects.validate import is_beginning
+from trace_store.objects.validate import is_truncated
 from trace_store.odb import compression
-from trace_store.odb.loose import DEFLATED, HEAD_BYTES, RAW
+from trace_store.odb.loose import COMPRESSED, HEAD_BYTES, RAW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +84,6 @@ def _is_cut_off(data: bytes) -> bool:
     sectors = (data[at : at + _SECTOR] for at in range(0, len(data) - _SECTOR + 1, _SECTOR))
     if not all(sector.strip(b"\0") for sector in sectors):
         return True
-    if data[:1] == bytes((DEFLATED,)):
-        return len(data) < HEAD_BYTES or compression.is_beginning(data[HEAD_BYTES:])
-    return data[:1] == bytes((RAW,)) and is_beginning(data[1:])
+    if data[:1] == bytes((COMPRESSED,)):
+        return len(data) < HEAD_BYTES or compression.is_truncated(data[HEAD_BYTES:])
+    return data[:1] == bytes((RAW,)) and is_truncated(data[1:])

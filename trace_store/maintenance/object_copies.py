@@ -15,7 +15,7 @@ from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.maintenance.lost_found import files_in
 from trace_store.odb.loose import content_of
 from trace_store.odb.pack import MAGIC
-from trace_store.odb.recovery import objects_of_wreck
+from trace_store.odb.recovery import recover_objects
 from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
@@ -121,7 +121,7 @@ def objects_in(data: bytes, index: bytes | None = None) -> Iterator[tuple[Object
     """
     for each in variants(data):
         if each.startswith(MAGIC) or index is not None:
-            yield from objects_of_wreck(each, index)
+            yield from recover_objects(each, index)
             continue
         try:
             content = content_of(each)

@@ -21,9 +21,9 @@ from trace_store.files import Disk, read_file
 from trace_store.layout import Layout
 from trace_store.maintenance.fsck_objects import ObjectChecks
 from trace_store.objects.codec import plain_blob_head
-from trace_store.odb.background import processors
+from trace_store.odb.compression import processor_count
 from trace_store.odb.delta_links import may_name_others
-from trace_store.odb.index_scan import leads_to_all, walk_by_index
+from trace_store.odb.index_scan import has_valid_entries, walk_by_index
 from trace_store.odb.pack import DICTIONARY, Pack
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES, PackIndex
 from trace_store.oid import OID_BYTES, ObjectId
@@ -73,7 +73,7 @@ class OpenPack:
         self.pack = Pack(disk, path, name, fd)
         try:
             self.index = PackIndex(lambda at, size: data[at : at + size], len(data), self.pack)
-            self.index.hold()
+            self.index.load()
             self._data = data
             self.places: list[FramePlace] = list(self.pack.places())
         except (errors.FormatError, errors.StorageError):
@@ -90,7 +90,7 @@ class OpenPack:
         """Yield all frames, in runs of some MiB."""
         start = size = 0
         for number, place in enumerate(self.places):
-            if size and (place.sort == DICTIONARY or size + place.raw > RUN_BYTES):
+            if size and (place.flags == DICTIONARY or size + place.raw > RUN_BYTES):
                 yield self.pack.name, start, number
                 start, size = number, 0
             size += place.raw
@@ -108,7 +108,7 @@ class OpenPack:
             (pack.frame_count, pack.object_count) != counts
             or (index.frames, index.objects) != counts
             or any(index.place(n)[0].key() != place.key() for n, place in enumerate(places))
-            or not leads_to_all(self._data)
+            or not has_valid_entries(self._data)
         ):
             raise errors.CorruptIndexError("a pack holds something else than its index says")
         return ids_in(index.ids)
@@ -348,4 +348,4 @@ def _helpers_worth(disk: Disk, layout: Layout, names: Iterable[str]) -> int:
         return 0  # another program that holds a Python would start itself
     found = (disk.stat(layout.pack_file(name)) for name in names)
     size = sum(each.st_size for each in found if each is not None)
-    return max(min(processors(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)
+    return max(min(processor_count(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)

@@ -129,7 +129,7 @@ def write_without(
                 damaged.append(name)
         new = writer.finish()
     finally:
-        writer.abandon()
+        writer.discard()
     keep_copies(store, new)
     replaced = [name for name in names if name not in damaged and name not in new]
     with store.mutex:

@@ -224,7 +224,7 @@ def purge(
         with OperationLock(store, "trace purge"):
             work.clean()
         database.refresh()
-        if not database.returned():
+        if not database.reappeared():
             break
     return _reported(store, plan, made, work, verify, kept_out=kept_out)
 

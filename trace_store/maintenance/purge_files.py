@@ -17,14 +17,14 @@ from trace_store.maintenance.consolidate import remove_if_possible
 from trace_store.maintenance.pack_rewrite import packs_holding, rewrite_packs
 from trace_store.maintenance.verify_purged import files_below, search
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.pack_walk import walk_objects
+from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.maintenance.verify_purged import Needles
-    from trace_store.odb.quarantine import Taking
+    from trace_store.odb.quarantine import QuarantineBatch
     from trace_store.store.handle import Store
 
 REMOVED = b"[purged]"
@@ -70,7 +70,7 @@ class Erasing:
                 self._database.loose.remove(oid)
                 self._folders.add(os.path.dirname(store.layout.loose_file(oid.hex())))
                 self.files += 1
-        for taking in self._database.quarantine.takings():
+        for taking in self._database.quarantine.batches():
             self._clean_taking(taking, purged)
         layout = store.layout
         for folder in (
@@ -108,7 +108,7 @@ class Erasing:
             if file.objects.keys() & self._database.purged:
                 self.left[f"journal/{file.number}"] = "it cannot be sealed"
 
-    def _clean_taking(self, taking: Taking, purged: frozenset[ObjectId]) -> None:
+    def _clean_taking(self, taking: QuarantineBatch, purged: frozenset[ObjectId]) -> None:
         """Take objects out of what was put into quarantine at one time; the rest of it stays there."""
         disk = self._store.disk
         taking.packs.refresh()
@@ -129,7 +129,7 @@ class Erasing:
                 self.damaged.append(name)
                 continue
             finally:
-                writer.abandon()
+                writer.discard()
             if name not in new:
                 self._remove(taking.layout.pack_index_file(name))
                 self._remove(taking.layout.pack_file(name))

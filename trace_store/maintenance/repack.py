@@ -140,7 +140,7 @@ def _rewrite(
                 packed.append(oid)
         new = writer.finish()
     finally:
-        writer.abandon()
+        writer.discard()
     keep_copies(store, new)
     gone = [name for name in names if name not in kept and name not in new]
     before = sum(_size(store, store.layout.pack_file(name)) for name in gone)

@@ -29,7 +29,7 @@ from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import pack_names
 from trace_store.odb.recovery import index_content
-from trace_store.odb.tombstones import admit
+from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
@@ -260,7 +260,7 @@ class _Salvage:
 
     def write(self, objects: dict[ObjectId, bytes]) -> None:
         """Make objects durable in a pack of their own."""
-        fresh = admit(self.database, objects)
+        fresh = drop_purged(self.database, objects)
         self.found.update(fresh)
         for oid in fresh:
             self._lost.pop(oid, None)
@@ -272,7 +272,7 @@ class _Salvage:
                 writer.add(oid, data)
             writer.finish()
         finally:
-            writer.abandon()
+            writer.discard()
         with self.store.mutex:
             self.database.packs.refresh()
 

@@ -101,7 +101,7 @@ def mend_derived(work: Work) -> None:
         work.did("derived", finding.what, "it differed from the history, and is made anew")
     _mend_indexes(work)
     if isinstance(store.refs, RefDatabase) and not work.dry_run:
-        store.refs.overview.forget()
+        store.refs.summary.forget()
 
 
 def _mend_indexes(work: Work) -> None:

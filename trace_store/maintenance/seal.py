@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from trace_store.journal.file import JournalFile
     from trace_store.journal.published import Published, PublishedTips
-    from trace_store.refs.summary import Look
+    from trace_store.refs.summary import Scan
     from trace_store.store.handle import Store
 
 
@@ -131,11 +131,11 @@ def _has_work(store: Store, fully: bool) -> bool:
         if journal.lost or any(file.has_content() for file in journal.files):
             return True
         published, read = journal.published.tips, store.refs.files.read
-        names = _unsettled(store.refs.overview.look(fully=fully), published)
+        names = _unsettled(store.refs.summary.scan(fully=fully), published)
         return any(set(read(name)) != set(published.get(name)) for name in names)
 
 
-def _unsettled(look: Look, published: PublishedTips) -> list[str]:
+def _unsettled(look: Scan, published: PublishedTips) -> list[str]:
     """Return the names of refs whose files may be others than this working copy published, sorted."""
     if len(look.unsettled) > FEW:
         published.all()  # one by one they would take longer
@@ -167,7 +167,7 @@ class _Sealing:
         if unended:
             keep_rests(store, unended)
         with store.mutex:
-            look = self._refs.overview.look(fully=self._fully)
+            look = self._refs.summary.scan(fully=self._fully)
         packs, folded = self._write_packs(closed)
         keep_copies(store, packs)
         for file in closed:
@@ -192,7 +192,7 @@ class _Sealing:
         changes = {n: tips for n, tips in self._changes.items() if before.tips.get(n) != tips}
         if sealed != before.sealed or changes or before.stamp is None:
             save(store.disk, store.layout, sealed, before, changes)
-            self._refs.overview.note(look, before, changes)
+            self._refs.summary.update(look, before, changes)
         self._clean(covered, folded)
         transactions = sum(1 for file in closed for _ in file.transactions())
         return SealReport(
@@ -252,12 +252,12 @@ class _Sealing:
         with self._store.mutex:
             objects.packs.refresh()
         fresh = [(file, file.places()) for file in files]
-        purged = objects.look_for_tombstones()
+        purged = objects.refresh_tombstones()
         for oid in purged:
             for _, places in fresh:
                 places.pop(ObjectId(oid), None)
         oids = frozenset(oid for _, places in fresh for oid in places)
-        named = list(objects.packs.answers(lambda index: ids_among(index, oids)))
+        named = list(objects.packs.query(lambda index: ids_among(index, oids)))
         known = False
         for oid in frozenset().union(*(each or () for each in named)):
             if self._is_packed(oid):
@@ -285,7 +285,7 @@ class _Sealing:
                     self._written += writer.add(oid, data)
             names = writer.finish()
         finally:
-            writer.abandon()
+            writer.discard()
         with self._store.mutex:
             objects.packs.refresh()
         return names, [name for name in fold if name not in names]
@@ -354,7 +354,7 @@ class _Sealing:
             here, known = self._files[name], before.tips.get(name)
             if set(here) == set(known) or (name in pending and name not in self._fold.refs):
                 continue
-            if not here and not self._fully and self._refs.witness.is_gone(name):
+            if not here and not self._fully and self._refs.rewind_guard.is_gone(name):
                 continue  # a commit to it is refused; an explicit seal accepts it
             tips = self._refs.resolve(name, here, known, None)
             if len(tips) < len(here) and all(map(self._objects.contains, here)):

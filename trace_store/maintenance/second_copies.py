@@ -100,7 +100,7 @@ def put_back(store: Store) -> PutBack:
         return PutBack(tips=_tips_of_index(store))
     packs = missing_packs(store.disk, store.layout)
     published, read = store.journal.published.tips, store.refs.files.read
-    moved = [name for name, _, _ in store.refs.standing().moved]
+    moved = [name for name, _, _ in store.refs.status().moved]
     gone = [(name, tip) for name in moved for tip in published.get(name) if tip not in read(name)]
     return _put_back(store, packs, gone)
 
@@ -135,7 +135,7 @@ def _put_back(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) 
     packs = [name for name in packs if layout.pack_file(name) not in committed]
     for name, tip in tips:
         if os.path.join(layout.ref_dir(name), str(tip)) in committed:
-            store.refs.taken_by_git.add(name)
+            store.refs.removed_by_git.add(name)
     for name in packs:
         _copy_back(disk, layout, name)
     if packs:

@@ -157,7 +157,7 @@ class Survey:
         store, marking = self._store, self.marking
         with store.mutex:
             self._objects.packs.refresh()
-            whole = sum(each or 0 for each in self._objects.packs.answers(lambda i: i.objects))
+            whole = sum(each or 0 for each in self._objects.packs.query(lambda i: i.objects))
         since, unreachable_since = (self._now - DAY_MS * days for days in self._days or REFLOG_DAYS)
         roots = find_roots(store, since=unreachable_since)
         for obstacle in roots.obstacles:

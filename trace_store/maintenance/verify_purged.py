@@ -18,13 +18,12 @@ from trace_store.files import read_file
 from trace_store.frozen import value
 from trace_store.journal.file import open_journal
 from trace_store.objects.content import bytes_of
-from trace_store.odb.compression import inflate_first
+from trace_store.odb.compression import decompress_first
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.loose import RAW
-from trace_store.odb.pack import DICTIONARY, MAGIC
-from trace_store.odb.pack_walk import PackWalk
+from trace_store.odb.pack import DICTIONARY, MAGIC, PackWalk
 from trace_store.odb.tombstones import placeholder_of
 from trace_store.oid import digest
 
@@ -289,7 +288,7 @@ class _Search:
             walk = PackWalk(pack)
             for number, place in enumerate(pack.places()):
                 where = f"frame {number} of a pack"
-                if place.sort == DICTIONARY:
+                if place.flags == DICTIONARY:
                     where = f"dictionary {number} of a pack"
                     self._look_at(pack.decode(place), where)
                 objects = walk.objects(place)
@@ -321,7 +320,7 @@ class _Search:
         at = data.find(_ZSTD)
         while at >= 0:
             try:
-                content = inflate_first(
+                content = decompress_first(
                     data[at : at + _LONGEST_FRAME_BYTES], _LONGEST_CONTENT_BYTES
                 )
             except errors.CorruptObjectError:

@@ -29,7 +29,7 @@ from trace_store.merge.result import (
     Merge,
     MergeOptions,
 )
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
 from trace_store.refs.log_messages import DIVERGED_TIPS
 from trace_store.refs.names import BRANCHES
@@ -247,7 +247,7 @@ class _Merging:
         self, ours: ObjectId | None, theirs: Sequence[ObjectId], *, asks: bool = True
     ) -> _Course:
         """Merge tips into ours; `asks` tells whether anybody is asked about what they contradict each other in."""
-        gathering = Gathering() if self._guard is None else self._guard.gathering()
+        gathering = ObjectCollector() if self._guard is None else self._guard.gathering()
         commits = MergeCommits(self._reading, self._stop, self._author, gathering)
         if asks:
             commits.ask(self._resolver, self._advise, self._advice)

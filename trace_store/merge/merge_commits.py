@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trace_store.merge.inputs import Reading
     from trace_store.merge.result import Advise, Advised
     from trace_store.objects.commit import Operation
-    from trace_store.objects.content import Gathering
+    from trace_store.objects.content import ObjectCollector
 
     T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class GivenAdvice:
 
     ours: ObjectId
     advised: Advised
-    gathering: Gathering
+    gathering: ObjectCollector
 
 
 class MergeCommits:
@@ -69,7 +69,7 @@ class MergeCommits:
         reading: Reading,
         stop: Stop,
         author: str,
-        gathering: Gathering,
+        gathering: ObjectCollector,
     ) -> None:
         self.included = self.hidden = self.changed = 0
         self.settled: list[Conflict] = []

@@ -25,7 +25,7 @@ from trace_store.merge.result import DONE, STOPPED, UP_TO_DATE, Rewrite
 from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, Step, take_along
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import PICKED, REWRITES, Commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.objects.operations import carried_operations
 from trace_store.oid import ObjectId, hash_object
 
@@ -110,7 +110,7 @@ class Rewriting:
         self._author = author
         self._resolver = resolver
         self._reading = Reading(store)
-        self._gathering = Gathering() if guard is None else guard.gathering()
+        self._gathering = ObjectCollector() if guard is None else guard.gathering()
         self._rebases = stop.kind == in_progress.REBASE
         self._steps = _steps(stop)
         self._judgement: Judgement | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trace_store.merge.conflicts import Settlement
     from trace_store.merge.inputs import Plan
     from trace_store.objects.commit import Operation
-    from trace_store.objects.content import Gathering
+    from trace_store.objects.content import ObjectCollector
 
     Advise: TypeAlias = Callable[["Matter"], "Advised"]
     from collections.abc import Sequence
@@ -198,7 +198,7 @@ class Matter:
     theirs: Fold
     plan: Plan
     replan: Callable[[Mapping[str, Settlement], Put], Plan]
-    gathering: Gathering
+    gathering: ObjectCollector
 
 
 @value

@@ -22,7 +22,7 @@ from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import until_written
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.head import NAME
 
@@ -176,7 +176,7 @@ class _Reverting:
         self._author = author
         self._resolver = resolver
         self._reading = Reading(store)
-        self._gathering = Gathering() if guard is None else guard.gathering()
+        self._gathering = ObjectCollector() if guard is None else guard.gathering()
         self._made: list[tuple[ObjectId, bytes]] = []
 
     def run(self) -> Revert:

@@ -1,8 +1,7 @@
-"""msgpack in a few lines, for commands that read or write little: importing msgpack costs as much as such a command.
+"""A small msgpack codec, for commands too short to be worth importing msgpack.
 
-Rule: where this module answers, it answers as msgpack does, which a property test shows; whatever it is not sure of
-(other types, long forms, bytes that are damaged) it leaves to msgpack. It is slower for each value, so it answers only
-until a process has handled some of them.
+Rule: its results equal msgpack's, as a property test shows. It leaves other types, long forms and damaged bytes to
+msgpack. It is slower per byte, so it refuses work once a process has handled enough bytes to pay for the import.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAXIMUM_BYTES = 4096
-"""Longer ones are left to msgpack."""
+"""Longer data is left to msgpack."""
 _DEPTH = 16
 _WORTH_BYTES = 28 * 1024
-"""After so many bytes the import would have paid: it takes 18 million instructions, and a byte here 620."""
+"""After this many bytes the import pays: it takes 18 million instructions, a byte here 620."""
 
 
 class UnsureError(Exception):
-    """msgpack has to be asked."""
+    """The value needs msgpack."""
 
 
 class _Handled:
@@ -27,10 +26,10 @@ class _Handled:
 
 
 def unpack(data: bytes) -> Any:
-    """Return the value of msgpack bytes.
+    """Decode msgpack bytes.
 
     Raises:
-        UnsureError: msgpack has to be asked.
+        UnsureError: they need msgpack.
     """
     _count(len(data))
     try:
@@ -43,10 +42,10 @@ def unpack(data: bytes) -> Any:
 
 
 def pack(value: Any) -> bytes:
-    """Return the msgpack bytes of a value.
+    """Encode a value.
 
     Raises:
-        UnsureError: msgpack has to be asked.
+        UnsureError: it needs msgpack.
     """
     pieces: list[bytes] = []
     try:
@@ -65,7 +64,7 @@ def _count(size: int) -> None:
 
 
 def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
-    """Return the value that begins at an offset, and where it ends; IndexError beyond the end."""
+    """Return the value at an offset and its end; IndexError beyond the end."""
     code = data[at]
     at += 1
     if code < 0x80:
@@ -108,21 +107,21 @@ def _text(data: bytes, at: int, size: int) -> tuple[str, int]:
 
 
 def _list(data: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int]:
-    found = []
+    items = []
     for _ in range(count):
         value, at = _read(data, at, depth - 1)
-        found.append(value)
-    return found, at
+        items.append(value)
+    return items, at
 
 
 def _map(data: bytes, at: int, count: int, depth: int) -> tuple[dict[str, Any], int]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for _ in range(count):
         key, at = _read(data, at, depth - 1)
         if type(key) is not str:
             raise UnsureError
-        found[key], at = _read(data, at, depth - 1)
-    return found, at
+        result[key], at = _read(data, at, depth - 1)
+    return result, at
 
 
 def _write(value: Any, put: Any, depth: int) -> None:

@@ -11,7 +11,7 @@ import os
 from trace_store import errors, secrets
 from trace_store.files import Disk, read_file
 from trace_store.layout import DIRECTORY_NAME
-from trace_store.objects.content import Gathering, bytes_of, text_of
+from trace_store.objects.content import ObjectCollector, bytes_of, text_of
 from trace_store.secrets import modes
 from trace_store.secrets.known import ENV_FILES, MAXIMUM_ENV_BYTES, env_values, probe, secret_values
 from trace_store.secrets.prefilter import COLD_BYTES, CONTENT_BYTES, may_hold
@@ -109,9 +109,9 @@ class Guard:
             self._begin()
         return self._scanner or self._load()
 
-    def gathering(self) -> Gathering:
+    def gathering(self) -> ObjectCollector:
         """Return what gathers the objects of a commit, looking through each content; errors as in `screened`."""
-        return Gathering() if self.mode == modes.OFF else _Screening(self)
+        return ObjectCollector() if self.mode == modes.OFF else _Screening(self)
 
     def meets(self, data: bytes) -> object:
         """Return something that is true when bytes have to be looked at closely."""
@@ -189,7 +189,7 @@ class Guard:
         return self._scanner
 
 
-class _Screening(Gathering):
+class _Screening(ObjectCollector):
     """Gathers contents that were looked through."""
 
     __slots__ = ("_guard", "_number", "found")
@@ -206,10 +206,10 @@ class _Screening(Gathering):
             content = self._screened(content, f"content {self._number}")
         return super().put(content)
 
-    def putting(self, salt: Salt | None) -> Put:
+    def content_writer(self, salt: Salt | None) -> Put:
         if salt is None:
             return self.put
-        put = super().putting(salt)
+        put = super().content_writer(salt)
 
         def screened(content: bytes) -> ObjectId:
             self._number += 1

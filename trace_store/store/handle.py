@@ -327,7 +327,7 @@ class Store:
         if not isinstance(head, str) or self.refs.read(head) is not None:
             return False
         fresh = self.journal.published.stamp is None and bool(self.disk.names(self.layout.pack_dir))
-        return fresh or self.refs.witness.is_gone(head)
+        return fresh or self.refs.rewind_guard.is_gone(head)
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.

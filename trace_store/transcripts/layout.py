@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from trace_store.frozen import value
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, digest
 from trace_store.transcripts.segments import NUL, Segment, escape, record_place
 
@@ -78,7 +78,7 @@ def lay_out(
     again: Again,
     size: int,
     places: Mapping[int, Placed],
-    gathering: Gathering,
+    gathering: ObjectCollector,
     *,
     begins: int = 0,
     after: tuple[ObjectId, Segment] | None = None,

@@ -290,7 +290,7 @@ def _show_intact(invocation: Invocation, store: Store) -> None:
     for gap in maintenance.repair_refs.gaps(store):
         shown = "no earlier state of it is whole"
         if gap.whole is not None:
-            store.refs.stand_ins[gap.ref] = gap.whole
+            store.refs.substitutes[gap.ref] = gap.whole
             shown = f"what follows is its state at {gap.whole.short()}"
         invocation.note(
             f"trace: error: {safe(gap.ref)} is at {gap.tip.short()}, and lacks commit {gap.missing}: {shown}"

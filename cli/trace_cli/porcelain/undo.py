@@ -12,7 +12,7 @@ from trace_store import errors, history
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
 from trace_store.oid import is_full_id
-from trace_store.refs.log_messages import UNDO, read_join, without_word
+from trace_store.refs.log_messages import UNDO, read_join, split_undo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _record(done: Undone) -> dict[str, Any]:
 
 def _said(store: Store, message: str, old: ObjectId | None, new: ObjectId | None) -> str:
     """Return what a reflog says, and of a commit about which nobody said anything what it did."""
-    word, said = without_word(read_join(message)[1])
+    word, said = split_undo(read_join(message)[1])
     told, oid = _told(message), old if word == UNDO else new
     if said != "commit" or oid is None:
         return told

@@ -25,8 +25,7 @@ from trace_store.odb.tombstones import Tombstone, file_name
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.database import RefDatabase
 from trace_store.store.handle import Store
-from trace_store.testing.images import DiskImage
-from trace_store.testing.power_cuts import PowerCutDisk, image_of
+from trace_store.testing.power_cuts import DiskImage, PowerCutDisk, image_of
 
 SECRET = "Zk4-opal-JUNIPER-98213"
 SECRETIVE = Look(secret=SECRET.encode(), logs=True)
@@ -131,7 +130,7 @@ def takes_tombstones(recording: Recording) -> None:
     data = Tombstone(hash_object(b"theirs"), START, "somebody", "leaked").encode()
     with recording.open() as store:
         assert isinstance(store.objects, ObjectDatabase)
-        store.objects.tombstones.take([(file_name(hash_object(b"theirs"), data), data)])
+        store.objects.tombstones.add_files([(file_name(hash_object(b"theirs"), data), data)])
         recording.done("take")
 
 

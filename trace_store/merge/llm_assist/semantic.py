@@ -17,7 +17,7 @@ from trace_store.merge.result import Advised
 from trace_store.objects import address
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import Gathering, bytes_of
+from trace_store.objects.content import ObjectCollector, bytes_of
 from trace_store.objects.message import Message, load_message, store_message
 
 TYPE_CHECKING = False
@@ -136,7 +136,7 @@ class Advisor:
 
     def _checked(self, matter: Matter, asked: Question, advice: Advice) -> Proposal:
         """Return a proposal whose context was made once, and fits the budget."""
-        trial = Gathering()  # of which nothing is stored
+        trial = ObjectCollector()  # of which nothing is stored
         plan = matter.replan(advice.settlements, trial.put)
         if plan.conflicts:
             raise _unusable(
@@ -180,7 +180,7 @@ class Advisor:
             meta["why"] = why
         return Advised(advice.settlements, tuple(operations), meta)
 
-    def _tokens(self, merged: Fold, trial: Gathering) -> int:
+    def _tokens(self, merged: Fold, trial: ObjectCollector) -> int:
         """Return the tokens of a merged context."""
         fresh: dict[bytes, bytes] = dict(trial.objects)
 
