@@ -29,7 +29,7 @@ from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.refs.names import BRANCHES
 from trace_store.revision import SESSIONS
 from trace_store.store.handle import Store
-from trace_store.transcripts.sources import SOURCE_KEY, records_left
+from trace_store.transcripts.sources import SOURCE_KEY, unpurged_records
 
 FACT_COMMITS = 64
 """Commits with records that are looked at for a session's facts."""
@@ -147,7 +147,7 @@ class _Reader:
         self._model = model
 
     def records(self, commit: ObjectId) -> list[bytes]:
-        return records_left(self._contexts.read_commit(commit), self._store.objects.read)
+        return unpurged_records(self._contexts.read_commit(commit), self._store.objects.read)
 
     def session(self, ref: str) -> ExportSession:
         return read_session(
@@ -179,7 +179,7 @@ class _Reader:
 
     def _objects(self, commits: Iterable[Commit]) -> Iterator[Mapping[str, Any]]:
         for commit in commits:
-            for raw in records_left(commit, self._store.objects.read):
+            for raw in unpurged_records(commit, self._store.objects.read):
                 try:
                     value = json.loads(raw)
                 except (ValueError, RecursionError):

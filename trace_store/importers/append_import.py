@@ -41,7 +41,7 @@ from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
 from trace_store.transcripts.event_text import event_of
 from trace_store.transcripts.records import Record
-from trace_store.transcripts.sources import Read, record_count, records_left
+from trace_store.transcripts.sources import Read, record_count, unpurged_records
 
 GROWN = "+"
 """Behind a key, with the number of records so far: the commit that completes one that grew."""
@@ -119,7 +119,7 @@ class Continuation:
                 break
             key = key_of(commit)
             if key and not commit.operations and not event_of(commit):
-                self._carried.update(records_left(commit, store.objects.read))
+                self._carried.update(unpurged_records(commit, store.objects.read))
             if not key and commit.parents and any(map(_changes_context, commit.operations)):
                 self._apart = commit.parents[0]
             if key:
@@ -237,7 +237,7 @@ class Continuation:
         count = sum(record_count(commit, read) for commit in commits)
         if not count or count == len(planned.records):
             return ()
-        kept = {raw for commit in commits for raw in records_left(commit, read)}
+        kept = {raw for commit in commits for raw in unpurged_records(commit, read)}
         return tuple(record for record in planned.records if record.raw not in kept)
 
     def _made(
@@ -382,7 +382,7 @@ def before_carried(
         commit = Commit.decode(read(tip))
         if not _only_carries(commit) or not commit.parents:
             break
-        records.update(records_left(commit, read))
+        records.update(unpurged_records(commit, read))
         tip = commit.parents[0]
     return tip, records
 

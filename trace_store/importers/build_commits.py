@@ -22,15 +22,14 @@ from trace_store.objects.fast_encode import encode_commit, encode_message
 from trace_store.objects.message import ROLES, Message, is_kind, store_message, store_parts
 from trace_store.objects.parts import Part, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.transcripts.layout import Placed, record_hash
+from trace_store.transcripts.layout import Pages, RecordPlace, record_hash
 from trace_store.transcripts.records import Record
-from trace_store.transcripts.reread import Pages
 from trace_store.transcripts.sources import (
     SOURCE_KEY,
+    compact_record,
     content_numbers,
     encode_source,
-    records_left,
-    without_contents,
+    unpurged_records,
 )
 
 RECORD_KEY = "record"
@@ -275,8 +274,8 @@ class Placing:
         unsettled: the first offset of the records whose commits are of the unfinished end; None when there are none.
     """
 
-    def __init__(self, places: dict[int, Placed] | None = None) -> None:
-        self.places: dict[int, Placed] = {} if places is None else places
+    def __init__(self, places: dict[int, RecordPlace] | None = None) -> None:
+        self.places: dict[int, RecordPlace] = {} if places is None else places
         self.unsettled: int | None = None
         self.pages: Pages | None = None
         self._settling = True
@@ -293,7 +292,7 @@ class Placing:
         for number, record in enumerate(records):
             offset, length = record.offset, record.length
             if start <= offset and offset + length <= end and not record.filtered:
-                self.places[offset] = Placed(length, oid, number)
+                self.places[offset] = RecordPlace(length, oid, number)
             else:
                 self._note(record, oid, number)
 
@@ -301,7 +300,7 @@ class Placing:
         """Note the records of a planned commit for which another stands, with other records but the same messages."""
         numbers = content_numbers([p for message in planned.messages for p in message.parts])
         for record in self._found(planned.records, oid, commit, read):
-            raw = without_contents(record, numbers)
+            raw = compact_record(record, numbers)
             if raw != record.raw:
                 self._note(record, oid, None, raw)
 
@@ -315,7 +314,7 @@ class Placing:
         self, records: Sequence[Record], oid: ObjectId, commit: Commit, read: Read
     ) -> list[Record]:
         """Note the records that are in a commit's source, and return the others."""
-        held = {raw: number for number, raw in enumerate(records_left(commit, read))}
+        held = {raw: number for number, raw in enumerate(unpurged_records(commit, read))}
         left = []
         for record in records:
             number = held.get(record.raw)
@@ -331,7 +330,7 @@ class Placing:
         # Its page tells whether the file still holds it.
         noted = kept is not None or (self.pages is not None and self.pages.covers(offset, length))
         known = b"" if noted else record_hash(record.raw)
-        self.places[offset] = Placed(length, oid, number, raw, kept, known)
+        self.places[offset] = RecordPlace(length, oid, number, raw, kept, known)
         if not self._settling and (self.unsettled is None or offset < self.unsettled):
             self.unsettled = offset
 
@@ -344,7 +343,7 @@ class Placing:
                 continue
             length, commit, number, raw, kept, known = self.places[offset]
             if not known and kept is None and self.pages is not None:
-                data, as_read = self.pages.again(offset, length)
+                data, as_read = self.pages.reread(offset, length)
                 if not as_read:
                     return None
                 known = record_hash(data)
@@ -354,7 +353,7 @@ class Placing:
         return saved
 
 
-def load_places(saved: Iterable[Sequence[Any]]) -> dict[int, Placed]:
+def load_places(saved: Iterable[Sequence[Any]]) -> dict[int, RecordPlace]:
     """Return what was saved.
 
     Raises:
@@ -365,7 +364,7 @@ def load_places(saved: Iterable[Sequence[Any]]) -> dict[int, Placed]:
         if not (_counts(offset) and _counts(length) and (number is None or _counts(number))):
             raise ValueError("a number expected")
         commit = ObjectId.parse(oid)
-        places[offset] = Placed(
+        places[offset] = RecordPlace(
             length, commit, number, _bytes(raw) or b"", _bytes(kept), bytes.fromhex(known)
         )
     return places

@@ -46,7 +46,7 @@ from trace_store.secrets import modes
 from trace_store.secrets.guard import FACT, Guard, counts
 from trace_store.secrets.rules import VERSION
 from trace_store.store.handle import Store
-from trace_store.transcripts.reread import Pages
+from trace_store.transcripts.layout import Pages
 
 UNCHANGED = "unchanged"
 

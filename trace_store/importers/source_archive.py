@@ -22,8 +22,7 @@ from trace_store.objects.content import Gathering
 from trace_store.oid import ObjectId, digest
 from trace_store.refs.names import FILES
 from trace_store.store.handle import Store
-from trace_store.transcripts.layout import Laid, Literal, lay_out
-from trace_store.transcripts.reread import Pages
+from trace_store.transcripts.layout import LaidSegment, Pages, StoredBytes, lay_out
 from trace_store.transcripts.segments import Held, Segment, restore_segment, segments_of
 
 Read = Callable[[bytes], bytes]
@@ -83,7 +82,7 @@ def keep_file(
     folder: str,
     placing: Placing,
     cut: Cut | None,
-    literal: Literal | None = None,
+    literal: StoredBytes | None = None,
 ) -> Kept:
     """Keep a file, as it is now.
 
@@ -107,7 +106,7 @@ def keep_file(
     gathering = Gathering()
     pages = placing.pages or Pages(file.read_at)
     laid = lay_out(
-        pages.again,
+        pages.reread,
         file.size,
         placing.places,
         gathering,
@@ -262,7 +261,7 @@ def _same(first: Sequence[Segment], second: Sequence[Segment]) -> bool:
     )
 
 
-def _next_cut(laid: Sequence[Laid], placing: Placing) -> Cut | None:
+def _next_cut(laid: Sequence[LaidSegment], placing: Placing) -> Cut | None:
     """Return the cut before the first segment that the unfinished end of the file may change.
 
     None when the file changes meanwhile.

@@ -49,7 +49,7 @@ from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import TRASH
 from trace_store.store.handle import Store
 from trace_store.transcripts.records import Record
-from trace_store.transcripts.sources import SOURCE_KEY, record_count, records_left
+from trace_store.transcripts.sources import SOURCE_KEY, record_count, unpurged_records
 
 BATCH_COMMITS = 256
 BATCH_BYTES = 4 * 1024 * 1024
@@ -359,7 +359,7 @@ class PlanWriter:
 
     def _carry(self, planned: PlannedCommit, other: Commit) -> None:
         """Keep what the copy has beside its messages, and the session has not, for the next commit."""
-        there = set(records_left(other, self._store.objects.read))
+        there = set(unpurged_records(other, self._store.objects.read))
         self._carried += [r for r in planned.records if not r.parts and r.raw not in there]
 
     def _edits(self, threads: Iterable[int]) -> list[RefEdit]:
@@ -412,7 +412,7 @@ class PlanWriter:
         """Return the records that the plan has brought."""
         new = {oid for oid in self._oids.values() if oid is not None} - self._known.oids
         commits = [Commit.decode(self._read(oid)) for oid in new]
-        return {raw for commit in commits for raw in records_left(commit, self._read)}
+        return {raw for commit in commits for raw in unpurged_records(commit, self._read)}
 
     def _value(self, ref: str) -> ObjectId | None:
         if ref not in self._refs:

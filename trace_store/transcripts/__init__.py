@@ -1,4 +1,4 @@
-"""Transcripts: the files that sessions were imported from, kept so that they come back byte for byte."""
+"""Transcripts: imported source files, stored so that they can be restored byte for byte."""
 
 from trace_store.lazy_import import submodules
 
