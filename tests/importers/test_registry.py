@@ -14,7 +14,7 @@ from hypothesis import given
 from tests.importers.support.transcripts import lively
 from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError, UnreadableInputError
-from trace_store.exporters.source_files import find_file, native_file
+from trace_store.exporters.source_files import find_file, restore_file
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import OWN, format_of, formats
@@ -100,7 +100,7 @@ def test_a_broken_package_does_not_stop_our_own_formats(installed: Path, tmp_pat
     store = Store.memory()
     (report,) = import_paths(store, [lively().write(tmp_path)]).files
     assert report.commits
-    assert native_file(store, find_file(store, report.session)).to_bytes() == lively().data
+    assert restore_file(store, find_file(store, report.session)).to_bytes() == lively().data
     with pytest.raises(InvalidInputError, match="notes"):
         import_paths(store, [lively().write(tmp_path)], format="notes")
 
