@@ -128,7 +128,7 @@ class TestDamage:
             with pytest.raises(CorruptBundleError):
                 import_bundle(there, io.BytesIO(data[:length]).read)
         for more in (b"\n", data):
-            with pytest.raises(CorruptBundleError, match="something follows"):
+            with pytest.raises(CorruptBundleError, match="unexpected data"):
                 import_bundle(there, io.BytesIO(data + more).read)
         assert files(tmp_path / "there") == before
         assert everything(there) == {}

@@ -421,7 +421,7 @@ class TestBadInput:
             line("branch", "-q", name)
         outcome = repository("switch", "0199")
         assert outcome.code == 2
-        assert "several sessions start with 0199" in outcome.err
+        assert "several sessions begin with 0199" in outcome.err
 
     def test_unborn(self, repository: Trace) -> None:
         for words in (["branch", "idea"], ["tag", "v1"], ["reset", "HEAD~1"], ["switch", "-d"]):

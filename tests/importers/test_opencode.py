@@ -637,7 +637,10 @@ def test_what_is_no_database_of_opencode(tmp_path: Path) -> None:
     (tmp_path / "good.db").unlink()
     (report,) = import_paths(Store.memory(), [str(tmp_path)]).files
     assert report.skipped == "unreadable"
-    with bad.open("rb") as file, pytest.raises(UnreadableInputError, match="where it lies"):
+    with (
+        bad.open("rb") as file,
+        pytest.raises(UnreadableInputError, match="cannot be imported from standard input"),
+    ):
         import_paths(Store.memory(), ["-"], stdin=file)
 
 

@@ -18,9 +18,9 @@ from trace_store.errors import (
 from trace_store.exporters.contract import AGENTS, Exported
 from trace_store.exporters.session import find_branch, session_name
 from trace_store.frozen import value
-from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.names import session_of
 from trace_store.importers.registry import format_named
+from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.commit import parents_of
 from trace_store.oid import ObjectId
 from trace_store.refs.names import FILES

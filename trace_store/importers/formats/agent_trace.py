@@ -19,8 +19,8 @@ from trace_store.importers.files import files_in
 from trace_store.importers.formats.trail import FOLDERS, mentions
 from trace_store.importers.json_records import records_of
 from trace_store.importers.parts import storable_name, time_of
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.transcripts.event_text import EVENT_KEY
 from trace_store.transcripts.records import Record
@@ -113,7 +113,7 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 def recognises(head: bytes) -> bool:
     """Tell from the first bytes of a file whether it is a record of Agent Trace."""
-    for form in look(head).values[:1]:
+    for form in file_shape(head).values[:1]:
         files = _dicts(form.get("files"))
         return bool(files) and "path" in files[0] and "conversations" in files[0]
     return False
@@ -128,5 +128,5 @@ def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
 
 
 FORMAT = TurnFormat(
-    NAME, SUFFIXES, recognises, AgentTraceReader, lambda head: look(head).is_document, finds
+    NAME, SUFFIXES, recognises, AgentTraceReader, lambda head: file_shape(head).is_document, finds
 )

@@ -13,19 +13,19 @@ from typing import Any
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.file_head import first_records, is_below, read_head
 from trace_store.importers.files import files_in
 from trace_store.importers.json_records import compact
 from trace_store.importers.names import ref_component
 from trace_store.importers.parts import image_of_data, opaque, storable_name, text_parts, time_of
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import first_records, is_below, read_head
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import (
     Compaction,
     Event,
-    GoBack,
-    Rewording,
+    Rewind,
     Switch,
     Turn,
+    TurnEdit,
     TurnReader,
 )
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
@@ -91,7 +91,7 @@ class CopilotReader(TurnReader):
         elif kind == "session.snapshot_rewind":
             key = storable_name(data.get("upToEventId"))
             if key:
-                yield GoBack(key)
+                yield Rewind(key)
 
     def _turn(
         self, record: Record, kind: str, data: Mapping[str, Any], message: PlannedMessage
@@ -143,7 +143,7 @@ class CopilotReader(TurnReader):
         if known is None:
             yield Turn((message,), key=key, time=time)
         elif known[1] != mark:
-            yield Rewording(first, (message,), time)
+            yield TurnEdit(first, (message,), time)
 
     def _compaction(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[Event]:
         summary = data.get("summaryContent")

@@ -15,7 +15,7 @@ from trace_store.importers.files import files_in
 from trace_store.importers.formats.claude_code.locations import project_name
 from trace_store.importers.formats.claude_code.records import content_parts
 from trace_store.importers.parts import storable_name, time_of
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import ToolResult
 from trace_store.transcripts.records import Record

@@ -18,14 +18,14 @@ from trace_store.importers.formats.chats.reader import NOTHING_BESIDE, beside, m
 from trace_store.importers.formats.swe_agent import RUN_KEY, model_of, run_facts
 from trace_store.importers.parts import (
     is_storable,
-    planned,
+    planned_message,
     speaker,
     storable_name,
     time_of,
     usage_counts,
 )
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Turn
 from trace_store.objects.message import Message
 from trace_store.providers.gemini.parse import GeminiCalls
@@ -75,7 +75,7 @@ class MiniReader(DocumentReader):
             answers = message.role == "user" and self.state.get("before") == "assistant"
             self.state["before"] = message.role
             spoken = message.role == "assistant"
-            made = planned(message, model=(told.model or self._model) if spoken else "")
+            made = planned_message(message, model=(told.model or self._model) if spoken else "")
             last = record is self._last and number == len(messages) - 1
             yield Turn(
                 (made._replace(kind="tool_io" if answers else made.kind),),
@@ -122,7 +122,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def recognises(head: bytes) -> bool:
     """Tell from the first bytes of a file whether it is a run of mini-swe-agent."""
-    values = look(head).values
+    values = file_shape(head).values
     first = values[0] if values else {}
     format_ = first.get("trajectory_format")
     if isinstance(format_, str) and format_.startswith(NAME):

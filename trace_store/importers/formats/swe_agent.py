@@ -23,9 +23,15 @@ from trace_store.importers.contract import PlannedMessage, Skip
 from trace_store.importers.decode import Line
 from trace_store.importers.files import files_in
 from trace_store.importers.names import ref_component
-from trace_store.importers.parts import chat_message, planned, speaker, storable_name, text_parts
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.parts import (
+    chat_message,
+    planned_message,
+    speaker,
+    storable_name,
+    text_parts,
+)
+from trace_store.importers.sniff import file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Switch, Turn
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Part, Text, ToolResult
@@ -93,7 +99,7 @@ class SweAgentReader(DocumentReader):
         answers = message.role == "user" and self.state.get("before") == "assistant"
         self.state["before"] = message.role
         labels = (DEMONSTRATION,) if data.get("is_demo") is True else ()
-        made = planned(message, model=self._model if message.role == "assistant" else "")
+        made = planned_message(message, model=self._model if message.role == "assistant" else "")
         made = made._replace(kind="tool_io" if answers else made.kind, labels=labels)
         return Turn((made,), author="" if answers else speaker(message) or made.model)
 
@@ -199,7 +205,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def recognises(head: bytes) -> bool:
     """Tell from the first bytes of a file whether it is a run of SWE-agent."""
-    for form in look(head).values[:1]:
+    for form in file_shape(head).values[:1]:
         steps, history = _list(form.get("trajectory")), _list(form.get("history"))
         if steps and isinstance(steps[0], dict):
             return "action" in steps[0] and ("observation" in steps[0] or "response" in steps[0])

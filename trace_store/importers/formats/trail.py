@@ -21,8 +21,8 @@ from trace_store.importers.documents import Document, read_document, within
 from trace_store.importers.files import files_in
 from trace_store.importers.json_records import NOT_A_RECORD
 from trace_store.importers.parts import storable_name, time_of
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.transcripts.event_text import EVENT_KEY
 from trace_store.transcripts.records import Record
@@ -199,7 +199,7 @@ def _list(value: Any) -> list[Any]:
 
 def recognises(head: bytes) -> bool:
     """Tell from the first bytes of a file whether it is a trajectory of trail."""
-    for form in look(head).values[:1]:
+    for form in file_shape(head).values[:1]:
         known = ("startedAt", "agents", "task", "status")
         if isinstance(form.get("chapters"), list) and any(key in form for key in known):
             return True

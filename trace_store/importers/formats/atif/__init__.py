@@ -18,8 +18,8 @@ from trace_store.importers.formats.atif.steps import step_of
 from trace_store.importers.json_records import NOT_A_RECORD, records_of
 from trace_store.importers.names import ref_component
 from trace_store.importers.parts import storable_name, time_of, tool_schemas, usage_counts
-from trace_store.importers.sniff import OBJECT, look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import OBJECT, file_shape
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader
 from trace_store.oid import digest
 from trace_store.transcripts.records import Record
@@ -173,7 +173,7 @@ class AtifReader(TurnReader):
 
 def recognises(head: bytes) -> bool:
     """Tell from the first bytes of a file whether it is an ATIF trajectory."""
-    values = look(head).values
+    values = file_shape(head).values
     if not values:
         return False
     first = values[0]
@@ -185,4 +185,6 @@ def recognises(head: bytes) -> bool:
     return isinstance(step, dict) and "step_id" in step and "source" in step and "agent" in first
 
 
-FORMAT = TurnFormat(NAME, SUFFIXES, recognises, AtifReader, lambda head: look(head).kind == OBJECT)
+FORMAT = TurnFormat(
+    NAME, SUFFIXES, recognises, AtifReader, lambda head: file_shape(head).kind == OBJECT
+)

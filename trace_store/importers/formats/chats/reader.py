@@ -38,14 +38,14 @@ from trace_store.importers.formats.chats.shapes import (
 )
 from trace_store.importers.json_records import records_of
 from trace_store.importers.parts import (
-    attempt,
     chat_message,
-    planned,
+    planned_message,
     speaker,
     storable_name,
     time_of,
     tool_schemas,
-    unread,
+    try_parse,
+    unreadable_message,
     usage_counts,
 )
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader
@@ -297,7 +297,7 @@ class ChatReader(TurnReader):
         data = record.data
         told = details(data, self._answer)
         priority, labels = marks(data)
-        made = planned(message, priority=priority, labels=labels)
+        made = planned_message(message, priority=priority, labels=labels)
         group = ""
         for type_ in items_of(data):
             group, id_ = self._group(message, type_, record.offset)
@@ -440,16 +440,16 @@ def message_of(data: Mapping[str, Any], calls: GeminiCalls, answer: Answer) -> M
         return message_of({**held, **held_message(data)}, calls, answer)
     content = candidate_content(data)
     if content is not None:
-        return attempt(lambda: message_from_gemini(content, "", model=answer.model, calls=calls))
+        return try_parse(lambda: message_from_gemini(content, "", model=answer.model, calls=calls))
     shape = message_shape(data)
     if shape == TRACE:
-        return attempt(lambda: parse_message(data, "message")) or _damaged(data)
+        return try_parse(lambda: parse_message(data, "message")) or _damaged(data)
     if shape == LANGCHAIN:
-        return attempt(lambda: message_from_langchain(data, "message")) or _damaged(data)
+        return try_parse(lambda: message_from_langchain(data, "message")) or _damaged(data)
     if shape == GEMINI:
-        return attempt(lambda: message_from_gemini(data, "", calls=calls)) or _damaged(data)
+        return try_parse(lambda: message_from_gemini(data, "", calls=calls)) or _damaged(data)
     if shape == RESPONSES:
-        return attempt(lambda: _item(data, answer.model)) or unread("assistant", data)
+        return try_parse(lambda: _item(data, answer.model)) or unreadable_message("assistant", data)
     return _of_a_tool(chat_message(data))
 
 
@@ -508,10 +508,10 @@ def _single(key: str, value: Any, calls: GeminiCalls) -> Message | None:
     if key in SYSTEM_KEYS[2:] and not isinstance(value, str):
         form = value if isinstance(value, dict) else {"parts": value}
         content = {**form, "role": "system"}
-        found = attempt(lambda: message_from_gemini(content, ""))
+        found = try_parse(lambda: message_from_gemini(content, ""))
     else:
-        found = attempt(lambda: Message("system", content_parts(value, "")))
-    return found or unread("system", value)
+        found = try_parse(lambda: Message("system", content_parts(value, "")))
+    return found or unreadable_message("system", value)
 
 
 def _of_a_tool(message: Message | None) -> Message | None:
@@ -528,7 +528,7 @@ def unknown_speaker(data: Mapping[str, Any]) -> Message | None:
     role = data.get("role")
     if not isinstance(role, str) or role.startswith("_") or not data.get("content"):
         return None
-    return unread("user", data)
+    return unreadable_message("user", data)
 
 
 def _item(data: Mapping[str, Any], model: str) -> Message:
@@ -541,7 +541,7 @@ def _damaged(data: Mapping[str, Any]) -> Message | None:
     role = data.get("role", data.get("type"))
     if not isinstance(role, str):
         return None
-    return attempt(lambda: unread(roles.get(role, role), data))
+    return try_parse(lambda: unreadable_message(roles.get(role, role), data))
 
 
 def _is_label(label: Any) -> bool:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from trace_store.importers.file_head import HEAD_BYTES
 from trace_store.importers.formats.chats import shapes
 from trace_store.importers.formats.chats.reader import ChatReader
-from trace_store.importers.sniff import look
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.sniff import HEAD_BYTES, file_shape
+from trace_store.importers.turn_plan import TurnFormat
 
 SUFFIXES = (".json", ".jsonl")
 BEGINNING_BYTES = 4096
@@ -19,8 +18,8 @@ BEGINNING_BYTES = 4096
 
 def chat_format(head: bytes) -> str:
     """Return the name of the format that the first bytes of a file show; "" when they show no chat."""
-    glance = look(head)
-    found = shapes.shape_of_all(glance.values)
+    shape = file_shape(head)
+    found = shapes.shape_of_all(shape.values)
     if not found and len(head) >= HEAD_BYTES:
         found = _shape_by_marks(head[:BEGINNING_BYTES])
     return shapes.OPENAI if found == shapes.UNDECIDED else found
@@ -49,7 +48,7 @@ def _format(name: str) -> TurnFormat:
         SUFFIXES,
         lambda head: chat_format(head) == name,
         partial(ChatReader, name),
-        lambda head: look(head).is_document,
+        lambda head: file_shape(head).is_document,
     )
 
 

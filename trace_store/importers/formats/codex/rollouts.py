@@ -28,7 +28,7 @@ from trace_store.importers.formats.codex.items import (
 )
 from trace_store.importers.names import ref_component
 from trace_store.importers.parts import storable_name, time_of, usage_counts
-from trace_store.importers.turns import Compaction, DocumentReader, Event, GoBack, Reported, Turn
+from trace_store.importers.turns import Compaction, DocumentReader, Event, Rewind, Turn, UsageReport
 from trace_store.objects.parts import Text
 from trace_store.oid import digest
 from trace_store.transcripts.records import Record
@@ -202,7 +202,7 @@ class CodexReader(DocumentReader):
             return
         if self.state["open"]:
             self._set(**_NOTHING_OPEN)
-            yield Reported(usage)
+            yield UsageReport(usage)
         else:
             self._set(pending=usage)
 
@@ -211,7 +211,7 @@ class CodexReader(DocumentReader):
         if type(count) is not int or count < 1 or not prompts:
             return
         left = max(0, len(prompts) - count)
-        yield GoBack(prompts[left])
+        yield Rewind(prompts[left])
         self._set(prompts=tuple(prompts[:left]), **_NOTHING_OPEN)
 
     def _compaction(self, payload: Mapping[str, Any], time: int | None) -> Iterator[Event]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_store.importers.formats.gemini.chats import NAME, GeminiReader
 from trace_store.importers.formats.gemini.locations import finds, reads_document, recognises
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.turn_plan import TurnFormat
 
 SUFFIXES = (".json", ".jsonl")
 

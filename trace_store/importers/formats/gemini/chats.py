@@ -18,10 +18,10 @@ from trace_store.importers.turns import (
     Compaction,
     DocumentReader,
     Event,
-    GoBack,
-    Reported,
-    Rewording,
+    Rewind,
     Turn,
+    TurnEdit,
+    UsageReport,
 )
 from trace_store.objects.codec import encode
 from trace_store.objects.content import bytes_of
@@ -116,7 +116,7 @@ class GeminiReader(DocumentReader):
             if after.says != before.says:
                 yield _rewording(before, now)
             elif now.said.usage:
-                yield Reported(now.said.usage, before.key)
+                yield UsageReport(now.said.usage, before.key)
         else:
             if before is not None:
                 self._leave([before])
@@ -223,11 +223,11 @@ def _turn(now: _Heard, key: str) -> Turn:
     return Turn(said.messages, key, now.time, said.author, said.usage, meta=meta)
 
 
-def _rewording(before: Entry, now: _Heard) -> Rewording:
+def _rewording(before: Entry, now: _Heard) -> TurnEdit:
     """Return a message again, with empty ones in place of what it says no more."""
     messages = now.said.messages
     lost = (PlannedMessage(role, ()) for role in before.roles[len(messages) :])
-    return Rewording(before.key, (*messages, *lost), now.time, now.said.usage)
+    return TurnEdit(before.key, (*messages, *lost), now.time, now.said.usage)
 
 
 def _is_summary(fresh: Sequence[_Heard], gone: Sequence[Entry]) -> bool:
@@ -236,11 +236,11 @@ def _is_summary(fresh: Sequence[_Heard], gone: Sequence[Entry]) -> bool:
     return fresh[0].id not in known and not known <= {now.id for now in fresh}
 
 
-def _go_back(gone: Sequence[Entry]) -> Iterator[GoBack]:
+def _go_back(gone: Sequence[Entry]) -> Iterator[Rewind]:
     """Yield what takes out messages, up to the end."""
     first = next((entry for entry in gone if entry.key), None)
     if first is not None:
-        yield GoBack(first.back)
+        yield Rewind(first.back)
 
 
 def _goes_on(roles: Sequence[str], now: _Heard) -> bool:

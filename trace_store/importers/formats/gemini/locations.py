@@ -13,8 +13,8 @@ from typing import Any
 from trace_store.environment import Environment
 from trace_store.errors import StorageError
 from trace_store.files import Disk, read_file
-from trace_store.importers.file_head import first_records, is_below
 from trace_store.importers.files import files_in
+from trace_store.importers.sniff import first_records, is_below
 from trace_store.oid import sha256_hex
 
 MAXIMUM_NOTE_BYTES = 1 << 20

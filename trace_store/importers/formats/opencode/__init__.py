@@ -10,7 +10,7 @@ from trace_store.importers.formats.opencode.locations import (
     recognises,
 )
 from trace_store.importers.formats.opencode.sessions import NAME, OpencodeReader
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.turn_plan import TurnFormat
 
 SUFFIXES = (".json", ".sql", ".db")
 

@@ -11,8 +11,8 @@ import re
 from trace_store.environment import Environment
 from trace_store.errors import TraceError
 from trace_store.files import Disk
-from trace_store.importers.file_head import is_below
 from trace_store.importers.files import INNER, Inner
+from trace_store.importers.sniff import is_below
 from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False

@@ -30,14 +30,14 @@ from trace_store.importers.json_records import records_of
 from trace_store.importers.names import ref_component
 from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.turns import (
-    Clearing,
     Compaction,
     DocumentReader,
     Event,
-    GoBack,
-    Rewording,
+    ResultClearing,
+    Rewind,
     Switch,
     Turn,
+    TurnEdit,
 )
 from trace_store.transcripts.records import Record
 
@@ -141,7 +141,7 @@ class OpencodeReader(DocumentReader):
             turn = told.event
             for row in others:
                 self._events.setdefault(row.offset, []).append(
-                    Rewording(turn.key, turn.messages, turn.time, turn.usage)
+                    TurnEdit(turn.key, turn.messages, turn.time, turn.usage)
                 )
         return []
 
@@ -345,7 +345,7 @@ class Conversation:
 
     def _clearings(
         self, number: int, until: int | None, *, since: int | None = None
-    ) -> Iterator[Clearing]:
+    ) -> Iterator[ResultClearing]:
         """Yield what was cleared before a message began.
 
         Args:
@@ -368,7 +368,7 @@ class Conversation:
             for each in due:
                 calls.setdefault((each.key, each.message), []).append(each.call)
             results = tuple((key, at, tuple(ids)) for (key, at), ids in calls.items())
-            yield Clearing(results, CLEARED_TEXT, max(c.when for c in due) or None)
+            yield ResultClearing(results, CLEARED_TEXT, max(c.when for c in due) or None)
 
     def _revert(self, at: int, part: Any) -> Iterator[Event]:
         """Yield what takes out a message and all behind it, or what of it begins with a part."""
@@ -381,7 +381,7 @@ class Conversation:
             whole -= 1
         left = [*self._keys[at][whole:], *(key for keys in self._keys[at + 1 :] for key in keys)]
         if left:
-            yield GoBack(left[0])
+            yield Rewind(left[0])
             for index, step in enumerate(stays[whole:], whole):
                 yield self._turn(at, index, step)
 
