@@ -207,7 +207,7 @@ class TestDeceit:
         assert "holds 1 objects" in refused(tmp_path, made({}, [blob], count=2))
         assert "holds 1 objects" in refused(tmp_path, made({}, [blob], count=0))
         needing = made({MAIN: [tip]}, [lonely], prerequisites=(ABSENT,))
-        assert "a commit that is not here" in refused(tmp_path, needing, ObjectNotFoundError)
+        assert "a commit that is missing here" in refused(tmp_path, needing, ObjectNotFoundError)
         with Store.open(str(tmp_path / ".trace")) as store:
             here = store.refs.read(MAIN)
         assert here is not None

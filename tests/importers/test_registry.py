@@ -171,7 +171,7 @@ def test_no_file_is_too_strange_to_be_looked_at(value: object, many: bool) -> No
 
 
 def test_a_file_that_only_begins_like_a_list_is_text() -> None:
-    assert "no JSON" in describe(b'[project]\nname = "x"\n')
+    assert "not JSON" in describe(b'[project]\nname = "x"\n')
 
 
 def test_each_format_has_a_name_and_endings_of_its_own() -> None:

@@ -112,7 +112,7 @@ def restore_tips(
 
     Args:
         store: the repository.
-    missing: (name, tip) written by this working copy and missing from its files.
+        missing: (name, tip) written by this working copy and missing from its files.
 
     Raises:
         StorageError: the disk refuses.
