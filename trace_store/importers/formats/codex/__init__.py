@@ -1,4 +1,4 @@
-"""Codex: the rollouts of OpenAI's agent, in which each line is a record, of every build since 2025."""
+"""Codex: rollouts of OpenAI's agent, one record a line, of all builds since 2025."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini CLI: chat recordings of Google's agent, a record a line, and the documents that builds before 2026 wrote."""
+"""Gemini CLI: chat recordings of Google's agent, one record a line, or one document in builds before 2026."""
 
 from __future__ import annotations
 

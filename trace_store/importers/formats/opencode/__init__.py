@@ -1,4 +1,4 @@
-"""opencode: sessions as its `export` writes them, in its database, and in a dump of that database as SQL."""
+"""opencode: sessions from its `export`, its database, or an SQL dump of the database."""
 
 from __future__ import annotations
 
