@@ -136,6 +136,12 @@ def remove_if_possible(disk: Disk, path: str) -> bool:
     return True
 
 
+def file_size(disk: Disk, path: str) -> int:
+    """Return the size of a file in bytes, 0 if it is missing."""
+    status = disk.stat(path)
+    return 0 if status is None else status.st_size
+
+
 def is_tracked(index: bytes, name: str) -> bool:
     """Return True if a git index names a pack."""
     return (name[-_NAME_TAIL:] + PACK_SUFFIX).encode() in index

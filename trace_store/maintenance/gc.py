@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from trace_store import commit_table
 from trace_store.frozen import replace, value
-from trace_store.maintenance.consolidate import git_index, is_tracked
+from trace_store.maintenance.consolidate import file_size, git_index, is_tracked
 from trace_store.maintenance.expiry import empty_quarantine, expire_logs, size_of
 from trace_store.maintenance.lock import brief_lock
 from trace_store.maintenance.pack_rewrite import RewriteReport, packs_holding, write_without
@@ -132,7 +132,9 @@ class _Collector:
             return replace(
                 self._report(scan),
                 taken=len(doomed),
-                bytes_taken=sum(_size(store, store.layout.loose_file(o.hex())) for o in doomed),
+                bytes_taken=sum(
+                    file_size(store.disk, store.layout.loose_file(o.hex())) for o in doomed
+                ),
                 bytes_emptied=sum(size_of(store.disk, taking) for taking in due),
             )
         with brief_lock(store, "trace gc"):
@@ -246,11 +248,6 @@ class _Collector:
     def _ids(self, name: str) -> set[ObjectId]:
         packed = self._objects.packs.get(name)
         return set() if packed is None else set(packed.index.in_order())
-
-
-def _size(store: Store, path: str) -> int:
-    status = store.disk.stat(path)
-    return 0 if status is None else status.st_size
 
 
 def _no_progress(what: str, done: int, whole: int) -> None:

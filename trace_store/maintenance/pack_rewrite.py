@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.maintenance.consolidate import objects_of, remove_packs
+from trace_store.maintenance.consolidate import file_size, objects_of, remove_packs
 from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES, PackWriter
@@ -138,16 +138,11 @@ def write_without(
         objects=writer.object_count,
         dropped=len(dropped),
         damaged=tuple(damaged),
-        bytes_before=sum(_size(store, name) for name in replaced),
-        bytes_after=sum(_size(store, name) for name in new),
+        bytes_before=sum(file_size(store.disk, store.layout.pack_file(name)) for name in replaced),
+        bytes_after=sum(file_size(store.disk, store.layout.pack_file(name)) for name in new),
     )
 
 
 def _database(store: Store) -> ObjectDatabase:
     assert isinstance(store.objects, ObjectDatabase)
     return store.objects
-
-
-def _size(store: Store, name: str) -> int:
-    status = store.disk.stat(store.layout.pack_file(name))
-    return 0 if status is None else status.st_size

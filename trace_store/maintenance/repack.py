@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.maintenance.consolidate import git_index, is_tracked, objects_of, remove_packs
+from trace_store.maintenance.consolidate import (
+    file_size,
+    git_index,
+    is_tracked,
+    objects_of,
+    remove_packs,
+)
 from trace_store.maintenance.lock import brief_lock
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import keep_copies
@@ -144,9 +150,9 @@ def _rewrite(
         writer.abandon()
     keep_copies(store, new)
     removed = [name for name in names if name not in kept and name not in new]
-    before = sum(_size(store, store.layout.pack_file(name)) for name in removed)
-    before += sum(_size(store, store.layout.loose_file(oid.hex())) for oid in packed)
-    after = sum(_size(store, store.layout.pack_file(name)) for name in new)
+    before = sum(file_size(store.disk, store.layout.pack_file(name)) for name in removed)
+    before += sum(file_size(store.disk, store.layout.loose_file(oid.hex())) for oid in packed)
+    after = sum(file_size(store.disk, store.layout.pack_file(name)) for name in new)
     remove_packs(store, removed)
     for oid in packed:
         objects.loose.remove(oid)
@@ -178,8 +184,3 @@ def _is_settled(objects: ObjectDatabase, name: str, settings: tuple[int, int, in
 def _oldest_first(store: Store, names: list[str]) -> list[str]:
     stats = ((store.disk.stat(store.layout.pack_file(name)), name) for name in names)
     return [n for _, n in sorted((s.st_mtime_ns, name) for s, name in stats if s is not None)]
-
-
-def _size(store: Store, path: str) -> int:
-    status = store.disk.stat(path)
-    return 0 if status is None else status.st_size

@@ -160,13 +160,13 @@ class _Repair:
                 self._lost.setdefault(oid, f"damaged in pack {name[:12]}")
         self.write(recovered)
         if not self.dry_run:
-            self.keep(path)
-            self.keep(layout.pack_index_file(name))
+            self.set_aside(path)
+            self.set_aside(layout.pack_index_file(name))
             with self.store.mutex:
                 self.database.packs.refresh()
         lost = len(wanted - recovered.keys())
         detail = f"{len(recovered)} objects were written to a new pack"
-        self.did("pack", what, f"{detail}, {lost} were not found" if lost else detail)
+        self.record_step("pack", what, f"{detail}, {lost} were not found" if lost else detail)
 
     def _loose(self) -> None:
         loose, layout = self.database.loose, self.store.layout
@@ -179,11 +179,13 @@ class _Repair:
             path = layout.loose_file(oid.hex())
             if copy is None:
                 self._lost.setdefault(oid, "damaged loose file")
-                self.did("object", str(oid), "its loose file was set aside; no copy was found")
+                self.record_step(
+                    "object", str(oid), "its loose file was set aside; no copy was found"
+                )
             else:
                 self.write({oid: copy})
-                self.did("object", str(oid), "recovered from another copy")
-            self.keep(path)
+                self.record_step("object", str(oid), "recovered from another copy")
+            self.set_aside(path)
 
     def _journals(self) -> None:
         """Recover data after damage in journals, and from journals that a seal set aside."""
@@ -213,13 +215,15 @@ class _Repair:
                 self.kept.append(keep_bytes(self.store, name, rest))
             detail = f"{len(fresh)} objects of {len(behind)} complete and of damaged transactions"
             what = name or "lost-found/journal"
-            self.did("journal", what, f"{detail} after its valid end were recovered")
+            self.record_step("journal", what, f"{detail} after its valid end were recovered")
 
     def _missing(self) -> None:
         """Recover missing objects that refs need, or would need but for damage, transitively."""
         moved = [move.new for frame in self.behind for move in frame.moves if move.new is not None]
         while True:
-            reachable = self.marked([tip for _, tips in self.tips() for tip in tips] + moved)
+            reachable = self.reachable_from(
+                [tip for _, tips in self.tips() for tip in tips] + moved
+            )
             copies: dict[ObjectId, bytes] = {}
             for oid in reachable.absent:
                 copy = None if oid in self.recovered else self.copies.find(oid)
@@ -229,7 +233,7 @@ class _Repair:
                 break
             self.write(copies)
             for oid in sorted(copies):
-                self.did("object", str(oid), "missing; recovered from another copy")
+                self.record_step("object", str(oid), "missing; recovered from another copy")
         for oid in reachable.absent:
             if oid not in self.recovered and oid not in moved:
                 self._lost.setdefault(oid, "missing")
@@ -257,7 +261,7 @@ class _Repair:
         except (errors.FormatError, errors.NotFoundError, errors.StorageError):
             return False
 
-    def marked(self, starts: list[ObjectId]) -> ReachableSet:
+    def reachable_from(self, starts: list[ObjectId]) -> ReachableSet:
         """Return what is reachable; damaged objects count as missing."""
         reachable = ReachableSet(self._read)
         reachable.add(starts)
@@ -267,7 +271,7 @@ class _Repair:
 
     def is_whole(self, oid: ObjectId) -> bool:
         """Return True if everything reachable from an object exists."""
-        return not self.marked([oid]).absent
+        return not self.reachable_from([oid]).absent
 
     def write(self, objects: dict[ObjectId, bytes]) -> None:
         """Write objects to a durable pack of their own."""
@@ -287,14 +291,14 @@ class _Repair:
         with self.store.mutex:
             self.database.packs.refresh()
 
-    def keep(self, path: str, *, remove: bool = True) -> None:
+    def set_aside(self, path: str, *, remove: bool = True) -> None:
         """Move a file to `lost-found/`."""
         if not self.dry_run:
             kept = keep_file(self.store, path, remove=remove)
             self.kept += [kept] if kept else []
             self.copies.forget()
 
-    def did(self, kind: str, what: str, detail: str) -> None:
+    def record_step(self, kind: str, what: str, detail: str) -> None:
         """Record a repair."""
         self.mended.append(RepairStep(kind, what, detail))
         self.tell("repairing", len(self.mended), 0)
@@ -343,7 +347,7 @@ class _Repair:
         namers: dict[ObjectId, set[str]] = {}
         refs: dict[ObjectId, list[str]] = {}
         for name, tips in self.tips():
-            reachable = self.marked(list(tips))
+            reachable = self.reachable_from(list(tips))
             for oid in lost:
                 if oid in reachable.reached:
                     refs.setdefault(oid, []).append(name)
@@ -363,7 +367,7 @@ def _seal(work: _Repair) -> None:
     try:
         seal(work.store, fully=True)
     except errors.CorruptJournalError as error:
-        work.did("journal", "journal", f"not sealed: {error}")
+        work.record_step("journal", "journal", f"not sealed: {error}")
 
 
 def _read(store: Store, path: str) -> bytes | None:

@@ -14,7 +14,7 @@ from trace_store.maintenance.fsck_refs import check_folds, check_table
 from trace_store.maintenance.lost_found import files_in
 from trace_store.maintenance.object_copies import objects_in
 from trace_store.odb.packs import pack_names
-from trace_store.oid import HEX_CHARACTERS
+from trace_store.oid import is_full_id
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
 from trace_store.refs.reflog import encode_entry, examine_log
@@ -22,50 +22,38 @@ from trace_store.refs.reflog import encode_entry, examine_log
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Protocol
 
-    from trace_store.odb.database import ObjectDatabase
-    from trace_store.oid import ObjectId
+    from trace_store.maintenance.repair_report import RepairContext
     from trace_store.store.handle import Store
 
-    class Work(Protocol):
-        store: Store
-        database: ObjectDatabase
-        dry_run: bool
 
-        def has(self, oid: ObjectId) -> bool: ...
-        def write(self, objects: dict[ObjectId, bytes]) -> None: ...
-        def keep(self, path: str, *, remove: bool = True) -> None: ...
-        def did(self, kind: str, what: str, detail: str) -> None: ...
-
-
-def repair_files(work: Work) -> None:
+def repair_files(work: RepairContext) -> None:
     """Restore files at the root, and set stray files aside after recovering their objects."""
     store, layout = work.store, work.store.layout
     for path, content in ((layout.ignore_file, IGNORED), (layout.attributes_file, ATTRIBUTES)):
         data = read_file(store.disk, path)
         if data is None or data.replace(b"\r\n", b"\n") != content.encode():
             _replace(work, path, content.encode())
-            work.did("file", os.path.basename(path), "restored to what `trace init` writes")
+            work.record_step("file", os.path.basename(path), "restored to what `trace init` writes")
     for path in _strays(store):
         data = read_file(store.disk, path)
         objects = {} if data is None else dict(objects_in(data))
         fresh = {oid: content for oid, content in objects.items() if not work.has(oid)}
         work.write(fresh)
-        work.keep(path)
+        work.set_aside(path)
         name = os.path.relpath(path, layout.root).replace(os.sep, "/")
-        work.did("file", name, f"stray file set aside; {len(fresh)} objects recovered")
+        work.record_step("file", name, f"stray file set aside; {len(fresh)} objects recovered")
     with store.mutex:
         store.journal.refresh()
         published = store.journal.published
         published.tips.all()
         unreadable = published.damaged or published.tips.lacking
     if unreadable:
-        work.keep(layout.published_file)
-        work.did("derived", "local/published", "unreadable; will be rebuilt")
+        work.set_aside(layout.published_file)
+        work.record_step("derived", "local/published", "unreadable; will be rebuilt")
 
 
-def repair_derived(work: Work) -> None:
+def repair_derived(work: RepairContext) -> None:
     """Repair reflogs, compile indexes, the commit table and caches."""
     store, layout = work.store, work.store.layout
     for path in files_in(store, layout.logs_dir):
@@ -73,7 +61,7 @@ def repair_derived(work: Work) -> None:
         if wrong:
             _replace(work, path, b"".join(map(encode_entry, entries)))
             name = os.path.relpath(path, layout.root).replace(os.sep, "/")
-            work.did("derived", name, f"{wrong} unreadable lines removed")
+            work.record_step("derived", name, f"{wrong} unreadable lines removed")
     for number in sorted(journal_numbers(store.disk, layout)):
         file = open_journal(store.disk, layout.journal_file(number), number)
         if file is None:
@@ -81,20 +69,20 @@ def repair_derived(work: Work) -> None:
         misplaced = file.is_misplaced(store.disk)
         store.disk.close(file.fd)
         if misplaced and not store.unsealed().transactions:
-            work.keep(layout.journal_file(number))
-            work.did("journal", f"journal/{number}", "wrong number; set aside after a seal")
+            work.set_aside(layout.journal_file(number))
+            work.record_step("journal", f"journal/{number}", "wrong number; set aside after a seal")
     for finding in check_table(store):
-        work.keep(layout.commit_table_file)
-        work.did("derived", finding.what, f"{finding.detail}; will be rebuilt")
+        work.set_aside(layout.commit_table_file)
+        work.record_step("derived", finding.what, f"{finding.detail}; will be rebuilt")
     for finding in check_folds(store):
-        work.keep(os.path.join(layout.root, finding.what))
-        work.did("derived", finding.what, "differed from the history; will be rebuilt")
+        work.set_aside(os.path.join(layout.root, finding.what))
+        work.record_step("derived", finding.what, "differed from the history; will be rebuilt")
     _repair_indexes(work)
     if isinstance(store.refs, RefDatabase) and not work.dry_run:
         store.refs.overview.forget()
 
 
-def _repair_indexes(work: Work) -> None:
+def _repair_indexes(work: RepairContext) -> None:
     contexts = ContextCompiler(work.store)
     for name, _ in work.store.refs.iterate(BRANCHES):
         try:
@@ -106,7 +94,7 @@ def _repair_indexes(work: Work) -> None:
                 contexts.rebuild(name)
         except (errors.FormatError, errors.NotFoundError):
             continue  # its history is incomplete
-        work.did("derived", name, "compile index rebuilt")
+        work.record_step("derived", name, "compile index rebuilt")
 
 
 def _strays(store: Store) -> Iterator[str]:
@@ -121,19 +109,15 @@ def _strays(store: Store) -> Iterator[str]:
                 yield path
             continue
         within = os.path.relpath(folder, layout.objects_dir)
-        if not (len(within) == 2 and len(file) == HEX_CHARACTERS - 2 and _is_hex(within + file)):
+        if not (len(within) == 2 and is_full_id(within + file)):
             yield path
 
 
-def _replace(work: Work, path: str, data: bytes) -> None:
+def _replace(work: RepairContext, path: str, data: bytes) -> None:
     """Replace a file's content, setting the old file aside."""
     if not work.dry_run:
-        work.keep(path, remove=False)
+        work.set_aside(path, remove=False)
         replace_file(work.store.disk, path, data, scratch=work.store.layout.tmp_dir)
-
-
-def _is_hex(text: str) -> bool:
-    return all(character in "0123456789abcdef" for character in text)
 
 
 _MARKERS = (b"<<<<<<< ", b">>>>>>> ")

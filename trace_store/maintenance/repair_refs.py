@@ -14,7 +14,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.files import create_file
 from trace_store.frozen import value
 from trace_store.graph import ancestors
-from trace_store.oid import HEX_CHARACTERS, ObjectId
+from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
@@ -22,24 +22,8 @@ from trace_store.refs.resolution import lineage_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    from trace_store.journal.frames import Frame
-    from trace_store.maintenance.reachability import ReachableSet
+    from trace_store.maintenance.repair_report import RepairContext
     from trace_store.store.handle import Store
-
-    class Work(Protocol):
-        store: Store
-        dry_run: bool
-        behind: list[Frame]
-        reported_before: set[Frame]
-
-        def has(self, oid: ObjectId) -> bool: ...
-        def is_whole(self, oid: ObjectId) -> bool: ...
-        def marked(self, starts: list[ObjectId]) -> ReachableSet: ...
-        def keep(self, path: str, *, remove: bool = True) -> None: ...
-        def did(self, kind: str, what: str, detail: str) -> None: ...
-
 
 LOST_FOUND = "refs/lost-found/"
 AUTHOR = "trace fsck --repair"
@@ -50,7 +34,7 @@ class RefRepair:
 
     __slots__ = ("_refs", "_store", "_work")
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: RepairContext) -> None:
         assert isinstance(work.store.refs, RefDatabase)
         self._work = work
         self._store = work.store
@@ -69,14 +53,14 @@ class RefRepair:
         for stray in list(self._refs.files.strays()):
             path = os.path.join(self._store.layout.root, *stray.split("/"))
             name, _, file = stray.rpartition("/")
-            self._work.keep(path)
-            if len(file) == HEX_CHARACTERS and _is_hex(file) and is_ref_name(name):
+            self._work.set_aside(path)
+            if is_full_id(file) and is_ref_name(name):
                 if not self._work.dry_run:
                     create_file(self._store.disk, path)
                     self._store.disk.sync_directory(os.path.dirname(path))
-                self._work.did("ref", name, f"its file {file[:12]} was emptied")
+                self._work.record_step("ref", name, f"its file {file[:12]} was emptied")
             else:
-                self._work.did("file", stray, "not a tip of a ref; set aside")
+                self._work.record_step("file", stray, "not a tip of a ref; set aside")
 
     def _files(self) -> None:
         """Restore missing files of refs that this working copy published."""
@@ -89,7 +73,7 @@ class RefRepair:
                 continue
             if not self._work.dry_run:
                 self._refs.files.write(name, tips, ())
-            self._work.did("ref", name, f"missing file restored at {tips[0].short()}")
+            self._work.record_step("ref", name, f"missing file restored at {tips[0].short()}")
 
     def _behind(self) -> None:
         """Apply ref moves from transactions after damage in journals."""
@@ -110,12 +94,12 @@ class RefRepair:
                 at = ", ".join(value.short() for value in values)
                 if name in fresh:
                     detail = f"it was moved to {at}, but none of these is complete"
-                    self._work.did("ref", name, detail)
+                    self._work.record_step("ref", name, detail)
                 continue
             current = self._refs.read(name)
-            if current is not None and whole in self._work.marked([current]).reached:
+            if current is not None and whole in self._work.reachable_from([current]).reached:
                 continue  # it moved there and further
-            reached = self._work.marked([whole]).reached
+            reached = self._work.reachable_from([whole]).reached
             if current is None or (name.startswith(BRANCHES) and current in reached):
                 self._move(name, whole)
                 detail = f"moved to {whole.short()} from a damaged journal"
@@ -125,7 +109,7 @@ class RefRepair:
                     continue
                 self._move(other, whole)
                 detail = f"its value {whole.short()} in a damaged journal is now {other}"
-            self._work.did("ref", name, detail)
+            self._work.record_step("ref", name, detail)
 
     def _incomplete(self) -> None:
         """Reset refs with missing commits to the newest complete value of their reflog."""
@@ -144,7 +128,7 @@ class RefRepair:
             for tip in present:
                 self._move(self._free_name(name, tip), tip)
             what = "whose history is incomplete" if present else "which is missing"
-            self._work.did("ref", name, f"was {was}, {what}; reset to {back}")
+            self._work.record_step("ref", name, f"was {was}, {what}; reset to {back}")
 
     def _has_gap(self, tip: ObjectId) -> bool:
         """Return True if an ancestor of a tip is missing everywhere."""
@@ -160,8 +144,8 @@ class RefRepair:
         except errors.FormatError as error:
             what = str(error)
         if what:
-            self._work.keep(self._store.layout.head_file)
-            self._work.did("head", "HEAD", f"{what}; it is on the default branch now")
+            self._work.set_aside(self._store.layout.head_file)
+            self._work.record_step("head", "HEAD", f"{what}; it is on the default branch now")
 
     def _move(self, name: str, to: ObjectId) -> None:
         if not self._work.dry_run:
@@ -175,10 +159,6 @@ class RefRepair:
             if is_ref_name(candidate) and self._refs.read(candidate) in (None, value):
                 return candidate
         return f"{LOST_FOUND}{value.hex()}"
-
-
-def _is_hex(text: str) -> bool:
-    return all(character in "0123456789abcdef" for character in text)
 
 
 @value

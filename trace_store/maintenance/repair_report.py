@@ -9,7 +9,29 @@ from trace_store.maintenance.fsck_objects import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
+
+    from trace_store.journal.frames import Frame
+    from trace_store.maintenance.reachability import ReachableSet
+    from trace_store.odb.database import ObjectDatabase
+    from trace_store.oid import ObjectId
+    from trace_store.store.handle import Store
+
+    class RepairContext(Protocol):
+        """The running repair, as its steps see it."""
+
+        store: Store
+        database: ObjectDatabase
+        dry_run: bool
+        behind: list[Frame]
+        reported_before: set[Frame]
+
+        def has(self, oid: ObjectId) -> bool: ...
+        def is_whole(self, oid: ObjectId) -> bool: ...
+        def reachable_from(self, starts: list[ObjectId]) -> ReachableSet: ...
+        def write(self, objects: dict[ObjectId, bytes]) -> None: ...
+        def set_aside(self, path: str, *, remove: bool = True) -> None: ...
+        def record_step(self, kind: str, what: str, detail: str) -> None: ...
 
 
 @value
