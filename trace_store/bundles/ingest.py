@@ -207,7 +207,10 @@ def _plan(store: Store, ref: BundledRef, name: str) -> _Plan:
 
 
 def _is_ancestor(store: Store, older: ObjectId, newer: ObjectId) -> bool:
-    """Return True if `older` is an ancestor of `newer` or equal; missing commits have no parents."""
+    """Return True if `older` is an ancestor of `newer` or equal.
+
+    Missing commits have no parents.
+    """
 
     def parents(oid: ObjectId) -> Sequence[ObjectId]:
         try:

@@ -1,1 +1,1 @@
-"""Exporters: branches written as files, for readers or for agents that resume the session."""
+"""Exporters: branches written as files, for readers or to resume a session."""

@@ -1,4 +1,4 @@
-"""Input and output of exporters: a session as values, and a file with a list of what it lacks.
+"""Input and output of exporters: a session, and a file with its losses.
 
 Invariant: values and protocols only. A writer is a pure function of the session: no store, no clock, equal bytes
 for equal sessions. A new format is a module with the attributes of `Writer` and a row in the registry.
@@ -213,7 +213,9 @@ class ExportSession:
         return tuple(each for each in self.below if each.kind == AGENTS)
 
     def facts(self) -> Facts:
-        """Return what the transcript's records say about the session; empty if they were not stored.
+        """Return what the transcript's records say about the session.
+
+        Empty if they were not stored.
 
         Raises:
             ObjectNotFoundError, CorruptObjectError: a record is missing or damaged.

@@ -58,7 +58,7 @@ def normalise_newlines(text: str) -> str:
 
 
 def runs(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the runs of a text in order, each with True if its characters are invisible."""
+    """Yield the runs of a text, each with True if its characters are invisible."""
     end = 0
     for match in _INVISIBLE_RUN.finditer(text):
         if match.start() > end:
@@ -70,7 +70,10 @@ def runs(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def reveal(text: str, show: Callable[[str], str]) -> tuple[str, int]:
-    """Replace invisible characters with `show(character)`; return the text and their number."""
+    """Replace invisible characters with `show(character)`.
+
+    Return the text and their number.
+    """
     if _MAYBE_INVISIBLE.search(text) is None:
         return text, 0
     return _INVISIBLE.subn(lambda match: show(match[0]), text)
@@ -85,7 +88,7 @@ def code_of(character: str) -> str:
 
 
 def name_of(character: str) -> str:
-    """Return the code and name of a character, such as `U+202E RIGHT-TO-LEFT OVERRIDE`."""
+    """Return a character's code and name, as in `U+202E RIGHT-TO-LEFT OVERRIDE`."""
     name = unicodedata.name(character, "")
     if 0xD800 <= ord(character) <= 0xDFFF:
         name = "LONE SURROGATE"

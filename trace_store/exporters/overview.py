@@ -64,7 +64,7 @@ def title_of(session: ExportSession) -> str:
 
 
 def is_prompt(turn: Turn) -> bool:
-    """Return True if a person wrote the message, rather than a program on their behalf."""
+    """Return True if a person wrote the message, not a program on their behalf."""
     message = turn.message
     return (
         message.role == "user"
@@ -97,7 +97,10 @@ def message_marks(turn: Turn) -> list[str]:
 
 
 def authors_of(session: ExportSession) -> list[str]:
-    """Return the authors of a session; for an import, without those that only repeat role and model."""
+    """Return the authors of a session.
+
+    For an import, without those that only repeat role and model.
+    """
     authors = dict.fromkeys(turn.author for turn in session.turns)
     importer = f"{session.format}/"
     return [each for each in authors if not session.format or not f"{each}/".startswith(importer)]

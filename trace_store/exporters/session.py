@@ -51,7 +51,7 @@ def read_session(
     hidden: bool = False,
     contexts: ContextCompiler | None = None,
 ) -> ExportSession:
-    """Return what a branch, commit or session compiles to, with facts from its commits.
+    """Return what a branch, commit or session compiles to, with its commits' facts.
 
     Args:
         store: the repository.
@@ -91,7 +91,7 @@ def read_session(
 
 
 def find_branch(store: Store, text: str) -> str:
-    """Return the full name of the branch that a revision or session id starts from; "" if none.
+    """Return the branch that a revision or session id starts from; "" if none.
 
     Raises:
         AmbiguousRevisionError: several sessions match.
@@ -202,7 +202,10 @@ ANSWERER = "assistant"
 def read_turns(
     contexts: ContextCompiler, context: CompiledContext, *, hidden: bool
 ) -> Iterator[Turn]:
-    """Yield the messages of a context; with `hidden`, all messages in order of creation."""
+    """Yield the messages of a context.
+
+    With `hidden`, all messages in order of creation.
+    """
     messages: list[tuple[CompiledMessage, str]] = [(message, "") for message in context.messages]
     if hidden and context.commit is not None:
         messages = _with_hidden(contexts, context.commit, list(context.messages))
@@ -231,7 +234,10 @@ def read_turns(
 
 
 def _birth_of(contexts: ContextCompiler, record: MessageRecord) -> tuple[ObjectId, int]:
-    """Return birth commit and number of a message; its current place if the birth commit is missing."""
+    """Return birth commit and number of a message.
+
+    Its current place if the birth commit is missing.
+    """
     home = ObjectId(record.home_commit)
     if home.startswith(record.birth):
         return home, record.home_number
@@ -242,7 +248,7 @@ def _birth_of(contexts: ContextCompiler, record: MessageRecord) -> tuple[ObjectI
 def _with_hidden(
     contexts: ContextCompiler, tip: ObjectId, shown: Sequence[CompiledMessage]
 ) -> list[tuple[CompiledMessage, str]]:
-    """Return visible and hidden messages in order of creation, each with its hidden state."""
+    """Return visible and hidden messages in order of creation, with hidden state."""
     source = _HiddenSource(contexts)
     visible = iter(shown)
     made: dict[bytes, int] = {oid: n for n, oid in enumerate(first_parent_chain(contexts, tip))}

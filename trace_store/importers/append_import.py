@@ -57,7 +57,10 @@ class NewCommit:
 
 @mutable
 class _ExistingCommits:
-    """Commits on the branch for one planned commit, oldest first: the original and its completions."""
+    """Commits on the branch for one planned commit, oldest first.
+
+    The original and its completions.
+    """
 
     commits: list[ObjectId] = field(default_factory=list)
 
@@ -260,7 +263,10 @@ class Continuation:
         return NewCommit(self.tip, data, message_count)
 
     def _rewound(self, planned: PlannedCommit) -> tuple[Place, ...]:
-        """Return the messages that a rewind dropped; the branch itself is never moved back."""
+        """Return the messages that a rewind dropped.
+
+        The branch itself is never moved back.
+        """
         if self._last is None or planned.parent == self._last:
             return ()
         dropped: list[Place] = []
@@ -337,7 +343,7 @@ def _current_messages(
 
 
 def is_older(own: Sequence[Commit], over: Sequence[Commit], read: Read) -> bool:
-    """Return True if a plan is an older version of a branch: it has nothing that the branch lacks.
+    """Return True if a branch already has everything in a plan.
 
     Args:
         own: commits of the plan since they diverged.
@@ -377,7 +383,7 @@ def is_superseded(over: Sequence[Commit], keys: Container[str], *, based: bool) 
 def without_record_commits(
     tip: ObjectId | None, stop: Container[bytes], read: Read
 ) -> tuple[ObjectId | None, set[bytes]]:
-    """Return the tip of a branch without trailing record-only commits, and their records.
+    """Return the last commit with content of a branch, and the records after it.
 
     Args:
         tip: tip of the branch.
@@ -395,7 +401,7 @@ def without_record_commits(
 
 
 def commits_since_fork(tip: ObjectId | None, over: Sequence[Commit], read: Read) -> list[Commit]:
-    """Return the ancestors of a tip, newest first, up to where they diverged from a branch."""
+    """Return the commits of a tip since it diverged from a branch, newest first."""
     shared = {bytes(commit.parents[0]) for commit in over if commit.parents}
     own: list[Commit] = []
     while tip is not None and tip not in shared:

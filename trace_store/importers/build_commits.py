@@ -58,7 +58,7 @@ class MessageLocation(NamedTuple):
 
 
 def link_calls(planned: PlannedCommit, calls: Calls, address: AddressOf) -> PlannedCommit:
-    """Return a planned commit whose results name their calls; links of the plan take precedence."""
+    """Return a planned commit whose results name their calls."""
     for place, parts in planned.edits:
         note_calls(parts, address(place), calls)
     if not any(type(p) in (ToolCall, ToolResult) for m in planned.messages for p in m.parts):
@@ -95,7 +95,7 @@ def _message(message: PlannedMessage, given: Mapping[str, Address]) -> Message:
 def encode_plain(
     planned: PlannedCommit, parent: ObjectId | None, put: Put, source: ObjectId | None
 ) -> bytes | None:
-    """Return the canonical bytes of a commit that only adds messages and usage, else None.
+    """Return the bytes of a commit that only adds messages and usage, else None.
 
     If this returns None, the commit is built from operations, which store the same contents.
 
@@ -225,7 +225,10 @@ def make_commit(
 
 
 def put_source(planned: PlannedCommit, put: Put) -> ObjectId | None:
-    """Store the raw records of a planned commit; return their id, or None if there are none."""
+    """Store the raw records of a planned commit.
+
+    Return their id, or None if there are none.
+    """
     if not planned.records:
         return None
     parts: list[Part] = [part for message in planned.messages for part in message.parts]
@@ -296,7 +299,7 @@ class RecordPlaces:
     def note_equivalent(
         self, planned: PlannedCommit, oid: ObjectId, commit: Commit, read: Read
     ) -> None:
-        """Note the records of a planned commit that an equal commit with other records represents."""
+        """Note the records of a planned commit that an equal commit represents."""
         numbers = content_numbers([p for message in planned.messages for p in message.parts])
         for record in self._note_matching(planned.records, oid, commit, read):
             raw = compact_record(record, numbers)
@@ -336,7 +339,10 @@ class RecordPlaces:
             self.unsettled = offset
 
     def save(self, begin: int) -> list[list[Any]] | None:
-        """Return the settled places from an offset on as JSON values; None if the file changed."""
+        """Return the settled places from an offset on as JSON values.
+
+        None if the file changed.
+        """
         end = self.unsettled
         saved: list[list[Any]] = []
         for offset in sorted(self.places):

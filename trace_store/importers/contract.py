@@ -138,7 +138,7 @@ class PlannedCommit(NamedTuple):
 
 
 class PlannedThread(NamedTuple):
-    """Names a thread: "" for the session, `agents/<id>` or similar for a branch below it."""
+    """Names a thread: "" for the session, `agents/<id>` or the like for a branch."""
 
     thread: int
     name: str
@@ -246,7 +246,7 @@ class Format(Protocol):
 
 @runtime_checkable
 class MultiTranscriptFormat(Protocol):
-    """Additional interface of a format whose files may hold several transcripts, such as a database."""
+    """Interface of a format whose files may hold several transcripts."""
 
     def holds_several(self, head: bytes) -> bool:
         """Return True if the file holds several transcripts, given its first bytes."""

@@ -37,7 +37,7 @@ _MARKS = (
 
 
 def plain_content(path: str, size: int, read_at: Callable[[int, int], bytes]) -> bytes | None:
-    """Return the decoded content of a compressed, non-UTF-8 or pretty-printed file; None for any other.
+    """Return the content of a compressed, non-UTF-8 or pretty-printed file, else None.
 
     Args:
         path: path for errors.
@@ -62,7 +62,9 @@ def plain_content(path: str, size: int, read_at: Callable[[int, int], bytes]) ->
 
 
 def _compact_values(data: bytes) -> bytes | None:
-    """Return pretty-printed JSON values one a line; None for a single or damaged document.
+    """Return pretty-printed JSON values one a line.
+
+    None for a single or damaged document.
 
     `jq .` prints the records of a transcript this way.
     """

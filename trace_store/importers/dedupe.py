@@ -46,7 +46,7 @@ class SessionIndex:
         return [ObjectId.parse(self._entries[name][0]) for name in names if name != ref]
 
     def note(self, ref: str, tip: ObjectId, key: str) -> None:
-        """Record the tip of a session's branch, and the key of its first commit if it is new."""
+        """Record a session's tip, and the key of its first commit if it is new."""
         entry = self._entries.get(ref)
         self._add(ref, tip, key if entry is None else entry[1])
 
@@ -131,7 +131,10 @@ def read_commit(store: Store, oid: bytes) -> Commit:
 
 
 def chain(store: Store, tip: ObjectId | None) -> Iterator[tuple[ObjectId, Commit]]:
-    """Yield a commit and its first-parent ancestors, newest first; errors as in `read_commit`."""
+    """Yield a commit and its first-parent ancestors, newest first.
+
+    Errors as in `read_commit`.
+    """
     while tip is not None:
         commit = read_commit(store, tip)
         yield tip, commit
@@ -151,7 +154,7 @@ STRAY_KEY = "stray"
 def inspect_history(
     store: Store, tip: ObjectId | None, stop: Container[bytes]
 ) -> tuple[bool, bool]:
-    """Return whether a branch descends from one of `stop`, and whether it has foreign commits since.
+    """Return if a branch descends from one of `stop`, and if foreign commits follow.
 
     Foreign commits are a user's own, or rows of the session from another file.
     """

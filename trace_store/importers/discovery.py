@@ -69,7 +69,7 @@ def select_items(
     stdin: BinaryIO | None,
     discovered: Sequence[str] = (),
 ) -> list[ImportItem]:
-    """Return the transcripts to import with their formats, subagents last, since sessions contain their calls.
+    """Return the transcripts to import with their formats, subagents last.
 
     Args:
         disk: the file access to use.
@@ -199,7 +199,10 @@ class _Selection:
 
 
 def _inner_reader(reader: object, head: bytes) -> MultiTranscriptFormat | None:
-    """Return a format that reads the transcripts inside such a file; None for a single transcript."""
+    """Return a format that reads the transcripts inside such a file.
+
+    None for a single transcript.
+    """
     return (
         reader if isinstance(reader, MultiTranscriptFormat) and reader.holds_several(head) else None
     )

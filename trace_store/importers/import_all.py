@@ -144,7 +144,7 @@ def _check_readable(report: FileReport) -> FileReport:
 
 
 def _attach_head(store: Store, reports: Sequence[FileReport]) -> None:
-    """Attach an unborn HEAD to the session with the newest commit, preferring sessions to subagents."""
+    """Attach an unborn HEAD to the newest session, or else subagent."""
     if not store.refs.head().unborn:
         return
     ends: list[tuple[bool, int, str]] = []
@@ -159,7 +159,7 @@ def _attach_head(store: Store, reports: Sequence[FileReport]) -> None:
 
 
 def _import_strays(context: ImportContext) -> list[FileReport]:
-    """Append rows from other sessions' files to their session, or to a side branch until it is imported."""
+    """Append stray rows to their session, or to a side branch until it is imported."""
     reports = []
     for session, file in context.strays.pending():
         ref = branch_of(context.store, session)

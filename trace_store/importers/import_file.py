@@ -73,7 +73,10 @@ class ImportContext:
     _spellings: dict[str, Spellings] = field(default_factory=dict)
 
     def session_ref(self, format_name: str, session: str) -> str:
-        """Return the branch of a session; a name that differs from another only by case gets a suffix."""
+        """Return the branch of a session.
+
+        A name that differs from another only by case gets a suffix.
+        """
         folder = f"{SESSIONS}{format_name}/"
         plain, other = f"{folder}{session}", f"{folder}{distinct_component(session)}"
         used = self._spellings.get(folder)
@@ -373,7 +376,10 @@ class FileImport:
         )
 
     def _refs_of(self, state: ResumeState) -> list[tuple[str, ObjectId]]:
-        """Return the refs of a session and its branches; branches keep their names on a rename."""
+        """Return the refs of a session and its branches.
+
+        Branches keep their names on a rename.
+        """
         refs = dict(session_refs(self._store, state.ref))
         return [
             *refs.items(),

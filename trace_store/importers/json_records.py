@@ -180,7 +180,10 @@ def values_in(line: bytes) -> Iterator[Any]:
 
 
 def text_in(data: bytes) -> tuple[str, int | None]:
-    """Decode bytes; return the text and the offset of the first invalid byte. Each invalid byte becomes `?`."""
+    """Decode bytes.
+
+    Return the text and the offset of the first invalid byte. Each invalid byte becomes `?`.
+    """
     try:
         return data.decode("utf-8", "surrogatepass"), None
     except UnicodeDecodeError as error:
@@ -198,7 +201,7 @@ def _decode_invalid(match: re.Match[str]) -> str:
 
 
 def _find_complete_records(text: str, position: int, *, ended: bool) -> int | None:
-    """Return where complete objects up to the end of the line start, after a truncated record; else None.
+    """Return where complete objects start after a truncated record, or None.
 
     A killed writer leaves a partial record, and the next one appends to it. Parsing stops at the first quotation
     mark after the cut, so no value spans it and complete values can be skipped whole. The time is linear in the

@@ -74,7 +74,10 @@ def _parse_folder(folder: str) -> tuple[str, str, str] | None:
 
 
 def _last_commit(store: Store, folder: str) -> ObjectId | None:
-    """Return the newest commit of a session's main branch with a source file; None if there is no file."""
+    """Return the newest commit of a session's main branch with a source file.
+
+    None if there is no file.
+    """
     place = f"{FILES}{folder}/"
     commits: list[ObjectId] = []
     for ref, tip in store.refs.iterate(place):

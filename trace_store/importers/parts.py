@@ -79,7 +79,7 @@ def usage_counts(usage: object, model: object = "") -> dict[str, int | str]:
 
 
 def time_of(value: object) -> int | None:
-    """Return an ISO time, or a number of seconds or milliseconds, in milliseconds since the epoch."""
+    """Return an ISO time, or seconds or milliseconds, as milliseconds since the epoch."""
     if isinstance(value, str):
         return time_of_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
@@ -186,7 +186,7 @@ def is_storable(message: Message) -> bool:
 
 
 def _make_storable(message: Message) -> Message | None:
-    """Return a message with unstorable parts made opaque, or None if that does not help."""
+    """Return a message with unstorable parts made opaque, or None if that fails."""
     parts = [
         part if is_storable(Message(message.role, [part])) else _unread_part(part)
         for part in message.parts[: MAXIMUM_PARTS + 1]
@@ -229,7 +229,10 @@ def speaker(message: Message) -> str:
 
 
 def tool_schemas(value: Any) -> tuple[bytes, ...] | None:
-    """Return a list of tool schemas in stored form; None if it is not a list of objects."""
+    """Return a list of tool schemas in stored form.
+
+    None if it is not a list of objects.
+    """
     if not isinstance(value, list) or not all(isinstance(schema, dict) for schema in value):
         return None
     try:

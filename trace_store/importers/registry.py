@@ -118,7 +118,9 @@ def format_named(name: str) -> Format:
 
 
 def format_of(head: bytes) -> Format | None:
-    """Return the format of a file from its first bytes, or None; other packages are asked last.
+    """Return the format of a file from its first bytes, or None.
+
+    Other packages are asked last.
 
     Raises:
         InvalidInputError: a format of another package failed; or as in `formats`.

@@ -243,7 +243,7 @@ class ImportReport:
 
 
 def record_outcomes(counts: Mapping[Count, int], *, source: bool) -> dict[Count, int]:
-    """Return the counts of a plan, with SOURCE as NOT_KEPT if raw records are not stored."""
+    """Return a plan's counts, with SOURCE as NOT_KEPT without stored records."""
     totals: dict[Count, int] = {}
     for (kind, outcome), count in counts.items():
         key = (kind, NOT_KEPT if outcome == SOURCE and not source else outcome)

@@ -158,7 +158,10 @@ def _is_sound(state: ResumeState) -> bool:
 
 
 def _pack_oids(oids: Mapping[int, ObjectId | None]) -> tuple[int | list[int], str]:
-    """Encode commits compactly: there may be one per record, and each import reads them."""
+    """Encode commits compactly.
+
+    There may be one per record, and each import reads them.
+    """
     numbers = list(oids)
     data = b"".join(_NONE if oid is None else oid for oid in oids.values())
     in_order = numbers == list(range(len(numbers)))
@@ -176,7 +179,10 @@ def _unpack_oids(numbers: int | list[int], text: str) -> dict[int, ObjectId | No
 
 
 def real_path(path: str) -> str:
-    """Return the path with symbolic links resolved; a session inside a file may have any name."""
+    """Return the path with symbolic links resolved.
+
+    A session inside a file may have any name.
+    """
     return path if "\0" in path else os.path.realpath(path)
 
 
@@ -187,7 +193,7 @@ def state_key(path: str, format_name: str, onto: str, *, source: bool) -> str:
 
 
 def edges(file: Input, offset: int) -> tuple[str, str]:
-    """Return hashes of the first bytes of a file, and of the last ones before an offset."""
+    """Return hashes of a file's first bytes, and of the last ones before an offset."""
     size = min(EDGE_BYTES, offset)
     return digest(file.read_at(0, size)).hex(), digest(file.read_at(offset - size, size)).hex()
 

@@ -58,7 +58,10 @@ def read_head(disk: Disk, path: str) -> bytes:
 
 
 def is_below(folder: str, project_dir: str) -> bool:
-    """Return True if `folder` is a project's folder or inside it; the project's symbolic links are resolved."""
+    """Return True if `folder` is a project's folder or inside it.
+
+    The project's symbolic links are resolved.
+    """
     if not folder or not os.path.isabs(folder):
         return False
     path = os.path.normpath(folder)

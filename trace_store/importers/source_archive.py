@@ -230,7 +230,7 @@ def _segments_after(tip: ObjectId, stop: ObjectId | None, read: Read) -> tuple[l
 
 
 def _has_content(file: Input, kept: Sequence[Segment], mine: Sequence[Segment]) -> bool:
-    """Return True if a file has the content of these segments, even if it is split differently."""
+    """Return True if a file has the content of these segments, however it is split."""
     hashes = {(each.start, each.size): each.hash for each in mine}
     for segment in kept:
         known = hashes.get((segment.start, segment.size))
@@ -264,7 +264,9 @@ def _is_prefix(first: Sequence[Segment], second: Sequence[Segment]) -> bool:
 
 
 def _next_cut(laid: Sequence[LaidSegment], record_places: RecordPlaces) -> ResumeCut | None:
-    """Return where to resume: before the first segment that the unfinished end may change.
+    """Return where to resume.
+
+    Before the first segment that the unfinished end may change.
 
     None if the file changes meanwhile.
     """

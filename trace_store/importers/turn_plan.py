@@ -1,4 +1,4 @@
-"""Planner of transcripts that are read message by message, and the formats that use it.
+"""Planner of sequential transcripts, and the formats that use it.
 
 Invariant: the saved state is numbers and ids only, no content. The plan depends only on the file. A round is an API
 message, the results of its calls, and records about them. It is final once something else is said, so only the
@@ -165,7 +165,7 @@ class TurnTable:
         return [(number, index) for index in range(self.rows[number].messages)]
 
     def on_current_line(self, key: str) -> int | None:
-        """Return the number of the commit with a key if it is on the current line, or None."""
+        """Return the number of a commit by key if it is on the current line, or None."""
         number = self.keys.get(key)
         return number if number is not None and number in self._chain() else None
 
@@ -343,7 +343,7 @@ class TurnPlan:
         self._counts = +self._counts
 
     def _take(self, record: Record, begun: _LineStart | None) -> Sequence[Planned]:
-        """Return what a record makes final; `begun` is the state before the first record of a line."""
+        """Return what a record makes final; `begun` is the state before its line."""
         reader = self._reader
         events = reader.read(record)
         if type(events) is not tuple and type(events) is not list:
@@ -515,7 +515,7 @@ class TurnPlan:
         yield PlannedThread(self._rewind_line, name)
 
     def _end_rewind(self) -> Iterator[Planned]:
-        """Yield an empty commit if nothing was said since a rewind, to mark the end of its branch."""
+        """Yield an empty commit that marks the end of a branch after a rewind."""
         table = self._table
         tip = table.lines[table.live].tip
         if (

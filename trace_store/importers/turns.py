@@ -62,7 +62,9 @@ class Compaction(NamedTuple):
 
 
 class TurnEdit(NamedTuple):
-    """A new version of a turn: its messages get new parts, and additional ones are appended.
+    """A new version of a turn.
+
+    Its messages get new parts, and additional ones are appended.
 
     Attributes:
         key: key of the turn; unknown keys are ignored.

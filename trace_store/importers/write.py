@@ -337,7 +337,7 @@ class PlanWriter:
     def _find_equivalent(
         self, planned: PlannedCommit, parent: ObjectId | None, data: bytes
     ) -> ObjectId | None:
-        """Return an existing commit that differs only in its source and may represent this one, or None.
+        """Return an existing commit that may represent this one, or None.
 
         It may if one of them has no source, or if both have as many records: then only surroundings differ, as in a
         rewritten document. It may also if it belongs to the session that this one was copied from, so that a copy
@@ -409,7 +409,7 @@ class PlanWriter:
         return [] if before == tip else [RefEdit(aside, tip, before)]
 
     def _moves_back(self, refs: Iterable[str]) -> Iterator[RefEdit]:
-        """Yield moves back of branches whose trailing records turned out to be another branch's."""
+        """Yield moves back of branches that end in another branch's records."""
         for ref in refs:
             now = self._value(ref)
             back, records = without_record_commits(now, self._own_commits, self._read)
@@ -468,7 +468,10 @@ AUTHOR = "import"
 
 
 def transact_batched(store: Store, transaction: Transaction) -> None:
-    """Write a transaction that shares its sync with later ones; errors as in `Store.transact`."""
+    """Write a transaction that shares its sync with later ones.
+
+    Errors as in `Store.transact`.
+    """
     durability = BATCH if store.durability == DURABLE else store.durability
     store.transact(lambda _: transaction, author=AUTHOR, durability=durability)
 

@@ -87,7 +87,9 @@ def _changed(store: Store, refs: RefDatabase) -> list[Change]:
 
 
 def _removed_objects(store: Store, commit: ObjectId) -> list[tuple[ObjectId, bytes]] | None:
-    """Return the objects reachable from a commit that are no longer on disk; None if unreadable.
+    """Return the objects reachable from a commit that are no longer on disk.
+
+    None if unreadable.
 
     A process with open packs can read what git has removed, until it looks for other packs.
     """

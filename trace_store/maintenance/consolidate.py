@@ -36,7 +36,7 @@ _NAME_TAIL = 32
 
 
 def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
-    """Return packs to consolidate with `raw_bytes` of new content, oldest first, and the total content.
+    """Return packs to consolidate with new content, oldest first, and the total size.
 
     A pack is included if it is no larger than what it is combined with, so a byte is rewritten at most once per
     doubling of the repository.
@@ -148,7 +148,10 @@ def is_tracked(index: bytes, name: str) -> bool:
 
 
 def git_index(disk: Disk, root: str) -> bytes | None:
-    """Return the git index of the surrounding work tree; None if unreadable or too large, b"" without git."""
+    """Return the git index of the surrounding work tree.
+
+    None if unreadable or too large, b"" without git.
+    """
     folder = os.path.dirname(os.path.abspath(root))
     while True:
         git = os.path.join(folder, ".git")

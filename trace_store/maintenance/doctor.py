@@ -1,4 +1,4 @@
-"""Checks of a repository's environment: file system, permissions, clock, versions, git settings, free space.
+"""Checks of a repository's environment.
 
 Invariant: read-only, and runs no program; git settings are read from files. Every diagnosis says what is wrong and
 what to do.

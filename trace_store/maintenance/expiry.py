@@ -29,7 +29,10 @@ _EXPIRED = "gone-"
 def is_expired(
     entry: ReflogEntry, reached: Container[ObjectId], *, since: int, unreachable_since: int
 ) -> bool:
-    """Return True if an entry has expired; entries of unreachable commits expire earlier."""
+    """Return True if an entry has expired.
+
+    Entries of unreachable commits expire earlier.
+    """
     if entry.time < since:
         return True
     named = [oid for oid in (entry.old, entry.new) if oid is not None]
@@ -72,7 +75,10 @@ def _rewrite(store: Store, path: str, removed: frozenset[bytes]) -> None:
 
 
 def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
-    """Delete what was quarantined before a time in milliseconds; return number and size of the files."""
+    """Delete what was quarantined before a time in milliseconds.
+
+    Return number and size of the files.
+    """
     assert isinstance(store.objects, ObjectDatabase)
     quarantine, disk = store.objects.quarantine, store.disk
     folder = store.layout.quarantine_dir

@@ -1,4 +1,4 @@
-"""fsck of journals: their objects, data after the last valid frame, and missing journals.
+"""fsck of journals: objects, data after the last valid frame, missing journals.
 
 A power cut leaves a truncated frame that was never acknowledged. Changed bytes are worse: the transactions after
 them were acknowledged, but no reader reaches them.
@@ -58,7 +58,10 @@ def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
 
 
 def is_distrusted(store: Store, file: JournalFile) -> bool:
-    """Return True if a sync of the journal failed: its successor decides what has effect."""
+    """Return True if a sync of the journal failed.
+
+    Its successor decides what has effect.
+    """
     return file.failed or file.standing(store.disk) is FAILED
 
 

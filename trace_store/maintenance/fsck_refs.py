@@ -153,7 +153,7 @@ def check_table(store: Store) -> Iterator[Finding]:
 
 
 def check_indexes(store: Store) -> Iterator[Finding]:
-    """Yield differences between branches and their compile indexes, without counting tokens."""
+    """Yield differences between branches and their compile indexes."""
     contexts = ContextCompiler(store)
     for name, _ in store.refs.iterate(BRANCHES):
         try:

@@ -1,4 +1,4 @@
-"""gc and prune: unreachable objects go to quarantine, and are deleted after a grace period.
+"""gc and prune: quarantine of unreachable objects, deleted after a grace period.
 
 Invariant: `gc` takes loose objects; `prune` also packed ones, whose packs are first rewritten without them. Objects
 are taken by rename, under the journal lock, after reachability was checked again. An unreadable root, or one whose
@@ -100,7 +100,9 @@ def prune(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> GcReport:
-    """Quarantine unreachable objects, packed or not; arguments, result and errors as `gc`.
+    """Quarantine unreachable objects, packed or not.
+
+    Arguments, result and errors as `gc`.
 
     Their packs are rewritten, even if they are in the user's git index.
     """

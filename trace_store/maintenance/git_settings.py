@@ -72,7 +72,7 @@ class GitSettings:
         return value
 
     def filters(self, root: str) -> list[tuple[str, str]]:
-        """Return (file, line) of attributes that let git convert or externalise the repository's files.
+        """Return (file, line) of attributes that let git convert the repository's files.
 
         As in git, the last matching line wins: the repository's `.gitattributes` over those of parent folders,
         `.git/info/attributes` over all.
@@ -111,7 +111,7 @@ class GitSettings:
         return list(converting)
 
     def ignoring(self, root: str) -> list[tuple[str, str]]:
-        """Return (file, line) of patterns that make git ignore a directory, unless a later `!` reverts them.
+        """Return (file, line) of patterns that make git ignore a directory.
 
         Patterns for its content do not matter: its own `.gitignore` takes precedence.
         """
@@ -128,7 +128,7 @@ class GitSettings:
         return patterns
 
     def _files(self, name: str) -> list[str]:
-        """Return the user's files of this name, for `config` also the work tree's, by precedence."""
+        """Return git's settings files of this name, the last with precedence."""
         own = [os.path.join(self._environment.config_dir, "git", name)]
         if name == "config":
             own += [os.path.join(self._environment.home, ".gitconfig")]

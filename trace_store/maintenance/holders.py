@@ -167,7 +167,10 @@ class ObjectScan:
         return False
 
     def _ancestors_among(self, commits: frozenset[bytes]) -> Mapping[bytes, frozenset[bytes]]:
-        """Return which of the given commits each commit descends from or is; others are omitted."""
+        """Return which of the given commits each commit descends from or is.
+
+        Others are omitted.
+        """
         held: dict[bytes, frozenset[bytes]] = {}
         for start in self._commits:
             stack: list[bytes] = [start]

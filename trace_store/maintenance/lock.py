@@ -115,7 +115,10 @@ class BriefLock:
         self._fd: int | None = None
 
     def __enter__(self) -> None:
-        """Take the lock; errors as `OperationLock`, and StorageError if the file system has no locks."""
+        """Take the lock.
+
+        Errors as `OperationLock`, and StorageError if the file system has no locks.
+        """
         disk = self._store.disk
         disk.make_directory(self._store.layout.locks_dir)
         wait = _LockWait(self._store, self._path)

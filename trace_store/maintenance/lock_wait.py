@@ -46,7 +46,10 @@ def locked_error(store: Store, path: str) -> errors.LockedError:
 
 
 def lock_patiently(disk: Disk, fd: int, path: str, patience: Patience) -> None:
-    """Take the exclusive lock of an open file; report its holder once if that takes long."""
+    """Take the exclusive lock of an open file.
+
+    Report its holder once if that takes long.
+    """
     started, pause, is_reported = monotonic(), 0.0001, False
     while not disk.lock(fd, blocking=False):
         sleep(pause)

@@ -38,7 +38,10 @@ class LoggedPatience:
 
 
 def warn_of_unsealed(error: Exception) -> None:
-    """Log that a seal was deferred: the data is durable, and the next seal includes it."""
+    """Log that a seal was deferred.
+
+    The data is durable, and the next seal includes it.
+    """
     import logging
 
     logging.getLogger(LOGGER).warning("not sealed: %s", _escape(error))

@@ -39,7 +39,9 @@ def is_kept(store: Store, name: str, data: bytes) -> bool:
 
 
 def keep_file(store: Store, path: str, *, remove: bool = True) -> str | None:
-    """Store a file, and remove the original if asked; return its path, or None if it is absent.
+    """Store a file, and remove the original if asked.
+
+    Return its path, or None if it is absent.
 
     Raises:
         StorageError: the disk refuses.

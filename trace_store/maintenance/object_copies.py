@@ -131,7 +131,7 @@ def objects_in(data: bytes, index: bytes | None = None) -> Iterator[tuple[Object
 
 
 def objects_in_journal(data: bytes) -> Iterator[tuple[ObjectId, bytes]]:
-    """Yield the objects of complete and damaged transactions, with the ids of their bytes."""
+    """Yield the objects of complete and damaged transactions with their ids."""
     return ((actual, content) for _, actual, content in _objects_with_names(data))
 
 

@@ -215,7 +215,10 @@ def prove(disk: Disk, layout: Layout, names: Sequence[str]) -> dict[str, Proof]:
 
 
 def serve(root: str) -> None:
-    """Verify runs from standard input, one a line; write the results to standard output."""
+    """Verify runs from standard input, one a line.
+
+    Write the results to standard output.
+    """
     prover = Prover(Disk(), Layout(root))
     for line in sys.stdin:
         name, start, stop = line.split()

@@ -47,7 +47,7 @@ class RewriteReport:
 
 
 def packs_holding(store: Store, drop: Container[ObjectId]) -> list[str]:
-    """Return the packs that hold any of these objects, and those without a sound index."""
+    """Return packs that hold any of these objects, or lack a sound index."""
     packs = _database(store).packs
     holding: list[str] = []
     with store.mutex:
@@ -97,7 +97,10 @@ def write_without(
     level: int = DEFAULT_LEVEL,
     progress: Callable[[int, int], None] | None = None,
 ) -> RewriteReport:
-    """Write new packs without some objects and leave the old ones; otherwise as `rewrite_packs`."""
+    """Write new packs without some objects and leave the old ones.
+
+    Otherwise as `rewrite_packs`.
+    """
     packs = _database(store).packs
     names = list(names)
     whole = sum(packed.index.objects for packed in map(packs.get, names) if packed is not None)

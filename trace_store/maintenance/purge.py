@@ -1,4 +1,4 @@
-"""Purge: permanent removal of content from the whole repository, leaving tombstones.
+"""Purge: permanent removal of content, leaving tombstones.
 
 Invariant: tombstones are durable first; from then on the content is neither served nor stored. Then the bytes go:
 from journals by a seal that omits them, from packs by rewriting, from loose files and derived data. An interrupted
@@ -316,7 +316,10 @@ def _is_common(data: bytes) -> bool:
 
 
 def _keep_out(store: Store, plan: PurgePlan, now: int, by: str, why: str) -> bool:
-    """Store fingerprints of the texts, or of long unique content; return True if stored."""
+    """Store fingerprints of the texts, or of long unique content.
+
+    Return True if stored.
+    """
     forms = plan.texts.forms()
     if not forms and not plan.elsewhere and not plan.guessable:
         forms = plan.named.forms()

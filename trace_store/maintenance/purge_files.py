@@ -153,7 +153,9 @@ class Eraser:
             self.files += 1
 
     def _clean_unread_places(self) -> None:
-        """Remove matching files from places without a reader: tmp, second copies, lost-found.
+        """Remove matching files from places without a reader.
+
+        Tmp, second copies, lost-found.
 
         An unreadable file in `tmp` is unfinished and removed as well.
         """

@@ -52,7 +52,7 @@ class ReachableSet:
         return {oid: namer for oid, namer in self.absent.items() if oid in self._parents}
 
     def add(self, starts: Iterable[ObjectId], step: Callable[[int], None] | None = None) -> None:
-        """Mark everything reachable from some objects; `step` receives the count now and then.
+        """Mark everything reachable from some objects; `step` receives the count.
 
         Raises:
             CorruptObjectError: an object is damaged, so its links are unknown.

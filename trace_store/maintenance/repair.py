@@ -1,4 +1,4 @@
-"""Repair: recovery of damaged data from other copies; the rest is set aside and reported.
+"""Repair: recovery of damaged data from other copies.
 
 The order is: packs, loose objects and journals; missing objects; refs and HEAD; derived data.
 
@@ -218,7 +218,7 @@ class _Repair:
             self.record_step("journal", what, f"{detail} after its valid end were recovered")
 
     def _missing(self) -> None:
-        """Recover missing objects that refs need, or would need but for damage, transitively."""
+        """Recover missing objects that refs need, or would need but for damage."""
         moved = [move.new for frame in self.behind for move in frame.moves if move.new is not None]
         while True:
             reachable = self.reachable_from(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def repair_files(work: RepairContext) -> None:
-    """Restore files at the root, and set stray files aside after recovering their objects."""
+    """Restore root files; set stray files aside after recovering their objects."""
     store, layout = work.store, work.store.layout
     for path, content in ((layout.ignore_file, IGNORED), (layout.attributes_file, ATTRIBUTES)):
         data = read_file(store.disk, path)

@@ -1,4 +1,4 @@
-"""Rewriting of history without purged content, for purges that must not leave its id.
+"""Rewriting of history without purged content and its ids.
 
 Invariant: an id in a commit, tag or list is 32 bytes and nothing else is, so one rule rewrites them all, oldest
 first. All refs move in one transaction from their known values, so a concurrent move is not overwritten.
@@ -54,7 +54,7 @@ class RewrittenHistory:
 def rewrite_history(
     store: Store, content: Collection[ObjectId], texts: Needles, *, why: str, author: str
 ) -> RewrittenHistory:
-    """Rewrite everything that reaches some content with a placeholder, and move the refs.
+    """Rewrite everything that reaches some content, and move the refs.
 
     Args:
         store: the repository.
@@ -151,7 +151,7 @@ class _HistoryRewriter:
         return kept
 
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
-        """Return a message part that stays valid for providers without its removed content."""
+        """Return a message part that stays valid without its removed content."""
         gone = [k for k in ("blob", "signature", "url") if part.get(k) in self._content]
         if not gone:
             return self._map(part)

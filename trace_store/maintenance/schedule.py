@@ -1,4 +1,4 @@
-"""Schedule of automatic seals: at most every half minute, or when the journal is large.
+"""Schedule of automatic seals: every half minute, or when the journal is large.
 
 Invariant: the caller's commit is durable already, so a failed seal raises no error, waits for nobody, and is
 retried later. The check takes constant time.
@@ -48,7 +48,9 @@ class SealSchedule:
 
 
 def seal_if_due_by_age(store: Store) -> SealReport | None:
-    """Seal if the oldest unsealed transaction is old or the journal large; for short-lived processes.
+    """Seal if the oldest unsealed transaction is old or the journal large.
+
+    For short-lived processes.
 
     Returns:
         The report; None if not due or not possible now.

@@ -208,7 +208,7 @@ class _Sealer:
         )
 
     def _close_journals(self) -> tuple[list[JournalFile], Published, dict[int, object]]:
-        """Return journals to seal, the previous published state, and journals sealed earlier.
+        """Return journals to seal, the last published state, and journals sealed earlier.
 
         Only existing journals are sealed: one that was deleted is rewritten into the next.
         """
@@ -251,7 +251,10 @@ class _Sealer:
                 )
 
     def _write_packs(self, files: list[JournalFile]) -> tuple[list[str], list[str]]:
-        """Write the journals' objects with those of recent small packs; return (new, old) names."""
+        """Write the journals' objects with those of recent small packs.
+
+        Return (new, old) names.
+        """
         objects = self._objects
         with self._store.mutex:
             objects.packs.refresh()
@@ -324,7 +327,10 @@ class _Sealer:
             return copy
 
     def _read_tips(self, names: set[str], before: Published) -> None:
-        """Read each ref's files once: a second read would race with git and could lose a tip."""
+        """Read each ref's files once.
+
+        A second read would race with git and could lose a tip.
+        """
         read = self._refs.files.read
         files = {name: read(name) for name in names}
         gone = [

@@ -1,4 +1,4 @@
-"""Second copies of data that git does not have yet, in the ignored part of `.trace`.
+"""Second copies, in the ignored part of `.trace`, of data that git lacks.
 
 Invariant: `git clean`, `git stash -u` and the like remove files that git never had. So each new pack has a hard
 link under `local/packs/`, and `local/published` has the ref values. Both are restored if files are missing that no
@@ -108,7 +108,9 @@ def restore_missing(store: Store) -> RestoredData:
 def restore_tips(
     store: Store, missing: list[tuple[str, ObjectId]]
 ) -> tuple[tuple[str, ObjectId], ...]:
-    """Restore those of some ref tips that git never had, with missing packs; return the tips.
+    """Restore those of some ref tips that git never had, with missing packs.
+
+    Return the tips.
 
     Args:
         store: the repository.
@@ -171,7 +173,9 @@ def _restore_pack(disk: Disk, layout: Layout, name: str) -> None:
 
 
 def _committed(store: Store, paths: list[str]) -> set[str] | None:
-    """Return the paths that a git commit other than a stash contains; None without git.
+    """Return the paths that a git commit other than a stash contains.
+
+    None without git.
 
     Searches what branches, tags, HEAD and its reflog reach, since a reset to an earlier commit is intended. If git
     fails, the result is empty: restoring too much is less harmful than losing data.

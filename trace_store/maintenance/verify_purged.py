@@ -78,7 +78,10 @@ def encodings(content: bytes) -> set[bytes]:
 
 
 def search_pieces(content: bytes) -> list[bytes]:
-    """Return what to search for: the content, three pieces of a long one, nothing for a short one."""
+    """Return what to search for.
+
+    The content, three pieces of a long one, nothing for a short one.
+    """
     if len(content) < SHORTEST_BYTES:
         return []
     if len(content) <= LONGEST_BYTES:

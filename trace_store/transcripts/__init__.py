@@ -1,4 +1,4 @@
-"""Transcripts: imported source files, stored so that they can be restored byte for byte."""
+"""Transcripts: imported source files, restorable byte for byte."""
 
 from trace_store.lazy_import import submodules
 

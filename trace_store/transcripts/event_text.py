@@ -1,4 +1,4 @@
-"""Text of event commits: commits without messages that record that something happened.
+"""Text of event commits, which record what happened without a message.
 
 Invariant: read-only, and never raises. A missing or non-text record counts as empty.
 """

@@ -1,4 +1,4 @@
-"""Layout of a source file: segments, and in each the records that commits already hold.
+"""Layout of a source file: segments, and the records that commits already hold.
 
 The file is read twice: once for its records, once for its layout. `Pages` holds a hash of each page of the first
 read and the bytes of one page, never the whole file.
@@ -195,7 +195,10 @@ class _SegmentBuilder:
 def _cuts(
     begins: int, size: int, places: Mapping[int, RecordPlace]
 ) -> Iterator[tuple[int, int, list[int]]]:
-    """Yield start, end and record offsets of each segment; overlapping records are skipped."""
+    """Yield start, end and record offsets of each segment.
+
+    Overlapping records are skipped.
+    """
     begin = at = begins
     offsets: list[int] = []
     for offset in [*sorted([offset for offset in places if offset < size]), size]:
@@ -258,7 +261,7 @@ class Pages:
         return self.start <= offset and offset + size <= self.end
 
     def reread(self, offset: int, size: int) -> tuple[bytes, bool]:
-        """Return the current bytes (fewer at the end of the file), and whether they are known to be unchanged."""
+        """Return the current bytes, and True if they are known to be unchanged."""
         number = (offset - self.start) // PAGE_BYTES
         at = offset - self.start - number * PAGE_BYTES
         if self.covers(offset, size) and at + size <= PAGE_BYTES:
@@ -276,7 +279,7 @@ class Pages:
         return b"".join(pieces), unchanged
 
     def _page_part(self, offset: int, stop: int) -> tuple[bytes, bool]:
-        """Return bytes up to the end of a page, and whether they are known to be unchanged."""
+        """Return bytes up to the end of a page, and True if they are unchanged."""
         if offset < self.start:
             return self._read_at(offset, min(stop, self.start) - offset), False
         if offset >= self.end:

@@ -1,4 +1,4 @@
-"""Transcript records: one JSON object, its place in the file, and the parts that it added."""
+"""Transcript records: a JSON object, its place in the file, and its message parts."""
 
 from __future__ import annotations
 

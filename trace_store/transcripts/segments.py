@@ -227,5 +227,8 @@ def restore_segment(segment: Segment, read: Read, held: Held | None = None) -> b
 
 
 def file_size(tip: bytes, read: Read) -> int:
-    """Return the size of a file in bytes, from its last segment; errors as in `segments_of`."""
+    """Return the size of a file in bytes, from its last segment.
+
+    Errors as in `segments_of`.
+    """
     return Segment.decode(read(tip)).end

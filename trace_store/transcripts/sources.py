@@ -1,4 +1,4 @@
-"""Sources: the raw records that a commit was imported from, without what its messages already hold.
+"""Sources: the raw records of a commit, without what its messages already hold.
 
 Invariant: records are restored byte for byte. A source is the raw records, one a line. Where a record spells a
 content of the commit's own messages, the source has NUL, content number, encoding encoding, NUL; contents are
@@ -108,7 +108,10 @@ def encode_content(oid: bytes, encoding: str, read: Read) -> bytes:
 
 
 def record_count(commit: Commit, read: Read) -> int:
-    """Return the number of raw records of a commit, 0 if purged; errors as in `source_records`."""
+    """Return the number of raw records of a commit, 0 if purged.
+
+    Errors as in `source_records`.
+    """
     oid = commit.meta.get(SOURCE_KEY)
     try:
         return read_content(oid, read).count(b"\n") + 1 if isinstance(oid, bytes) else 0
@@ -167,7 +170,7 @@ def _replace_content(raw: bytes, number: int, encoding: str, content: Content) -
 
 
 def _encode_as_javascript(content: Content) -> bytes | None:
-    """Return a content as JavaScript writes it, or None if it holds a NUL or invalid text.
+    """Return a content as JavaScript writes it; None for a NUL or invalid text.
 
     Rare control characters are not escaped. They never occur unescaped in JSON, so a match in a record is always
     the right encoding.
@@ -242,7 +245,7 @@ def _expand_record(line: bytes, contents: Sequence[bytes], read: Read) -> bytes:
 
 
 def _contents(part: Part) -> Sequence[tuple[str, Content]]:
-    """Return the contents of a part with their usual encodings, in the order of `part_blobs`."""
+    """Return a part's contents with their usual encodings, in `part_blobs` order."""
     if isinstance(part, Text):
         return (("j", part.text),)
     if isinstance(part, ToolCall):
@@ -268,7 +271,7 @@ def _content_count(part: Part) -> int:
 
 
 def _try_encode(content: Content, encoding: str) -> bytes | None:
-    """Return an encoded content, or None if a text encoding does not fit binary content."""
+    """Return an encoded content; None for binary content in a text encoding."""
     if isinstance(content, bytes) and encoding in "ja":
         try:
             content = text_of(content)

@@ -70,7 +70,10 @@ class Markup(str):
 
 
 def text(content: str) -> Markup:
-    """Escape content; invisible characters are shown by code, with their name as title."""
+    """Escape content.
+
+    Invisible characters are shown by code, with their name as title.
+    """
     return Markup(
         "".join(
             _invisible(run) if invisible else run.translate(_ESCAPES)
@@ -85,7 +88,9 @@ def plain(content: str) -> str:
 
 
 def element(tag: str, /, *children: str, **attributes: str | bool) -> Markup:
-    """Return an element with escaped text; True attributes have no value, False ones are omitted.
+    """Return an element with escaped text.
+
+    True attributes have no value, False ones are omitted.
 
     Raises:
         KeyError: the element or attribute is not allowed.

@@ -194,7 +194,7 @@ class Messages:
 
 
 def _arguments(arguments: str) -> Markup:
-    """Return the arguments of a call, one a line, or as text if they are not an object."""
+    """Return the arguments of a call, one a line, or as text."""
     try:
         value = parse_exact_json(arguments)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Agent Trace: records of which lines a model wrote, as a document or one record a line.
+"""Agent Trace: records of the lines that a model wrote.
 
 A record becomes a commit without messages, linked to the files and code commits that it names. A record that trail
 wrote for a trajectory names that session. The lines themselves stay in the raw record.

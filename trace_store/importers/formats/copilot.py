@@ -134,7 +134,10 @@ class CopilotReader(TurnReader):
     def _system(
         self, message: PlannedMessage, label: str, key: str, time: int | None
     ) -> Iterator[Event]:
-        """Add a system message, or edit it: a resumed session may start with another version."""
+        """Add a system message, or edit it.
+
+        A resumed session may start with another version.
+        """
         systems, line = self.state["systems"], self.state["line"]
         mark = digest(repr(message.parts).encode("utf-8", "backslashreplace")).hex()
         known = systems.get(f"{line} {label}")

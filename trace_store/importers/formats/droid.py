@@ -1,4 +1,4 @@
-"""Droid, Factory's agent: session files with one record a line and Anthropic messages.
+"""Droid, Factory's agent: sessions of Anthropic messages, one record a line.
 
 A `session_start` names the session; a `message` has Anthropic's role and content; other types are state.
 """

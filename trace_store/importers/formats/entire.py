@@ -1,4 +1,4 @@
-"""Entire's `transcript.jsonl`: an agent's session as Entire's checkpoints store it.
+"""Entire's `transcript.jsonl`: an agent's session as its checkpoints store it.
 
 A record is a user message, or one block of an API message with the results of its calls. Reasoning, system prompts
 and session ids are missing; the first record's id identifies the session.
@@ -108,7 +108,10 @@ def _result(block: Any) -> ToolResult | None:
 
 
 def _usage(data: Mapping[str, Any]) -> dict[str, int | str]:
-    """Return the output tokens; input tokens exclude cache reads, so they are not a total."""
+    """Return the output tokens.
+
+    Input tokens exclude cache reads, so they are not a total.
+    """
     tokens = data.get("output_tokens")
     if type(tokens) is not int or not 0 <= tokens < 1 << 53:
         return {}

@@ -1,4 +1,4 @@
-"""Trail: trajectories, journals of an agent's decisions, without messages to a model.
+"""Trail: trajectories, which are journals of an agent's decisions.
 
 Events become commits without messages: the task, each event of each chapter, and the outcome. A commit has the kind
 of event and its marks as metadata, and links to resulting code commits and files. The text stays in the raw record.

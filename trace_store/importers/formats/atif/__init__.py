@@ -1,4 +1,4 @@
-"""ATIF, Harbor's trajectory format: JSON documents, or a header line and one step a line.
+"""ATIF, Harbor's trajectory format: a JSON document, or one step a line.
 
 A step and its observation are one commit. A trajectory is named by its `trajectory_id`, else its `session_id`, with
 a number for continuations. A subagent's, in the file or in its own, becomes a branch `agents/<id>`. Steps copied

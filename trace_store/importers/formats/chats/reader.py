@@ -253,7 +253,7 @@ class ChatReader(TurnReader):
         self.state["group"] = self.state.get("group", 0) + 1
 
     def _find_continued(self, form: Mapping[str, Any]) -> tuple[int, int] | None:
-        """Return the conversation that a request continues, and how many messages it repeats."""
+        """Return the conversation that a request continues, and its repeated messages."""
         calls = GeminiCalls()
         hashes = [""]
         for data in _prompt(form):
@@ -350,7 +350,7 @@ def _without_mark(line: Line) -> Line:
 
 
 def _begins_with_a_line(line: Line) -> bool:
-    """Return True if a damaged document has a complete object or list on its first line."""
+    """Return True if a damaged document's first line is a complete object or list."""
     first, newline, _ = (line.data or b"").partition(b"\n")
     try:
         return bool(newline) and isinstance(json.loads(first), dict | list)
@@ -359,7 +359,7 @@ def _begins_with_a_line(line: Line) -> bool:
 
 
 def _is_log(form: Mapping[str, Any]) -> bool:
-    """Return True for a sent request, which names its model, rather than a training example."""
+    """Return True for a sent request, which names its model, not a training example."""
     held = [form, *(form[key] for key in REQUEST_KEYS if isinstance(form.get(key), dict))]
     return any(isinstance(each.get("model"), str) for each in held)
 
@@ -515,7 +515,10 @@ def _single(key: str, value: Any, calls: GeminiCalls) -> Message | None:
 
 
 def _of_a_tool(message: Message | None) -> Message | None:
-    """Return an Anthropic message of results as a tool message; Anthropic has no such role."""
+    """Return an Anthropic message of results as a tool message.
+
+    Anthropic has no such role.
+    """
     if message is None or message.role != "user" or not message.parts:
         return message
     if not all(isinstance(part, ToolResult) for part in message.parts):
@@ -524,7 +527,10 @@ def _of_a_tool(message: Message | None) -> Message | None:
 
 
 def unknown_speaker(data: Mapping[str, Any]) -> Message | None:
-    """Return a message of unknown role as unreadable; roles like `_usage` are a program's own notes."""
+    """Return a message of unknown role as unreadable.
+
+    Roles like `_usage` are a program's own notes.
+    """
     role = data.get("role")
     if not isinstance(role, str) or role.startswith("_") or not data.get("content"):
         return None

@@ -26,7 +26,7 @@ def chat_format(head: bytes) -> str:
 
 
 def _shape_by_marks(head: bytes) -> str:
-    """Return the shape of a first message longer than the head, as with an image in it."""
+    """Return the shape of a message longer than the head, such as one with an image."""
     if b'"data"' in head and b'"additional_kwargs"' in head:
         return shapes.LANGCHAIN
     if b'"input"' in head and b'"input_text"' in head:

@@ -106,7 +106,7 @@ def is_item(form: Mapping[str, Any]) -> bool:
 
 
 def container_shape(form: Mapping[str, Any], depth: int = 0) -> str:
-    """Return the shape of a request, a response, or a wrapper of both; "" without messages."""
+    """Return the shape of a request, response or wrapper; "" without messages."""
     if message_shape(form):
         return ""
     return _prompt_shape(form) or _answer_shape(form) or _wrapped_shape(form, depth)
@@ -196,7 +196,10 @@ def candidate_content(candidate: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _are_langchain(forms: Sequence[Mapping[str, Any]]) -> bool:
-    """Return True if there is a mark of LangChain: others have messages of type "system" too."""
+    """Return True if there is a mark of LangChain.
+
+    Others have messages of type "system" too.
+    """
     held = [*forms, *(message for form in forms for message in _dicts(form.get("messages")))]
     return any(map(_has_langchain_mark, held))
 

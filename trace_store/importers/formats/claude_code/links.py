@@ -25,7 +25,10 @@ class RecordLinks:
         self.spans: dict[str, tuple[int, int]] = {}  # byte range of the record with an id
 
     def origin(self, data: dict[str, Any]) -> Origin | str | None:
-        """Return what a record follows: thread and commit, the uuid of a root without message, or None."""
+        """Return what a record follows.
+
+        Thread and commit, the uuid of a root without message, or None.
+        """
         if "parentUuid" not in data:
             return None
         parent = data["parentUuid"]

@@ -286,7 +286,10 @@ class ClaudeCodePlan:
         return []
 
     def _rewind(self, thread: Thread, target: int) -> tuple[PlannedThread, Thread] | None:
-        """Abandon a thread and continue from an earlier commit; None if nothing is between."""
+        """Abandon a thread and continue from an earlier commit.
+
+        None if nothing is between.
+        """
         state = self._state
         base = None if target == BEGINNING else target
         left = state.table.after(base, thread.tip)

@@ -56,7 +56,7 @@ def classify(record: Record) -> str:
 
 
 def label(data: dict[str, Any]) -> str:
-    """Return a record's type for reports: `user`, `system:turn_duration`, `progress:bash_progress`."""
+    """Return a record's type for reports, such as `user` or `system:turn_duration`."""
     kind = data.get("type")
     if (kind == "assistant" or kind == "user") and "data" not in data:
         return str(kind)  # the common case
@@ -131,7 +131,7 @@ def content_parts(content: Any) -> tuple[Part, ...]:
 
 
 def user_parts(message: Any) -> tuple[Part, ...]:
-    """Return the parts of a user record's `message`, which may be bare text in damaged records."""
+    """Return the parts of a user record's `message`, which may be bare text."""
     return content_parts(message.get("content") if isinstance(message, dict) else message)
 
 

@@ -40,7 +40,9 @@ def record_key(record: Record) -> str:
 
 
 def close_round(session: Session, thread: Thread) -> list[PlannedCommit]:
-    """Return the commits of a thread's round and of subagents that it called; start a new round.
+    """Return the commits of a thread's round and of subagents that it called.
+
+    Start a new round.
 
     A subagent's round waits until the call is in a finished round.
     """

@@ -225,7 +225,7 @@ class PlannedCommits:
         return {number for number, _ in self.context(tip)}
 
     def compaction_of(self, number: int, tip: int | None) -> int:
-        """Return the newest compaction after which a record that follows an earlier message continues.
+        """Return the compaction that a record after an earlier message continues.
 
         Claude Code links the next prompt to what a compaction preserved, or to the last row before it. Both mean
         the end of the context, not a rewind.
@@ -269,7 +269,10 @@ class PlannedCommits:
         return tuple(found)
 
     def after(self, ancestor: int | None, tip: int | None) -> list[int]:
-        """Return the commits after an ancestor up to the tip, oldest first; all without an ancestor."""
+        """Return the commits after an ancestor up to the tip, oldest first.
+
+        All without an ancestor.
+        """
         found = []
         while tip is not None and tip != ancestor:
             found.append(tip)

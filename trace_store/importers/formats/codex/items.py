@@ -1,4 +1,4 @@
-"""Items of Codex rollouts as messages: Responses items, and variants of old builds.
+"""Items of Codex rollouts as messages.
 
 Invariant: pure, and never fails. Items are parsed by the provider's parser, so that an item is the same message
 everywhere; a damaged one becomes an opaque part.

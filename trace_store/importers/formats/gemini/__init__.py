@@ -1,4 +1,4 @@
-"""Gemini CLI: chat recordings of Google's agent, one record a line, or one document in builds before 2026."""
+"""Gemini CLI: chat recordings of Google's agent."""
 
 from __future__ import annotations
 

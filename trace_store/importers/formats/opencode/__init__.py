@@ -1,4 +1,4 @@
-"""opencode: sessions from its `export`, its database, or an SQL dump of the database."""
+"""opencode: sessions from its `export`, its database, or an SQL dump."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _of_user(parts: Sequence[Any]) -> MessageStep:
 
 
 def _user_parts(part: Any, *, told: bool) -> Iterator[Part]:
-    """Yield what the model sees of a part; `told` means that synthetic text has the text files' content."""
+    """Yield what the model sees of a part; `told`: synthetic text has the files' text."""
     kind = _type(part)
     if kind == "text" and not part.get("ignored"):
         yield from _text(part.get("text"))
@@ -251,7 +251,10 @@ def _agents(part: Map) -> list[str]:
 
 
 def _has_failed(info: Map, parts: Sequence[Any]) -> bool:
-    """Return True if an answer failed, so that models do not see it; an aborted answer with content counts."""
+    """Return True if an answer failed, so that models do not see it.
+
+    An aborted answer with content counts.
+    """
     error = info.get("error")
     if not error:
         return False

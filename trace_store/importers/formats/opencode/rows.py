@@ -1,4 +1,4 @@
-"""Database rows of opencode converted to sessions, messages and parts of its `export`.
+"""Conversion of opencode database rows to the form of its `export`.
 
 Invariant: pure, and never fails. Rows have the same columns in a database and in a dump.
 """

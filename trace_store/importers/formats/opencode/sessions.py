@@ -114,7 +114,7 @@ class OpencodeReader(DocumentReader):
         yield from skips
 
     def _session(self, sessions: _DumpRows, id_: Any, pending: list[Event]) -> Iterator[Record]:
-        """Yield the rows of a session in conversation order, which is not that of the dump."""
+        """Yield the rows of a session in conversation order."""
         yield from self._with(pending, sessions.take("session", id_))
         message_rows = sessions.take("message", id_)
         part_rows = [sessions.take("part", record.data[ROW].get("id")) for record in message_rows]
@@ -135,7 +135,10 @@ class OpencodeReader(DocumentReader):
         self._end = [*pending, *conversation.end()]
 
     def _attach(self, told: MessageEvent, before: list[Event], rows: list[Record]) -> list[Event]:
-        """Attach an event to its first row and repeat it as an edit for the others; return waiting events."""
+        """Attach an event to its first row and repeat it as an edit for the others.
+
+        Return waiting events.
+        """
         if not told.parts:
             return [*before, told.event]
         first, *others = (rows[number] for number in told.parts)
