@@ -251,14 +251,16 @@ def _with_hidden(
     """Return visible and hidden messages in order of creation, with hidden state."""
     source = _HiddenSource(contexts)
     visible = iter(shown)
-    made: dict[bytes, int] = {oid: n for n, oid in enumerate(first_parent_chain(contexts, tip))}
+    distances: dict[bytes, int] = {
+        oid: n for n, oid in enumerate(first_parent_chain(contexts, tip))
+    }
     keyed: list[tuple[tuple[int, int], CompiledMessage, str]] = []
     # The tip has number 0. A carried message stays next to its neighbour.
-    key = (-len(made), 0)
+    key = (-len(distances), 0)
     for position, entry in enumerate(contexts.fold(tip).entries):
         home, number = entry.home
         if home.startswith(entry.address.birth):
-            key = (-made[home], number)
+            key = (-distances[home], number)
         # The context has a placeholder for a ghost; here the message itself is exported.
         shown_message = next(visible) if entry.visible else None
         if shown_message is not None and is_shown(entry):

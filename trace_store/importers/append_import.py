@@ -159,8 +159,8 @@ class Continuation:
         whole = planned._replace(removes=(*rewound, *planned.removes), records=records)
         existing = self._existing.get(planned.key)
         if existing is not None:
-            made = self._complete(whole, existing, rewound, gathering, address, source=source)
-            return existing.commits[0], made
+            completion = self._complete(whole, existing, rewound, gathering, address, source=source)
+            return existing.commits[0], completion
         linked_commit = link_calls(whole, self._calls, address)
         operations = [
             *earlier_operations(whole, gathering.put, address, stored_parts, self._calls),
@@ -229,13 +229,13 @@ class Continuation:
             meta={},
         )
         kept = put_source(rest, gathering.put) if source else None
-        made = self._new_commit(rest, operations, kept, len(more), gathering)
+        new = self._new_commit(rest, operations, kept, len(more), gathering)
         for index in range(len(more)):
             self.places[planned.number, len(locations) + index] = MessageLocation.at_birth(
-                made.oid, index
+                new.oid, index
             )
-        existing.commits.append(made.oid)
-        return made
+        existing.commits.append(new.oid)
+        return new
 
     def _unstored_records(
         self, planned: PlannedCommit, commits: Sequence[Commit]

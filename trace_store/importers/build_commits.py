@@ -157,8 +157,8 @@ def own_operations(
         targets = targets[-MAXIMUM_TARGETS:]
         operations.append(ops.replace(targets, stored, reason=planned.reason))
         if planned.after is not None:
-            here = [(HERE, n) for n in range(len(stored))]
-            operations.append(ops.move(here, after=address(planned.after)))
+            own_messages = [(HERE, n) for n in range(len(stored))]
+            operations.append(ops.move(own_messages, after=address(planned.after)))
     elif stored:
         after = None if planned.after is None else address(planned.after)
         operations.append(ops.add(stored, after=after))

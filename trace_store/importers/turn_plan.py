@@ -442,10 +442,10 @@ class TurnPlan:
         stays = {table.keys[key] for key in event.keeps if key in table.keys}
         context = () if table.lines[table.live].fresh else table.context()
         kept = tuple(dict.fromkeys(number for number, _ in context if number in stays))
-        gone = tuple(place for place in context if place[0] not in stays)
+        replaced = tuple(place for place in context if place[0] not in stays)
         more: dict[str, Any] = {}
-        if gone or not kept:
-            more = {"replaces": gone, "reason": event.reason}
+        if replaced or not kept:
+            more = {"replaces": replaced, "reason": event.reason}
             if event.last and kept:
                 more["after"] = next(place for place in reversed(context) if place[0] in stays)
         turn = Turn(event.messages, event.key, event.time, event.author, event.usage)
@@ -483,11 +483,11 @@ class TurnPlan:
         table = self._table
         shown = () if table.lines[table.live].fresh else table.context()
         places = [(table.keys.get(key, -1), index) for key, index, _ in event.results]
-        there = frozenset(shown).intersection(places)
+        visible = frozenset(shown).intersection(places)
         clears = tuple(
             (place, calls)
             for place, (_, _, calls) in zip(places, event.results, strict=True)
-            if place in there
+            if place in visible
         )
         if clears:
             turn = Turn((), key=f"{event.results[0][0]}~cleared", time=event.time)

@@ -367,8 +367,8 @@ class PlanWriter:
 
     def _keep_extra_records(self, planned: PlannedCommit, other: Commit) -> None:
         """Queue records that only the copy has for its next commit."""
-        there = set(unpurged_records(other, self._store.objects.read))
-        self._extra_records += [r for r in planned.records if not r.parts and r.raw not in there]
+        stored = set(unpurged_records(other, self._store.objects.read))
+        self._extra_records += [r for r in planned.records if not r.parts and r.raw not in stored]
 
     def _edits(self, threads: Iterable[int]) -> list[RefEdit]:
         edits: list[RefEdit] = []

@@ -65,10 +65,10 @@ def files_in(store: Store, folder: str) -> list[str]:
     paths: list[str] = []
     stack = [folder]
     while stack:
-        here = stack.pop()
-        folders, files = store.disk.scan(here)
-        stack += [os.path.join(here, name) for name in folders]
-        paths += [os.path.join(here, name) for name in files]
+        current = stack.pop()
+        folders, files = store.disk.scan(current)
+        stack += [os.path.join(current, name) for name in folders]
+        paths += [os.path.join(current, name) for name in files]
     return sorted(paths)
 
 

@@ -214,7 +214,7 @@ def purge(
     now = store.clock.now()
     restore_missing(store)  # so that packs with only a second copy left are rewritten, too
     kept_out = keep_out and _keep_out(store, plan, now, by, why)
-    made = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
+    tombstones = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
     database.refresh()
     work = Eraser(store, plan.texts, plan.contents)
     for _ in range(MAXIMUM_ROUNDS):
@@ -225,7 +225,7 @@ def purge(
         database.refresh()
         if not database.returned():
             break
-    return _report(store, plan, made, work, verify, kept_out=kept_out)
+    return _report(store, plan, tombstones, work, verify, kept_out=kept_out)
 
 
 def purge_and_rewrite(
@@ -284,7 +284,7 @@ def _report(
     *,
     kept_out: bool = False,
 ) -> PurgeReport:
-    gone = _database(store).purged
+    purged = _database(store).purged
     return PurgeReport(
         plan=plan,
         tombstones=made,
@@ -293,7 +293,7 @@ def _report(
         damaged=tuple(work.damaged),
         files=work.files,
         left=tuple(work.left.items()),
-        absence=search(store, gone, plan.texts, plan.contents) if verify else None,
+        absence=search(store, purged, plan.texts, plan.contents) if verify else None,
     )
 
 

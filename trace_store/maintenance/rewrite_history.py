@@ -152,12 +152,12 @@ class _HistoryRewriter:
 
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
         """Return a message part that stays valid without its removed content."""
-        gone = [k for k in ("blob", "signature", "url") if part.get(k) in self._content]
-        if not gone:
+        removed = [k for k in ("blob", "signature", "url") if part.get(k) in self._content]
+        if not removed:
             return self._map(part)
         if part["type"] == "tool_call" and part.get("format", "json") == "json":
             return self._map({**part, "blob": self._put(self._json)})
-        if part["type"] in ("tool_call", "reasoning") and gone == ["signature"]:
+        if part["type"] in ("tool_call", "reasoning") and removed == ["signature"]:
             return self._map({key: each for key, each in part.items() if key != "signature"})
         if part["type"] in ("image", "opaque"):
             return {"blob": self._plain, "type": "text"}

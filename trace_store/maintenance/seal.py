@@ -226,11 +226,11 @@ class _Sealer:
                 ):
                     live = journal.files[-1].number if journal.files else 0
                     spent = [f for f in journal.files if not f.line and f.number < live]
-                    gone = {number: stamp for number, (stamp, _) in journal.covered.items()}
+                    obsolete = {number: stamp for number, (stamp, _) in journal.covered.items()}
                     for file in spent:
                         if store.disk.identity(file.path) == file.identity:
-                            gone[file.number] = stamp_of(store.disk, file.path)
-                    return closed, journal.published, gone
+                            obsolete[file.number] = stamp_of(store.disk, file.path)
+                    return closed, journal.published, obsolete
         raise errors.ConcurrencyError("the journal keeps disappearing")
 
     def _check_not_sealed_elsewhere(self, before: Published) -> None:
@@ -333,10 +333,10 @@ class _Sealer:
         """
         read = self._refs.files.read
         files = {name: read(name) for name in names}
-        gone = [
+        missing = [
             (name, tip) for name in names for tip in before.tips.get(name) if tip not in files[name]
         ]
-        for name, tip in restore_tips(self._store, gone):
+        for name, tip in restore_tips(self._store, missing):
             files[name] = (*files[name], tip)
         self._files = files
 

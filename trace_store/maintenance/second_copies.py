@@ -194,9 +194,9 @@ def _committed(store: Store, paths: list[str]) -> set[str] | None:
     if ask("rev-parse", "--verify", "-q", "HEAD") is None:
         return set()  # no commit yet
     top = top.rstrip("\n")
-    here = os.path.realpath(root)
+    real_root = os.path.realpath(root)
     wanted = {
-        os.path.relpath(os.path.join(here, os.path.relpath(path, root)), top).replace(
+        os.path.relpath(os.path.join(real_root, os.path.relpath(path, root)), top).replace(
             os.sep, "/"
         ): path
         for path in paths

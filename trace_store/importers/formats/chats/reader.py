@@ -202,8 +202,8 @@ class ChatReader(TurnReader):
                 continue
             if container_shape(held):
                 inner = within(line, single)
-                found = read_document(inner, *LISTS, singles=SINGLE_KEYS)
-                yield from self._container(inner, found, held)
+                inner_document = read_document(inner, *LISTS, singles=SINGLE_KEYS)
+                yield from self._container(inner, inner_document, held)
             elif key in RESPONSE_KEYS and message_shape(held):
                 yield single
 
@@ -230,8 +230,8 @@ class ChatReader(TurnReader):
         """Start a conversation, or continue one of a log."""
         count = self.state.get("conversations", 0)
         if not count:
-            found = (storable_name(form.get(key)) for key in _SESSIONS)
-            self.state["session"] = next((each for each in found if each), "")
+            ids = (storable_name(form.get(key)) for key in _SESSIONS)
+            self.state["session"] = next((each for each in ids if each), "")
         self._is_log = _is_log(form)
         self._calls = GeminiCalls()
         if self._is_log and count:
@@ -477,11 +477,11 @@ def usage_of(message: Message, answer: ResponseFields) -> dict[str, int | str]:
 def marks(data: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     """Return priority and labels of a message in lossless JSON."""
     priority, labels = data.get("priority"), data.get("labels")
-    found = [each for each in labels if _is_label(each)] if isinstance(labels, list) else []
+    valid_labels = [each for each in labels if _is_label(each)] if isinstance(labels, list) else []
     if data.get("ghost") is True:
-        found.append(GHOST)
+        valid_labels.append(GHOST)
     known = isinstance(priority, str) and priority in ops.PRIORITIES and priority != ops.NORMAL
-    return str(priority) if known else "", tuple(dict.fromkeys(found))
+    return str(priority) if known else "", tuple(dict.fromkeys(valid_labels))
 
 
 def items_of(data: Mapping[str, Any]) -> Iterator[str]:
@@ -508,10 +508,10 @@ def _single(key: str, value: Any, calls: GeminiCalls) -> Message | None:
     if key in SYSTEM_KEYS[2:] and not isinstance(value, str):
         form = value if isinstance(value, dict) else {"parts": value}
         content = {**form, "role": "system"}
-        found = try_parse(lambda: message_from_gemini(content, ""))
+        message = try_parse(lambda: message_from_gemini(content, ""))
     else:
-        found = try_parse(lambda: Message("system", content_parts(value, "")))
-    return found or unreadable_message("system", value)
+        message = try_parse(lambda: Message("system", content_parts(value, "")))
+    return message or unreadable_message("system", value)
 
 
 def _of_a_tool(message: Message | None) -> Message | None:

@@ -555,7 +555,7 @@ def _save_record(record: Record) -> list[int]:
 
 def _load_record(saved: Any, read_at: ReadAt) -> Record:
     line, offset, length = saved
-    found = next(iter(records_of(line_at(read_at, line, offset, length))), None)
-    if not isinstance(found, Record) or found.length != length:
+    record = next(iter(records_of(line_at(read_at, line, offset, length))), None)
+    if not isinstance(record, Record) or record.length != length:
         raise StateError("the file changed where it was read before")
-    return found
+    return record

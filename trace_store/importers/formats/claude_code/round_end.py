@@ -69,7 +69,7 @@ def compaction(
     """
     context = session.table.context(thread.tip)
     left = session.table.with_partners(preserved, thread.tip)
-    gone = set(context).difference(left)
+    replaced = set(context).difference(left)
     commit = PlannedCommit(
         number=session.number(),
         key=session.unique_key(key),
@@ -77,11 +77,11 @@ def compaction(
         parent=thread.tip,
         author=author_of(AUTHOR, ""),
         time=advance(thread, time_of(record.data)),
-        replaces=tuple(place for place in context if place in gone),
+        replaces=tuple(place for place in context if place in replaced),
         reason=COMPACTION_REASON,
         messages=(turn_message(record),),
         # A preserved tail stays after the summary without a move.
-        before=() if gone and left == context[len(context) - len(left) :] else left,
+        before=() if replaced and left == context[len(context) - len(left) :] else left,
         records=(*take_pending(thread), record),
     )
     session.table.add(commit, left=left)

@@ -259,25 +259,25 @@ class PlannedCommits:
                 calls_of.setdefault(answer, []).append(number)
                 answers_of.setdefault(number, []).append(answer)
         given = [place for place in dict.fromkeys(places) if place in present]
-        found: dict[Place, None] = {}
+        partners: dict[Place, None] = {}
         for place in given:
             for number in (*calls_of.get(place[0], ()), place[0]):
-                found.setdefault((number, 0) if number != place[0] else place)
+                partners.setdefault((number, 0) if number != place[0] else place)
                 for answer in answers_of.get(number, ()):
                     if (answer, 0) not in given:
-                        found.setdefault((answer, 0))
-        return tuple(found)
+                        partners.setdefault((answer, 0))
+        return tuple(partners)
 
     def after(self, ancestor: int | None, tip: int | None) -> list[int]:
         """Return the commits after an ancestor up to the tip, oldest first.
 
         All without an ancestor.
         """
-        found = []
+        commits = []
         while tip is not None and tip != ancestor:
-            found.append(tip)
+            commits.append(tip)
             tip = self.rows[tip][0]
-        return found[::-1]
+        return commits[::-1]
 
     def is_ancestor(self, number: int, tip: int | None) -> bool:
         """Return True if a commit is an ancestor of a tip or equal."""
@@ -295,15 +295,15 @@ class PlannedCommits:
             holder = self.answers.get(call)
             if holder in present and holder is not None:
                 holders.setdefault(holder, set()).add(call)
-        found: list[tuple[Place, tuple[str, ...]]] = []
+        cleared: list[tuple[Place, tuple[str, ...]]] = []
         for holder, now in sorted(holders.items()):
             for by, earlier in self.cleared.get(holder, ()):
                 if self.is_ancestor(by, tip):
                     now.update(earlier)
             ids = tuple(sorted(now))
             self.cleared.setdefault(holder, []).append((number, ids))
-            found.append(((holder, 0), ids))
-        return found
+            cleared.append(((holder, 0), ids))
+        return cleared
 
     def save(self) -> dict[str, Any]:
         """Return the table as plain values."""
@@ -514,8 +514,8 @@ def _is_followed(session: Session, thread: Thread, number: int) -> bool:
     for index, turn in enumerate(thread.turns):
         if turn.number == number:
             return any(later.prompt and later.kind == TURN for later in thread.turns[index + 1 :])
-    here = [group.number for group in (thread.api, thread.results) if group is not None]
-    if number in here:
+    round_numbers = [group.number for group in (thread.api, thread.results) if group is not None]
+    if number in round_numbers:
         return any(turn.prompt and turn.kind == TURN for turn in thread.turns)
     if thread.api is not None or thread.results is not None:
         return True

@@ -165,8 +165,8 @@ class _Calls:
 
     def agents(self) -> tuple[str, ...]:
         """Return the ids of subagents started by calls."""
-        found = (_name_of(call, "agentId") for call in self._recorded)
-        return tuple(dict.fromkeys(id_ for id_ in found if id_))
+        agents = (_name_of(call, "agentId") for call in self._recorded)
+        return tuple(dict.fromkeys(id_ for id_ in agents if id_))
 
     def _number_of(self, form: Piece, name: str) -> int | None:
         id_ = storable_name(form.get("id"))
@@ -225,9 +225,9 @@ def _result(call: Piece, call_id: str) -> ToolResult:
     if not own:
         content = [part for piece in answers.others for part in _parts(piece)]
         return ToolResult(call_id, content or (opaque(NAME, call["result"]),), failed)
-    found = answers.result(own[0], call_id)
+    result = answers.result(own[0], call_id)
     before = [part for piece in answers.others for part in _parts(piece)]
-    return ToolResult(call_id, (*before, *found.content), found.is_error or failed)
+    return ToolResult(call_id, (*before, *result.content), result.is_error or failed)
 
 
 def _pieces(content: Any) -> list[Any]:
@@ -250,10 +250,10 @@ def _parts(piece: Any, *, model: bool = False) -> tuple[Part, ...]:
         return (Text(piece),) if piece else ()
     if isinstance(piece, dict) and not model:
         piece = {key: value for key, value in piece.items() if key not in _OF_MODEL}
-    found = _parsed(piece) if _is_whole(piece, model) else None
-    if found is None:
+    parts = _parsed(piece) if _is_whole(piece, model) else None
+    if parts is None:
         return (opaque(NAME, piece),)
-    return tuple(part for part in found if not isinstance(part, Text) or part.text)
+    return tuple(part for part in parts if not isinstance(part, Text) or part.text)
 
 
 def _is_whole(piece: Any, model: bool) -> bool:

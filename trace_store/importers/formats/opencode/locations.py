@@ -94,8 +94,8 @@ def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
 
 
 def _database_sessions(path: str, disk: Disk) -> list[DatabaseSession]:
-    found: list[DatabaseSession] = _module("database").database_sessions(path, disk)
-    return found
+    sessions: list[DatabaseSession] = _module("database").database_sessions(path, disk)
+    return sessions
 
 
 def _inner(path: str, session: DatabaseSession) -> Inner:

@@ -76,17 +76,17 @@ def steps_of(info: Map, parts: Sequence[Any]) -> list[MessageStep]:
 
 
 def _of_user(parts: Sequence[Any]) -> MessageStep:
-    told = any(_type(part) == "text" and part.get("synthetic") is True for part in parts)
-    found: list[Part] = []
+    has_file_text = any(_type(part) == "text" and part.get("synthetic") is True for part in parts)
+    shown: list[Part] = []
     numbers: list[int] = []
     typed = False
     for number, part in enumerate(parts):
-        said = tuple(_user_parts(part, told=told))
+        said = tuple(_user_parts(part, told=has_file_text))
         if said:
-            found += said
+            shown += said
             numbers.append(number)
             typed = typed or (part.get("synthetic") is not True and part["type"] != "compaction")
-    messages = (PlannedMessage("user", tuple(found)),) if found else ()
+    messages = (PlannedMessage("user", tuple(shown)),) if shown else ()
     return MessageStep(messages, tuple(numbers), "user" if typed else "")
 
 
@@ -119,12 +119,12 @@ def _of_model(info: Map, parts: Sequence[Any], begin: int, end: int, *, alone: b
         if kind == "step-finish":
             tokens = part.get("tokens") or tokens
             continue
-        found = tuple(_model_parts(part))
-        if not found:
+        own_parts = tuple(_model_parts(part))
+        if not own_parts:
             continue
         numbers.append(number)
-        said += found
-        call = found[-1]
+        said += own_parts
+        call = own_parts[-1]
         if kind == "tool" and isinstance(call, ToolCall):
             results += _result(part["state"], call.id)
             agents += _agents(part)
@@ -246,8 +246,8 @@ def _text_of_url(url: Any) -> str:
 
 def _agents(part: Map) -> list[str]:
     metadata = _inner(_inner(part, "state"), "metadata")
-    told = storable_name(metadata.get("sessionId")) or storable_name(metadata.get("sessionID"))
-    return [told] if told and part.get("tool") == "task" else []
+    session = storable_name(metadata.get("sessionId")) or storable_name(metadata.get("sessionID"))
+    return [session] if session and part.get("tool") == "task" else []
 
 
 def _has_failed(info: Map, parts: Sequence[Any]) -> bool:

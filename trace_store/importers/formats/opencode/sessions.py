@@ -81,12 +81,12 @@ class OpencodeReader(DocumentReader):
         document = read_document(line, *self.LISTS)
         info = _map(document.fields.get("info"))
         self._read_session(info)
-        found = list(document.records(MESSAGES))
+        records = list(document.records(MESSAGES))
         messages = [
-            SessionMessage(_map(r.data.get("info")), _list(r.data.get("parts"))) for r in found
+            SessionMessage(_map(r.data.get("info")), _list(r.data.get("parts"))) for r in records
         ]
         conversation = Conversation(info, messages)
-        for number, record in enumerate(found):
+        for number, record in enumerate(records):
             self._events[record.offset] = [told.event for told in conversation.events_of(number)]
         self._end = conversation.end()
         yield from document.lists.get(MESSAGES, ())
@@ -193,8 +193,10 @@ class _DumpRows:
 
     def left(self) -> Iterator[Record]:
         """Yield rows without owner, in dump order."""
-        found = [r for table in self._rows.values() for records in table.values() for r in records]
-        yield from sorted(found, key=lambda record: record.offset)
+        records_left = [
+            r for table in self._rows.values() for records in table.values() for r in records
+        ]
+        yield from sorted(records_left, key=lambda record: record.offset)
 
     def _add(self, table: str, owner: Any, record: Record) -> None:
         self._rows[table].setdefault(_key(owner), []).append(record)
@@ -293,15 +295,15 @@ class Conversation:
     def events_of(self, number: int) -> list[MessageEvent]:
         """Return the events of a message; call once for each, in order."""
         message = self._messages[number]
-        told = [MessageEvent(event) for event in self._clearings(number, message.time)]
+        events = [MessageEvent(event) for event in self._clearings(number, message.time)]
         if number in self._orders:
-            return told  # included with the summary
+            return events  # included with the summary
         steps = steps_of(message.info, message.parts)
         if number in self._order_of:
-            return [*told, self._compaction(number, steps)]
+            return [*events, self._compaction(number, steps)]
         for index, step in enumerate(steps):
-            told.append(MessageEvent(self._turn(number, index, step), step.parts))
-        return told
+            events.append(MessageEvent(self._turn(number, index, step), step.parts))
+        return events
 
     def end(self) -> list[Event]:
         """Return the events after the last message."""
@@ -396,5 +398,5 @@ def _compaction(message: SessionMessage) -> Map:
     """Return the part that requests a summary, or an empty map."""
     if message.info.get("role") != "user":
         return {}
-    found = (p for p in message.parts if isinstance(p, dict) and p.get("type") == "compaction")
-    return next(found, {})
+    parts = (p for p in message.parts if isinstance(p, dict) and p.get("type") == "compaction")
+    return next(parts, {})
