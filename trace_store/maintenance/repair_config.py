@@ -75,7 +75,7 @@ def open_damaged(
 def _describe(read: list[str]) -> str:
     text = "rewritten"
     if read:
-        text += f"; kept:  {', '.join(read)}"
+        text += f"; kept: {', '.join(read)}"
     if "store_id" not in read:
         text += "; it has a new store id, so placeholders of secrets change"
     return text

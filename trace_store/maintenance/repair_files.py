@@ -132,7 +132,7 @@ def explain_damage(data: bytes) -> str:
     if data.startswith(_POINTER):
         return "it is a Git LFS pointer: run `git lfs pull`"
     if b"\r\n" in data and data.count(b"\r\n") == data.count(b"\n"):
-        return "git has converted its line ends: check core.autocrlf and .gitattributes"
+        return "git seems to have converted its line ends: check core.autocrlf and .gitattributes"
     return ""
 
 
