@@ -247,7 +247,7 @@ def test_case_42_attributes_that_win_are_named(ok: Callable[..., Outcome], trace
     Path(".git/info/attributes").write_text("*.pack ident\n")
     outcome = trace("doctor")
     assert ".git/info/attributes: `*.pack ident` lets git convert files of .trace" in outcome.text
-    advice = outcome.text.partition("write behind it: `")[2].partition("`")[0]
+    advice = outcome.text.partition("add after it: `")[2].partition("`")[0]
     with Path(".git/info/attributes").open("a") as file:
         file.write(advice + "\n")
     assert "ident: unset" in git("check-attr", "ident", ".trace/objects/pack/x.pack")

@@ -128,7 +128,7 @@ def explain_damage(data: bytes) -> str:
     """Explain what another program did to a file, or return ""."""
     lines = data.split(b"\n") if len(data) < 1 << 20 else data[: 1 << 20].split(b"\n")
     if all(any(line.startswith(mark) for line in lines) for mark in _MARKERS):
-        return "it has git conflict markers: choose a side with `git checkout --ours`"
+        return "it has the markers of a merge conflict: choose a side with `git checkout --ours`"
     if data.startswith(_POINTER):
         return "it is a Git LFS pointer: run `git lfs pull`"
     if b"\r\n" in data and data.count(b"\r\n") == data.count(b"\n"):
