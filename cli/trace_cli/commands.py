@@ -225,7 +225,7 @@ COMMANDS = (
     _ancillary(
         "doctor",
         "doctor:doctor",
-        "maintenance.doctor.examine",
+        "maintenance.doctor.diagnose",
         "Look at what the repository stands on, and say what to do",
     ),
     _ancillary(

@@ -31,7 +31,7 @@ from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
 from trace_store.refs.names import FILES
 from trace_store.store.handle import Store
-from trace_store.transcripts.layout import Placed, lay_out
+from trace_store.transcripts.layout import RecordPlace, lay_out
 from trace_store.transcripts.segments import restore, segments_of
 
 
@@ -186,8 +186,8 @@ def test_bytes_without_records_come_back(pieces: list[bytes], size: int) -> None
 
 def test_a_record_whose_commit_is_gone_is_an_error(tmp_path: Path) -> None:
     data = b"0123456789"
-    gathering = ObjectCollector()
-    places = {2: Placed(3, ObjectId(b"\x01" * 32), 0)}
+    gathering = Gathering()
+    places = {2: RecordPlace(3, ObjectId(b"\x01" * 32), 0)}
     laid = lay_out(lambda at, size: (data[at : at + size], True), len(data), places, gathering)
     store = Store.memory()
     for _, content in gathering.objects:

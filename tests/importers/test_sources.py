@@ -125,7 +125,7 @@ def test_the_quick_spelling_is_the_usual_one_where_a_record_holds_it(content: st
     record = json.dumps({"x": content, "y": [content]}, ensure_ascii=False).encode(
         "utf-8", "backslashreplace"
     )
-    quick = sources._spelled_quickly(content)
-    usual = sources._spell("j", content)
+    quick = sources._encode_as_javascript(content)
+    usual = sources._encode("j", content)
     assert (quick is not None and quick in record) <= (quick == usual)
-    assert sources._without(record, 3, "j", content) == record.replace(usual, b"\x003j\x00")
+    assert sources._replace_content(record, 3, "j", content) == record.replace(usual, b"\x003j\x00")

@@ -15,17 +15,17 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.contract import Format, PlannedMessage
 from trace_store.importers.import_all import import_paths
 from trace_store.importers.registry import formats
-from trace_store.importers.turn_format import TurnFormat
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import (
-    Clearing,
     Compaction,
     DocumentReader,
     Event,
-    GoBack,
-    Reported,
-    Rewording,
+    ResultClearing,
+    Rewind,
     Switch,
     Turn,
+    TurnEdit,
+    UsageReport,
 )
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.parts import Text, ToolCall, ToolResult
@@ -69,22 +69,22 @@ class PlayReader(DocumentReader):
         elif what == "costs":
             usage: dict[str, int | str] = {"input_total": 9, "output_total": len(words)}
             usage["source"] = "play"
-            yield Reported(usage, key)
+            yield UsageReport(usage, key)
         elif what == "sums up":
             yield Compaction((PlannedMessage("user", (Text(words),)),), key=key)
         elif what == "rewords":
             messages = tuple(PlannedMessage("user", (Text(part),)) for part in words.split("|"))
-            yield Rewording(key, messages)
+            yield TurnEdit(key, messages)
         elif what == "answers anew":
             usage = {"input_total": 1, "output_total": len(words), "source": "play"}
-            yield Rewording(key, (PlannedMessage("assistant", (Text(words),)),), usage=usage)
+            yield TurnEdit(key, (PlannedMessage("assistant", (Text(words),)),), usage=usage)
         elif what == "forgets":
             results = tuple((key, 0, (call,)) for call in words.split())
-            yield Clearing(results, "[gone]")
+            yield ResultClearing(results, "[gone]")
         elif what == "regrets":
             self.state = {**self.state, "regret": key}
         elif what == "goes back":
-            yield GoBack(key or None)
+            yield Rewind(key or None)
         elif what == "leaves":
             yield Switch(words, at=key or None)
         elif what == "offers":
@@ -100,7 +100,7 @@ class PlayReader(DocumentReader):
 
     def finish(self) -> Iterator[Event]:
         if "regret" in self.state:
-            yield GoBack(self.state["regret"])
+            yield Rewind(self.state["regret"])
 
 
 def is_document(head: bytes) -> bool:

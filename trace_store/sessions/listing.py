@@ -20,7 +20,7 @@ from trace_store.errors import (
     TraceError,
 )
 from trace_store.exporters.contract import AGENTS, REWINDS
-from trace_store.exporters.overview import beginning, is_prompt
+from trace_store.exporters.overview import excerpt, is_prompt
 from trace_store.exporters.session import read_session, session_name
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import value
@@ -48,7 +48,7 @@ class SessionInfo:
         agent: the program that it is of, such as `claude-code`; "" for a branch that was not imported.
         session: its id; the branch's name where there is none, and for a branch that was made from a session.
         title: what the user called it, else the agent; "" when nobody did.
-        prompt: the beginning of the first prompt.
+        prompt: start of the first prompt.
         folder: where the agent worked; "" when that is not known.
         began, ended: milliseconds since the epoch, UTC; 0 when that is not known.
         message_count: messages of its context.
@@ -216,7 +216,7 @@ def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
     context = session.context
     return [
         *(known[0], known[1] or ref.removeprefix(BRANCHES)),
-        *(facts.title, beginning(prompt, PROMPT_CHARACTERS), facts.cwd),
+        *(facts.title, excerpt(prompt, PROMPT_CHARACTERS), facts.cwd),
         *(min(times, default=0), max(times, default=0)),
         *(len(session.turns), session.hidden_count, context.token_count, context.token_source),
         context.estimated_token_count,

@@ -273,7 +273,7 @@ def _context_tokens(store: Store, branch: str | None) -> int:
 
 def _put_back(invocation: Invocation, store: Store) -> bool:
     """Put back what git took away before it ever had it, say so, and return whether there was anything."""
-    found = maintenance.second_copies.put_back(store)
+    found = maintenance.second_copies.restore_missing(store)
     if found:
         what = [counted(len(found.packs), "pack")] if found.packs else []
         what += [safe(name) for name, _ in found.tips[:SHOWN_REFS]]

@@ -9,7 +9,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint
 from trace_store import __version__
-from trace_store.maintenance.doctor import examine, facts
+from trace_store.maintenance.doctor import diagnose, facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def doctor(invocation: Invocation, *, as_json: bool) -> int:
     stable code, and one that says what to do; the exit code is 7 when there is any. trace fsck looks at the content.
     """
     with opened_store(invocation, quiet=as_json) as store:
-        found = examine(store, invocation.environment)
+        found = diagnose(store, invocation.environment)
         surroundings = {"trace": __version__, **facts(store)}
     if as_json:
         write_record(

@@ -49,7 +49,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Holding:
+class MultiTranscriptFormat:
     """What somebody who opens the repository finds in it, and beside it.
 
     Attributes:
@@ -76,8 +76,8 @@ PLAIN = Look()
 
 
 def holding_of(
-    image: DiskImage, look: Look = PLAIN, *, goes_on: bool = False, thorough: bool = False
-) -> Holding:
+    image: Image, look: Look = PLAIN, *, goes_on: bool = False, thorough: bool = False
+) -> MultiTranscriptFormat:
     """Return what is found on a disk; with `goes_on`, a commit and a seal are tried as well."""
     disk = PowerCutDisk(image)
     files = frozenset(_files_of(image))
@@ -89,12 +89,14 @@ def holding_of(
             assert isinstance(store.objects, ObjectDatabase)
             purged = store.objects.purged
     except RepositoryNotFoundError:
-        return Holding(None, files=files)
+        return MultiTranscriptFormat(None, files=files)
     except TraceError as error:
-        return Holding((), files=files, faults=(f"does not open: {error.code}: {error}",))
+        return MultiTranscriptFormat(
+            (), files=files, faults=(f"does not open: {error.code}: {error}",)
+        )
     if goes_on and not faults:
         faults = [f"going on: {fault}" for fault in _go_on(disk, refs, objects, thorough=thorough)]
-    return Holding(refs, objects, files, purged, logged, leaks, tuple(faults))
+    return MultiTranscriptFormat(refs, objects, files, purged, logged, leaks, tuple(faults))
 
 
 def _files_of(image: DiskImage) -> Iterator[tuple[str, bytes]]:

@@ -13,10 +13,10 @@ from trace_store.files import APPEND, create_file, read_file
 from trace_store.ident import FixedClock
 from trace_store.maintenance.adopt import adopt
 from trace_store.maintenance.gc import prune
-from trace_store.maintenance.purge import plan_purge, purge, purge_and_reissue
-from trace_store.maintenance.repair import salvage
+from trace_store.maintenance.purge import plan_purge, purge, purge_and_rewrite
+from trace_store.maintenance.repair import repair
 from trace_store.maintenance.repair_config import open_damaged
-from trace_store.maintenance.rewrite_history import reissue
+from trace_store.maintenance.rewrite_history import rewrite_history
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
@@ -107,7 +107,7 @@ def purges_ids(recording: Recording) -> None:
     """Remove a secret, and the ids of what leads to it."""
     with recording.open() as store:
         plan = plan_purge(store, texts=[SECRET])
-        purge_and_reissue(store, plan, why="leaked", by="tester")
+        purge_and_rewrite(store, plan, why="leaked", by="tester")
         recording.done("purge", drops=True, erases=not plan.unreadable)
 
 
@@ -121,7 +121,7 @@ def issues_anew(recording: Recording) -> None:
     """Issue the commits anew that lead to a secret, and note their old ids and their new ones."""
     with recording.open() as store:
         plan = plan_purge(store, texts=[SECRET])
-        reissue(store, plan.objects, plan.texts, why="leaked", author="tester")
+        rewrite_history(store, plan.objects, plan.texts, why="leaked", author="tester")
         recording.done("reissue")
 
 
@@ -183,7 +183,7 @@ def _add(disk: PowerCutDisk, path: str, data: bytes) -> None:
 def repairs(recording: Recording) -> None:
     """Repair what is damaged."""
     with recording.open() as store:
-        salvage(store)
+        repair(store)
         recording.done("repair", gradual=True)
 
 

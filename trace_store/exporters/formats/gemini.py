@@ -39,7 +39,7 @@ from trace_store.exporters.lossy.gemini_parts import (
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
-from trace_store.importers.formats.gemini.messages import what_is_said
+from trace_store.importers.formats.gemini.messages import parse_content
 from trace_store.importers.json_records import compact
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, ToolCall, ToolResult
 from trace_store.oid import sha256_hex
@@ -113,7 +113,7 @@ def _fit_part(draft: Draft, part: Part) -> Part | None:
 def _is_read(role: str, part: Part) -> bool:
     kind = MODEL if role == ASSISTANT else USER
     record = {"id": "", "type": kind, "content": [plain_part(part)]}
-    said = what_is_said(record, ()).messages
+    said = parse_content(record, ()).messages
     return bool(said) and said[0].parts == (part,)
 
 

@@ -153,7 +153,7 @@ def is_uuid(text: str) -> bool:
 
 def session_uuid(session: ExportSession, facts: Facts, made: str) -> str:
     """Return a session's own id when it is a UUID and the session is no branch of another, else the one made for it."""
-    if session.thread or not is_uuid(facts.session) or session.goes_on_another(facts):
+    if session.thread or not is_uuid(facts.session) or session.continues_other_session(facts):
         return made
     return facts.session
 
