@@ -226,7 +226,7 @@ COMMANDS = (
         "doctor",
         "doctor:doctor",
         "maintenance.doctor.diagnose",
-        "Look at what the repository stands on, and say what to do",
+        "Scan at what the repository stands on, and say what to do",
     ),
     _ancillary(
         "seal",

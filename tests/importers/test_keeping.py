@@ -186,7 +186,7 @@ def test_bytes_without_records_come_back(pieces: list[bytes], size: int) -> None
 
 def test_a_record_whose_commit_is_gone_is_an_error(tmp_path: Path) -> None:
     data = b"0123456789"
-    gathering = Gathering()
+    gathering = ObjectCollector()
     places = {2: RecordPlace(3, ObjectId(b"\x01" * 32), 0)}
     laid = lay_out(lambda at, size: (data[at : at + size], True), len(data), places, gathering)
     store = Store.memory()

@@ -388,7 +388,7 @@ def test_what_of_a_message_a_model_is_shown(tmp_path: Path) -> None:
 
 def test_a_subagent_is_a_branch_of_its_session(tmp_path: Path) -> None:
     parent = Talk()
-    parent.user("Look everywhere.")
+    parent.user("Scan everywhere.")
     parent.model(START, tool("t1", "found", name="task", metadata={"sessionId": "ses_child"}))
     child = Talk(id="ses_child", parentID=SESSION)
     child.user("You look in lib.")

@@ -123,7 +123,7 @@ def act(does: str, words: str = "", **more: Any) -> dict[str, Any]:
 
 STORY: list[dict[str, Any]] = [
     {"play": "hamlet"},
-    act("prompts", "Look at both.", key="p1"),
+    act("prompts", "Scan at both.", key="p1"),
     act("calls", "c1", group="a"),
     {"note": "between"},
     act("calls", "c2", group="a"),
@@ -137,7 +137,7 @@ STORY: list[dict[str, Any]] = [
     act("prompts", "No, keep both.", key="p3"),
     act("rewords", "No, keep both!", key="p3"),
     act("answers", "Kept.", key="a4"),
-    act("rewords", "Look at both, please.|And hurry.", key="p1"),
+    act("rewords", "Scan at both, please.|And hurry.", key="p1"),
     act("leaves", "agents/rosencrantz", key="a4"),
     act("prompts", "You are a helper.", key="s1"),
     act("answers", "Helped.", key="s2"),
@@ -191,7 +191,7 @@ def test_what_was_said_before_the_summary(tmp_path: Path) -> None:
     store = Store.memory()
     import_paths(store, [write(tmp_path, STORY[:16])])
     assert context(store, refs(store)["hamlet"]) == [
-        "user: Look at both, please.",
+        "user: Scan at both, please.",
         "assistant: c1 | c2",
         "tool: c1=what c1 gave | c2=what c2 gave",
         "assistant: Both are fine.",
@@ -247,7 +247,7 @@ def test_a_round_that_grows(tmp_path: Path) -> None:
     words = "Both files are fine, as far as one can see from here without running anything."
     acts = [
         {"play": "hamlet"},
-        act("prompts", "Look at both.", key="p1"),
+        act("prompts", "Scan at both.", key="p1"),
         act("answers", words, key="a1"),
         act("costs", "of a1", key="a1"),
         act("answers anew", words + " Now I ran it.", key="a1"),
@@ -257,7 +257,7 @@ def test_a_round_that_grows(tmp_path: Path) -> None:
     store = Store.memory()
     import_paths(store, [write(tmp_path, acts)])
     tip = refs(store)["hamlet"]
-    assert context(store, tip) == ["user: Look at both.", f"assistant: {words}"]
+    assert context(store, tip) == ["user: Scan at both.", f"assistant: {words}"]
     last = commits(store, tip)[-1]
     (usage,) = [o for o in last.operations if o.name == "usage"]
     assert usage.fields["output_total"] == len(words)
@@ -270,7 +270,7 @@ def test_a_round_that_grows(tmp_path: Path) -> None:
 def test_results_that_are_put_aside(tmp_path: Path) -> None:
     acts = [
         {"play": "hamlet"},
-        act("prompts", "Look at both.", key="p1"),
+        act("prompts", "Scan at both.", key="p1"),
         act("calls", "c1", group="a"),
         act("calls", "c2", group="a"),
         act("returns", "c1", group="a", key="r"),
@@ -313,7 +313,7 @@ def test_a_file_whose_end_goes_back(tmp_path: Path, key: str) -> None:
 MARKS = [
     {"play": "hamlet"},
     act("offers", "look listen"),
-    act("pins", "Look at both."),
+    act("pins", "Scan at both."),
     act("happens", "a duel"),
     act("happens", "another"),
     act("offers", ""),

@@ -160,7 +160,7 @@ DEFAULT_LEVEL = 9
 Progress = Callable[[int, int], None]
 """Receives the number of objects written or read so far, and the total."""
 
-Look = Callable[[bytes], object]
+Scan = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def create_bundle(
     overwrite: bool = False,
     level: int = DEFAULT_LEVEL,
     progress: Progress | None = None,
-    look: Look | None = None,
+    look: Scan | None = None,
 ) -> BundleReport:
     """Write a bundle and return its report.
 
@@ -274,7 +274,7 @@ def _tombstones(store: Store, purged: set[bytes]) -> list[tuple[str, bytes]]:
     if not isinstance(store.objects, ObjectDatabase):
         return []
     tombstones = store.objects.tombstones
-    files = [file for file in tombstones.files() if oid_of(file[0]) in purged]
+    files = [file for file in tombstones.valid_files() if oid_of(file[0]) in purged]
     readable = {oid_of(name) for name, _ in files}
     for oid in purged - readable:
         data = Tombstone(ObjectId(oid), 1).encode()
@@ -306,7 +306,7 @@ def _write(
     oids: bytes,
     level: int,
     progress: Progress | None,
-    look: Look | None,
+    look: Scan | None,
 ) -> BundleReport:
     writer = BundleWriter(write, header)
     encoder = PackEncoder(writer.begin, level=level, shared_bytes=SHARED_BYTES)

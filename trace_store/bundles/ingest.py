@@ -115,12 +115,12 @@ def import_bundle(
         if isinstance(store.objects, ObjectDatabase):
             store.objects.required.update(header.prerequisites)
         try:
-            check_bundle(reader, receiver.take, store=store, progress=progress)
+            check_bundle(reader, receiver.add, store=store, progress=progress)
             if header.tombstones and isinstance(store.objects, ObjectDatabase):
                 # A foreign tombstone never removes a local object.
                 lacking = [f for f in header.tombstones if not _is_present(store, f[0])]
-                store.objects.tombstones.take(lacking)
-            packs = receiver.keep()
+                store.objects.tombstones.add_files(lacking)
+            packs = receiver.publish()
             if isinstance(store.objects, ObjectDatabase):
                 keep_copies(store, list(packs))
         finally:
@@ -251,12 +251,12 @@ class _MemoryReceiver:
         self._objects = objects
         self._held: list[bytes] = []
 
-    def take(self, data: bytes, where: str, each: Callable[[PackedObject], None]) -> None:
+    def add(self, data: bytes, where: str, each: Callable[[PackedObject], None]) -> None:
         """Check a pack and hold it until `keep`."""
         check_pack(data, where, each)
         self._held.append(data)
 
-    def keep(self) -> list[str]:
+    def publish(self) -> list[str]:
         """Write the objects of the held packs; returns no pack names."""
         for data in self._held:
             check_pack(data, "", self._write)
@@ -265,7 +265,7 @@ class _MemoryReceiver:
     def _write(self, packed: PackedObject) -> None:
         self._objects.write(packed.data)
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Drop the held packs."""
         self._held.clear()
 

@@ -109,7 +109,7 @@ def check_bundle(
 
 def check_pack(data: bytes, where: str, see: Callable[[PackedObject], None]) -> None:
     """Check a pack without storing it."""
-    for packed in Examination(pack_of(data, where)).objects():
+    for packed in PackVerifier(pack_of(data, where)).objects():
         see(packed)
 
 

@@ -183,7 +183,7 @@ class Continuation:
         planned: PlannedCommit,
         existing: _ExistingCommits,
         rewound: Sequence[Place],
-        gathering: Gathering,
+        gathering: ObjectCollector,
         address: AddressOf,
         *,
         source: bool,
@@ -254,7 +254,7 @@ class Continuation:
         operations: list[Operation],
         source: ObjectId | None,
         message_count: int,
-        gathering: Gathering,
+        gathering: ObjectCollector,
     ) -> NewCommit:
         parents = () if self.tip is None else (self.tip,)
         data = make_commit(planned, operations, parents, source).encode()
@@ -335,9 +335,9 @@ def _current_messages(
                 target = read_address(operation.fields["target"], oid)
                 for index, spot in enumerate(locations):
                     if spot.address == target:
-                        current[index] = absolute(operation.fields["parts"], oid)
+                        current[index] = resolve_calls(operation.fields["parts"], oid)
         for index, (address, message) in enumerate(ops.added_messages(commit, oid)):
-            current.append(absolute(message["parts"], oid))
+            current.append(resolve_calls(message["parts"], oid))
             locations.append(MessageLocation(address, oid, index))
     return current, locations
 

@@ -82,8 +82,8 @@ class ImportContext:
         used = self._spellings.get(folder)
         if used is None:
             names = (name for name, _ in self.store.refs.iterate(folder))
-            used = self._spellings[folder] = Spellings(names)
-        chosen = other if used.twin(plain) else plain
+            used = self._spellings[folder] = UsedNames(names)
+        chosen = other if used.case_conflict(plain) else plain
         used.add(chosen)
         return chosen
 

@@ -18,7 +18,7 @@ from trace_store.frozen import value
 from trace_store.importers.build_commits import RecordPlaces, load_places
 from trace_store.importers.files import Input
 from trace_store.importers.write import storable_objects, transact_batched
-from trace_store.objects.content import Gathering
+from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, digest
 from trace_store.refs.names import FILES
 from trace_store.store.handle import Store
@@ -103,7 +103,7 @@ def keep_file(
     if cut is not None and cut.after:
         oid = ObjectId.parse(cut.after)
         begins, after = cut.begins, (oid, Segment.decode(store.objects.read(oid)))
-    gathering = Gathering()
+    gathering = ObjectCollector()
     pages = record_places.pages or Pages(file.read_at)
     laid = lay_out(
         pages.reread,
@@ -139,12 +139,12 @@ def keep_file(
     return ArchiveResult(next_cut, steady and next_cut is not None)
 
 
-def _check(store: Store, segment: Segment, gathering: Gathering) -> None:
+def _check(store: Store, segment: Segment, gathering: ObjectCollector) -> None:
     """Verify the first new segment, whose record places were saved."""
     restore_segment(segment, _object_reader(store, gathering))
 
 
-def _object_reader(store: Store, gathering: Gathering) -> Read:
+def _object_reader(store: Store, gathering: ObjectCollector) -> Read:
     """Return a reader of stored and new objects."""
     new_objects = {bytes(oid): data for oid, data in gathering.objects}
 

@@ -37,7 +37,7 @@ from trace_store.importers.build_commits import (
 )
 from trace_store.importers.contract import Place, Planned, PlannedCommit, PlannedThread
 from trace_store.importers.dedupe import KnownCommits, SessionIndex, chain, read_commit
-from trace_store.objects.address import Address, absolute
+from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.parts import ToolCall, ToolResult
@@ -237,7 +237,7 @@ class PlanWriter:
         linked_commit: PlannedCommit,
         parent: ObjectId | None,
         calls: Calls,
-    ) -> tuple[Gathering, bytes | None]:
+    ) -> tuple[ObjectCollector, bytes | None]:
         """Return the contents and the bytes of a commit; None if it would be empty.
 
         Args:
@@ -264,7 +264,7 @@ class PlanWriter:
         return gathering, make_commit(planned, operations, parents, source).encode()
 
     def _continue(self, planned: PlannedCommit, continuation: Continuation) -> None:
-        gathering = Gathering()
+        gathering = ObjectCollector()
         oid, new = continuation.make(
             planned, gathering, self._address, self._stored_parts, source=self._source
         )
@@ -289,7 +289,7 @@ class PlanWriter:
 
     def _stored_parts(self, place: Place) -> Sequence[Mapping[str, object]]:
         _, commit, number = self._location(place)
-        return absolute(message_at((commit, number), self._commit)["parts"], commit)
+        return resolve_calls(message_at((commit, number), self._commit)["parts"], commit)
 
     def _location(self, place: Place) -> MessageLocation:
         """Return the location of a planned message."""
@@ -322,7 +322,7 @@ class PlanWriter:
             self._tips[planned.thread] = oid
             self._changed_threads.add(planned.thread)
 
-    def _queue(self, gathering: Gathering, messages: int, types: Sequence[str]) -> None:
+    def _queue(self, gathering: ObjectCollector, messages: int, types: Sequence[str]) -> None:
         """Queue the objects of a new commit and count its messages and parts."""
         new = dict(gathering.objects)
         self._objects.update(new)

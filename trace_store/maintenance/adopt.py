@@ -70,7 +70,7 @@ def adopt(store: Store, *, keep_mine: bool = False, author: str = "unknown") -> 
         kept += [(e.name, e.new) for e in edits if e.name != name and e.new is not None]
     seal(store, fully=True)
     if not keep_mine:
-        note_adopted(store.disk, store.layout, refs.iterate())
+        write_adopted(store.disk, store.layout, refs.iterate())
         refs.known.clear()  # this process accepts the values on disk as well
     return AdoptReport(tuple(changed), tuple(kept), tuple(gone))
 
@@ -81,7 +81,7 @@ def _changed(store: Store, refs: RefDatabase) -> list[Change]:
     for name, had in list(refs.known.items()):
         now = refs.read(name)
         with store.mutex:
-            if now != had and not refs.witness.explains(name, had, now):
+            if now != had and not refs.rewind_guard.explains(name, had, now):
                 changes[name] = (name, had, now)
     return [changes[name] for name in sorted(changes)]
 

@@ -90,7 +90,7 @@ def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
                     disk.rename(taking.layout.root, os.path.join(folder, _EXPIRED + taking.name))
 
         store.alone(hide)  # a writer that relied on quarantined objects has to look again
-        quarantine.takings()
+        quarantine.batches()
     files = size = 0
     for name in disk.scan(folder)[0]:
         if name.startswith(_EXPIRED):
@@ -99,7 +99,7 @@ def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
     return files, size
 
 
-def size_of(disk: Disk, taking: Taking) -> int:
+def size_of(disk: Disk, taking: QuarantineBatch) -> int:
     """Return the size of a quarantine folder in bytes."""
     return sum(_sizes(disk, taking.layout.root))
 

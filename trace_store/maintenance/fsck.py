@@ -233,7 +233,7 @@ def _check_purged(
     database.refresh()
     if not store.disk.exists(store.layout.tombstones_dir):
         return
-    for name in database.tombstones.faults():
+    for name in database.tombstones.invalid_files():
         yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "unreadable tombstone")
     for oid in sorted(database.purged):
         tombstone = database.tombstones.find(oid)

@@ -211,7 +211,7 @@ def _quarantined(store: Store) -> list[ObjectId]:
     if not isinstance(store.objects, ObjectDatabase):
         return []
     oids: dict[ObjectId, None] = {}
-    for taking in store.objects.quarantine.takings():
+    for taking in store.objects.quarantine.batches():
         oids.update(dict.fromkeys([*taking.packs.iterate(), *taking.loose.iterate()]))
     purged = store.objects.purged
     return [oid for oid in oids if oid not in purged and not store.objects.contains(oid)]

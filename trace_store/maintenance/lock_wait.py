@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 LONGEST_PAUSE_SECONDS = 0.02
 
 
-def note_holder(store: Store, path: str, command: str) -> None:
+def write_owner(store: Store, path: str, command: str) -> None:
     """Write a note beside a lock about its holder."""
-    lock_owner.note_holder(store.disk, path, command, store.layout.tmp_dir)
+    lock_owner.write_owner(store.disk, path, command, store.layout.tmp_dir)
 
 
-def forget_holder(store: Store, path: str) -> None:
+def remove_owner(store: Store, path: str) -> None:
     """Remove the note before the lock is released."""
-    lock_owner.forget_holder(store.disk, path)
+    lock_owner.remove_owner(store.disk, path)
 
 
 def tell_holder(store: Store, path: str, patience: Patience) -> None:
     """Report the holder of a lock to a waiting caller."""
-    patience.tell(lock_owner.holder_of(store.disk, path))
+    patience.tell(lock_owner.owner_of(store.disk, path))
 
 
 def locked_error(store: Store, path: str) -> errors.LockedError:
     """Return the error for a wait that timed out."""
-    holder = lock_owner.holder_of(store.disk, path)
+    holder = lock_owner.owner_of(store.disk, path)
     message = f"{holder} is sealing, packing or collecting"
     where = kind_of(path)
     if not where.locks:
@@ -56,4 +56,4 @@ def lock_patiently(disk: Disk, fd: int, path: str, patience: Patience) -> None:
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         if not is_reported and monotonic() - started >= lock.PATIENCE_SECONDS:
             is_reported = True
-            patience.tell(lock_owner.holder_of(disk, path))
+            patience.tell(lock_owner.owner_of(disk, path))

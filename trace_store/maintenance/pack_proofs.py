@@ -350,4 +350,4 @@ def _worker_count(disk: Disk, layout: Layout, names: Iterable[str]) -> int:
         return 0  # an embedding program would start itself
     stats = (disk.stat(layout.pack_file(name)) for name in names)
     size = sum(each.st_size for each in stats if each is not None)
-    return max(min(processors(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)
+    return max(min(processor_count(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)

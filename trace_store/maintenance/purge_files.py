@@ -108,7 +108,7 @@ class Eraser:
             if file.objects.keys() & self._database.purged:
                 self.left[f"journal/{file.number}"] = "cannot be sealed"
 
-    def _clean_taking(self, taking: Taking, purged: frozenset[ObjectId]) -> None:
+    def _clean_taking(self, taking: QuarantineBatch, purged: frozenset[ObjectId]) -> None:
         """Remove objects from one quarantine folder."""
         disk = self._store.disk
         taking.packs.refresh()

@@ -275,7 +275,7 @@ class _Repair:
 
     def write(self, objects: dict[ObjectId, bytes]) -> None:
         """Write objects to a durable pack of their own."""
-        fresh = admit(self.database, objects)
+        fresh = drop_purged(self.database, objects)
         self.recovered.update(fresh)
         for oid in fresh:
             self._lost.pop(oid, None)

@@ -135,7 +135,7 @@ def _has_work(store: Store, fully: bool) -> bool:
         return any(set(read(name)) != set(published.get(name)) for name in names)
 
 
-def _unsettled(look: Look, published: PublishedTips) -> list[str]:
+def _unsettled(look: Scan, published: PublishedTips) -> list[str]:
     """Return the refs whose files may differ from the published state, in name order."""
     if len(look.unsettled) > FEW:
         published.all()  # faster than one by one
@@ -364,7 +364,7 @@ class _Sealer:
             here, known = self._files[name], before.tips.get(name)
             if set(here) == set(known) or (name in pending and name not in self._fold.refs):
                 continue
-            if not here and not self._fully and self._refs.witness.is_gone(name):
+            if not here and not self._fully and self._refs.rewind_guard.is_gone(name):
                 continue  # commits to it are refused; an explicit seal accepts it
             tips = self._refs.resolve(name, here, known, None)
             if len(tips) < len(here) and all(map(self._objects.contains, here)):

@@ -97,9 +97,9 @@ def restore_missing(store: Store) -> RestoredData:
         store.journal.refresh()
     if store.journal.published.stamp is None:
         return RestoredData(tips=_tips_of_index(store))
-    packs = store.missing_packs()
+    packs = missing_packs(store.disk, store.layout)
     published, read = store.journal.published.tips, store.refs.files.read
-    moved = [name for name, _, _ in store.refs.standing().moved]
+    moved = [name for name, _, _ in store.refs.status().moved]
     missing = [
         (name, tip) for name in moved for tip in published.get(name) if tip not in read(name)
     ]
@@ -129,7 +129,7 @@ def _restore(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) -
     layout, disk, files = store.layout, store.disk, store.refs.files
     if not (packs or tips):
         return RestoredData()
-    packs = packs or store.missing_packs()
+    packs = packs or missing_packs(store.disk, store.layout)
     paths = {layout.pack_file(name) for name in packs}
     paths.update(os.path.join(layout.ref_dir(name), str(tip)) for name, tip in tips)
     committed = _committed(store, sorted(paths))

@@ -81,7 +81,7 @@ def lay_out(
     reread: Reread,
     size: int,
     places: Mapping[int, RecordPlace],
-    gathering: Gathering,
+    gathering: ObjectCollector,
     *,
     begins: int = 0,
     after: tuple[ObjectId, Segment] | None = None,

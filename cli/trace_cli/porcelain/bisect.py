@@ -43,7 +43,7 @@ _STANDARD_ERROR = 2
     Argument(
         "REVISION", "revisions", "The bad commit, then good ones; HEAD", ANY, completes="COMMIT"
     ),
-    Option("--messages", "messages", "Look among the messages of the bad commit's context"),
+    Option("--messages", "messages", "Scan among the messages of the bad commit's context"),
     JSON,
 )
 def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_json: bool) -> None:

@@ -165,7 +165,7 @@ def _deed_record(deed: Deed) -> dict[str, Any]:
 
 @takes(
     Argument("WHAT", "what", "An address, an object id or a beginning of one, or a text"),
-    Option("--text", "as_text", "Look for WHAT as a text, whatever else it might be"),
+    Option("--text", "as_text", "Scan for WHAT as a text, whatever else it might be"),
     Option("--trash", "trash", "Name refs in the trash, too"),
     JSON,
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @takes(JSON)
 def doctor(invocation: Invocation, *, as_json: bool) -> int:
-    """Look at what the repository stands on, and say what to do.
+    """Scan at what the repository stands on, and say what to do.
 
     The kind of file system, rights and owners of files, the clock, versions, what git is told about .trace, free room,
     and what interrupted operations left. Nothing is changed, and no program is run. Each finding is a line with a

@@ -113,7 +113,7 @@ def purge(
             progress=lambda done: progress.tell("looking", done, done),
         )
         progress.clear()
-        back = store.objects.returned()
+        back = store.objects.reappeared()
         issued: RewrittenHistory | None = None
         only_verify = verify and not (oids or again or texts)
         if dry_run or only_verify:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Argument("START", "start", "Where a new branch begins", OPTIONAL, completes="REVISION"),
     Option("-c --create", "create", "Make the branch, and go to it"),
     Option("-C --force-create", "recreate", "The same, also when there is one of this name"),
-    Option("-d --detach", "detached", "Look at a commit without a branch"),
+    Option("-d --detach", "detached", "Scan at a commit without a branch"),
     Option("--orphan", "orphan", "Go to a branch that has no commit yet"),
     JSON,
     QUIET,
@@ -87,7 +87,7 @@ def switch(
     Argument("START", "start", "With -b: where the branch begins", OPTIONAL, completes="REVISION"),
     Option("-b", "create", "Make the branch, and go to it"),
     Option(
-        "--detach", "detached", "Look at the commit that a branch stands for, without the branch"
+        "--detach", "detached", "Scan at the commit that a branch stands for, without the branch"
     ),
     JSON,
     QUIET,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tests.reliability.support.holdings import Look, MultiTranscriptFormat, holding_of, short
+from tests.reliability.support.holdings import Holding, Look, holding_of, short
 from tests.reliability.support.recordings import Recording, Step
 from trace_store.testing.enumeration import Kernel
 from trace_store.testing.power_cuts import DiskImage
@@ -42,7 +42,7 @@ class Enumeration:
         self.limit = limit
         self.thorough = thorough
         self.count = Count()
-        self._seen: dict[object, MultiTranscriptFormat] = {}
+        self._seen: dict[object, Holding] = {}
 
     def violations(self, recording: Recording) -> Iterator[str]:
         """Yield what is wrong, after every prefix of what was done."""
@@ -71,7 +71,7 @@ class Enumeration:
         self.count.cuts += kernel.cuts
         self.count.bounded += kernel.bounded
 
-    def _found(self, key: object, image: Image, look: Look) -> MultiTranscriptFormat:
+    def _found(self, key: object, image: DiskImage, look: Look) -> Holding:
         found = self._seen.get((key, look))
         if found is None:
             self.count.distinct += 1
@@ -85,9 +85,7 @@ def _cut_off(steps: list[Step], at: int) -> str:
     return steps[at + 1].name if at + 1 < len(steps) else f"nothing after {steps[at].name}"
 
 
-def judge(
-    found: MultiTranscriptFormat, steps: list[Step], at: int, *, killed: bool
-) -> Iterator[str]:
+def judge(found: Holding, steps: list[Step], at: int, *, killed: bool) -> Iterator[str]:
     """Yield what is wrong with what was found after a cut behind step `at`.
 
     After a kill, which leaves all that was done, everything acknowledged is there however durable it was to be. While
@@ -130,11 +128,11 @@ def judge(
     yield from (f"{path} is gone" for path in must - {path for path, _ in found.files})
 
 
-def _is_as(found: MultiTranscriptFormat, step: Step) -> bool:
+def _is_as(found: Holding, step: Step) -> bool:
     return found.refs == step.holding.refs
 
 
-def _is_between(found: MultiTranscriptFormat, steps: list[Step]) -> bool:
+def _is_between(found: Holding, steps: list[Step]) -> bool:
     """Tell whether each ref has a value that it had, or passed through."""
     if found.refs is None or any(step.holding.refs is None for step in steps):
         return False

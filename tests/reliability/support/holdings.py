@@ -49,7 +49,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class MultiTranscriptFormat:
+class Holding:
     """What somebody who opens the repository finds in it, and beside it.
 
     Attributes:
@@ -76,8 +76,8 @@ PLAIN = Look()
 
 
 def holding_of(
-    image: Image, look: Look = PLAIN, *, goes_on: bool = False, thorough: bool = False
-) -> MultiTranscriptFormat:
+    image: DiskImage, look: Look = PLAIN, *, goes_on: bool = False, thorough: bool = False
+) -> Holding:
     """Return what is found on a disk; with `goes_on`, a commit and a seal are tried as well."""
     disk = PowerCutDisk(image)
     files = frozenset(_files_of(image))
@@ -89,14 +89,12 @@ def holding_of(
             assert isinstance(store.objects, ObjectDatabase)
             purged = store.objects.purged
     except RepositoryNotFoundError:
-        return MultiTranscriptFormat(None, files=files)
+        return Holding(None, files=files)
     except TraceError as error:
-        return MultiTranscriptFormat(
-            (), files=files, faults=(f"does not open: {error.code}: {error}",)
-        )
+        return Holding((), files=files, faults=(f"does not open: {error.code}: {error}",))
     if goes_on and not faults:
         faults = [f"going on: {fault}" for fault in _go_on(disk, refs, objects, thorough=thorough)]
-    return MultiTranscriptFormat(refs, objects, files, purged, logged, leaks, tuple(faults))
+    return Holding(refs, objects, files, purged, logged, leaks, tuple(faults))
 
 
 def _files_of(image: DiskImage) -> Iterator[tuple[str, bytes]]:

@@ -15,8 +15,8 @@ from tests.reliability.support.holdings import (
     PLAIN,
     ROOT,
     START,
+    Holding,
     Look,
-    MultiTranscriptFormat,
     holding_of,
 )
 from trace_store.errors import StorageError
@@ -52,7 +52,7 @@ class Step:
 
     name: str
     place: int
-    holding: MultiTranscriptFormat
+    holding: Holding
     durable: bool = True
     gradual: bool = False
     drops: bool = False
@@ -139,7 +139,7 @@ class Recording:
         self.begin = len(self.disk.log)
         self.clock = FixedClock(START)
         self._blind = blind
-        held = MultiTranscriptFormat(None) if blind else holding_of(self.before, look)
+        held = Holding(None) if blind else holding_of(self.before, look)
         self.steps = [Step("start", self.begin, held, promised=held.objects)]
 
     def open(self, *, durability: str = "durable") -> Store:
