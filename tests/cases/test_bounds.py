@@ -44,7 +44,7 @@ def test_an_object_of_millions_of_elements_is_refused_before_it_is_unpacked(
     def refuse(_: object) -> None:
         raise AssertionError("it was unpacked")
 
-    monkeypatch.setattr(codec, "_unpacked", refuse)
+    monkeypatch.setattr(codec, "_unpack", refuse)
     with pytest.raises(CorruptObjectError, match="elements"):
         codec.decode(bomb(item))
     with pytest.raises(CorruptBundleError, match="elements"):
