@@ -37,7 +37,7 @@ def test_a_conflict_from_beginning_to_end(apart: Ok, trace: Trace) -> None:
     assert trace("resolve", "1", "--ours", "--theirs").code == 2
     meanwhile = trace("commit", "--user", "meanwhile")
     assert "note: a merge of side into main is in progress" in meanwhile.err
-    assert "all is settled" in apart("resolve", "1", "in the middle").text
+    assert "all conflicts are resolved" in apart("resolve", "1", "in the middle").text
     said = apart("merge", "--continue").text
     assert "merged: 0 new messages, 1 changed, 1 conflict settled" in said
     assert "in the middle" in apart("compile").text
@@ -86,7 +86,7 @@ def test_a_rebase_whose_branch_went_elsewhere_is_only_given_up(apart: Ok, trace:
     assert trace("rebase", "side").code == 3
     apart("update-ref", "refs/heads/main", "side")
     for words in (["resolve"], ["rebase", "--continue"]):
-        assert "went elsewhere since the rebase began" in trace(*words).err
+        assert "was moved away since the rebase began" in trace(*words).err
     apart("rebase", "--abort")
 
 
@@ -158,7 +158,7 @@ def test_a_revert_on_a_detached_head(ok: Ok, trace: Trace) -> None:
     ok("edit", "HEAD~3.0", "d", "-q")
     assert trace("revert", "HEAD~2").code == 3
     ok("symbolic-ref", "HEAD", "refs/heads/main")
-    assert "where the revert began" in trace("revert", "--continue").err
+    assert "where the revert started" in trace("revert", "--continue").err
 
 
 @pytest.fixture

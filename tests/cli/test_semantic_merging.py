@@ -151,7 +151,7 @@ def test_a_model_that_is_of_no_use(
 
 def test_how_it_may_not_be_called(user: User) -> None:
     for words, code, message in (
-        (("-s", "semantic"), 6, "no model is named"),
+        (("-s", "semantic"), 6, "no model is configured"),
         (("-s", "semantic", "--review", "--no-review"), 2, "contradict"),
         (("--review",), 2, "a review is for what a model proposes"),
     ):
@@ -168,7 +168,7 @@ def test_a_rebase_is_judged_when_that_is_asked_for(user: User, serving: Serving)
     server = serving(answering(judgement))
     before = standing(user)
     refused = user("rebase", "idea", "--judge")
-    assert (refused.code, "no model is named" in refused.err) == (6, True)
+    assert (refused.code, "no model is configured" in refused.err) == (6, True)
     assert standing(user) == before
     stopped = user("rebase", "idea", url=server.url)
     assert (stopped.code, "two-answers" in stopped.text, server.requests) == (3, True, [])

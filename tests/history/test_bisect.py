@@ -47,7 +47,7 @@ def test_on_a_line(length: int, data: st.DataObject) -> None:
 
 
 def test_what_contradicts_itself() -> None:
-    with pytest.raises(InvalidInputError, match="is good and comes after"):
+    with pytest.raises(InvalidInputError, match="is good but comes after"):
         halve(["a", "b", "c"], {"a": BAD, "b": GOOD})
     assert halve([], {}).found == ()
 

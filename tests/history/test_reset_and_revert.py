@@ -270,7 +270,7 @@ def test_a_recorded_usage_is_a_fact() -> None:
     told(store, "question")
     counts = {"input_tokens": 1, "output_tokens": 1}
     change(store, lambda draft: draft.record_usage(counts))
-    with pytest.raises(StateError, match="changes no message"):
+    with pytest.raises(StateError, match="only usage or metadata"):
         merge.revert.revert(store, ["HEAD"], author=AUTHOR)
 
 
@@ -305,7 +305,7 @@ def test_nothing_is_staged_where_the_branch_went_on() -> None:
         history.reset.commit_staged(store, author=AUTHOR)
     history.reset.reset_soft(store, "HEAD~1", author=AUTHOR)
     told(store, "else")
-    with pytest.raises(StateError, match="does not continue"):
+    with pytest.raises(StateError, match="do not continue"):
         history.reset.commit_staged(store, author=AUTHOR)
 
 
@@ -410,7 +410,7 @@ def test_undo_refuses_what_something_else_moved_since() -> None:
     history.branches.create_branch(store, "idea", "HEAD", author=AUTHOR)
     moved = Transaction([], [RefEdit("refs/heads/idea", None, ANY)], "moved by git")
     store.transact(lambda _: moved, author="git")
-    with pytest.raises(StateError, match="has been moved since"):
+    with pytest.raises(StateError, match="has moved since"):
         history.undo.undo(store, author=AUTHOR)
 
 

@@ -391,7 +391,7 @@ def test_moving_a_message(repo: Repo) -> None:
     move(repo.store, [text], "first", author="ada")
     assert said(repo) == ["c", "a", "b"]
     assert move(repo.store, [text], "first", author="ada").result is None
-    with pytest.raises(InvalidInputError, match="beside itself"):
+    with pytest.raises(InvalidInputError, match="next to itself"):
         move(repo.store, [text], "after", text, author="ada")
     assert a != b
 
@@ -709,10 +709,10 @@ def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know() -> None
     assert read(written(steps, lambda _: "said"), oids) == steps
     assert [step.deed for step in read(f"p {oids[1]}", oids)] == ["drop", "drop", "pick"]
     for text, problem in (
-        ("merge 0101", "line 1 of the to-do list is not understood"),
-        ("pick ffff", "names no commit of the range"),
+        ("merge 0101", "line 1 of the to-do list is not valid"),
+        ("pick ffff", "does not name a commit of the range"),
         (f"pick {oids[0]}\npick {oids[0]}", "line 2 names 010101010101 again"),
-        (f"squash {oids[0]}", "no commit before the first"),
+        (f"squash {oids[0]}", "none before it to squash into"),
     ):
         with pytest.raises(InvalidInputError, match=problem):
             read(text, oids)
@@ -812,7 +812,7 @@ def test_what_somebody_else_went_on_with_is_not_gone_on_with(
         note(*given)
 
     monkeypatch.setattr(in_progress, "note_tip", after_the_other)
-    with pytest.raises(StateError, match="somebody else went on with it"):
+    with pytest.raises(StateError, match="another process has continued"):
         repo.resume()
     assert said(repo) == ["ours", "new"]
 

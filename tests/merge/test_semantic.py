@@ -250,8 +250,8 @@ def test_words_around_the_json_and_unknown_fields_do_no_harm(repo: Repo) -> None
         ({}, "conflict 1 is left open"),
         ({"conflicts": [{"number": 2, "take": "ours"}]}, "there is no conflict 2"),
         ({"conflicts": [{"number": "1", "take": "ours"}]}, "there is no conflict 1"),
-        ({"conflicts": [{"number": 1, "take": "all"}]}, "is settled by ours, theirs, both, text"),
-        ({"conflicts": [{"number": 1, "take": ["ours"]}]}, "is settled by"),
+        ({"conflicts": [{"number": 1, "take": "all"}]}, "is resolved by ours, theirs, both, text"),
+        ({"conflicts": [{"number": 1, "take": ["ours"]}]}, "is resolved by"),
         ({"conflicts": [{"number": 1, "take": "text"}]}, "conflict 1 has no text"),
         ({"conflicts": [{"number": 1, "take": "text", "text": " "}]}, "conflict 1 has no text"),
         ({"conflicts": "none"}, "conflicts is not a list"),
@@ -315,7 +315,7 @@ def test_an_answer_in_a_fence(repo: Repo) -> None:
 @pytest.mark.parametrize(
     "failure",
     [
-        errors.ModelUnreachableError("no connection"),
+        errors.ModelUnreachableError("could not connect"),
         errors.ModelRefusedError("no"),
         errors.ModelCancelledError("enough"),
     ],

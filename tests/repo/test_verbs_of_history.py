@@ -249,7 +249,7 @@ def test_reverts_differences_and_where_things_are(repo: Repo) -> None:
 
 def test_a_semantic_merge_asks_the_callable_that_is_given(repo: Repo) -> None:
     two_wordings(repo)
-    with pytest.raises(errors.StateError, match="none is given"):
+    with pytest.raises(errors.StateError, match="needs a model"):
         repo.merge("idea", strategy="semantic")
     asked: list[Prompt] = []
 

@@ -1,9 +1,8 @@
-"""Which call a tool result belongs to: decided once, when the result is written, and stored with it.
+"""Links from tool results to their calls, set once when a result is written and stored with it.
 
-A result belongs to the newest message before it that has a call of its id without a result; to the newest that has one
-at all where each is answered; and to a message behind it in the same commit where none stands before.
-
-Rule: from then on the stored address counts, whatever happens to the messages. Providers use ids again.
+A result belongs to the newest earlier message with an unanswered call of its id; if all are answered, to the newest
+with such a call; and if there is none, to a later message of the same commit. From then on only the stored address
+counts, because providers reuse ids.
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ if TYPE_CHECKING:
     from trace_store.context.fold import ReadCommit
 
     Find: TypeAlias = Callable[[str], Address | None]
-    """Gives the message that holds the call which a result of this id answers, in the history before."""
+    """Returns the message with the call that a result of this id answers, in the earlier history."""
 
 CALL = "tool_call"
 
 
 class Calls:
-    """The calls of some messages that are being written one after the other, and which of them wait for results."""
+    """The calls of messages that are written one after the other, and which of them are unanswered."""
 
     __slots__ = ("_find", "_here", "_known", "_open")
 
     def __init__(self, find: Find) -> None:
-        """Begin; `find` is asked about the history before, for ids that no message here has called."""
+        """Start without calls; `find` looks up ids that no message here has."""
         self._find = find
         self._open: dict[str, list[Address]] = {}
         self._known: dict[str, Address | None] = {}
         self._here: set[str] = set()
 
     def link(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the messages of the next commit with their results linked; those that the commit adds, from the first.
+        """Return the messages of the next commit, all that it adds, with their results linked.
 
-        Afterwards `written` has to be told the id of the commit.
+        Afterwards call `written` with the id of the commit.
         """
         if not any(_is_half(part) for message in messages for part in message.parts):
             return list(messages)
@@ -53,7 +52,7 @@ class Calls:
         return [self._linked(message, n, later) for n, message in enumerate(messages)]
 
     def written(self, oid: bytes) -> None:
-        """Note the id of the commit that holds the messages linked last."""
+        """Set the id of the commit that contains the messages linked last."""
         for name in self._here:
             waiting = self._open.get(name, [])
             waiting[:] = [each if each.birth else Address.of(oid, each.number) for each in waiting]
@@ -63,14 +62,14 @@ class Calls:
         self._here.clear()
 
     def call(self, name: str, address: Address) -> None:
-        """Note that a message calls a tool under an id."""
+        """Add a call of a message."""
         self._open.setdefault(name, []).append(address)
         self._known[name] = address
         if not address.birth:
             self._here.add(name)
 
     def answer(self, name: str) -> Address | None:
-        """Return the message whose call a result of this id answers, and note that it is answered."""
+        """Return the message with the call that a result of this id answers, and mark it as answered."""
         waiting = self._open.get(name)
         if waiting:
             return waiting.pop()
@@ -102,9 +101,9 @@ class Calls:
 
 
 def link_operations(operations: Sequence[Operation], find: Find) -> list[Operation]:
-    """Return the operations of a commit that is being made, with the results of its new messages linked.
+    """Return the operations of a new commit with the results of its new messages linked.
 
-    What an edit says is left as it is: see `link_wording`.
+    Edits are left unchanged: see `link_wording`.
     """
     calls, number, made = Calls(find), 0, []
     later = _calls_of(operations)
@@ -121,7 +120,7 @@ def link_operations(operations: Sequence[Operation], find: Find) -> list[Operati
 
 
 def link_wording(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict[str, Any]]:
-    """Return another wording of a message with its results linked: as in the wordings before, else as `find` says."""
+    """Return the parts of an edit with results linked as in earlier versions, or else by `find`."""
     known = {
         part["id"]: part["call"]
         for said in before
@@ -138,7 +137,7 @@ def link_wording(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict
 
 
 def find_in_history(tip: bytes | None, read_commit: ReadCommit) -> Find:
-    """Return what looks for calls in the history of a commit, newest first, as far back as it has to."""
+    """Return a function that finds calls in the history of a commit, newest first, as far back as needed."""
     walk = _halves_before(tip, read_commit)
     calls: list[tuple[str, Address]] = []
     answered: set[tuple[str, Address]] = set()
@@ -166,7 +165,7 @@ def find_in_history(tip: bytes | None, read_commit: ReadCommit) -> Find:
 def _halves_before(
     tip: bytes | None, read_commit: ReadCommit
 ) -> Iterator[tuple[bool, str, Address]]:
-    """Yield (whether it is a call, id, message with the call) of calls and linked results, newest first."""
+    """Yield (is a call, id, message with the call) of calls and linked results, newest first."""
     while tip is not None:
         commit = read_commit(tip)
         for address, parts in reversed(list(_wordings(commit, tip))):
@@ -179,7 +178,7 @@ def _halves_before(
 
 
 def _wordings(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Parts]]:
-    """Yield what a commit lets messages say, new ones and such as it edits."""
+    """Yield the parts of messages that a commit adds or edits."""
     added = ops.added_messages(commit, oid)
     for operation in commit.operations:
         if operation.name == ops.EDIT:

@@ -1,12 +1,10 @@
-"""The fold: operations in, the state of every message out.
+"""The fold, the only interpreter of operations: it returns the state of every message after a commit.
 
-Rule: the context of a commit is the fold of operations along first parents. No entry is ever dropped: a hidden message
-stays at its place, so that it can be shown again. An operation may name any entry of its fold, and nothing else.
+The context of a commit is the fold of operations along first parents. Entries are never dropped: a hidden message keeps
+its position, so that it can be restored. An operation may name any entry of its fold, and nothing else.
 
-A call and its results are one unit: they are hidden, skipped, pinned, replaced and moved together, whichever of them an
-operation names, and what joins a unit later takes its state.
-
-Rule: this is the one interpreter of a history. Whatever is quicker is a kept result of it.
+A call and its results are a unit. They are hidden, skipped, pinned, replaced and moved together, and a message that
+joins a unit later takes over its state. Faster paths only cache results of the fold.
 """
 
 from __future__ import annotations
@@ -27,19 +25,19 @@ if TYPE_CHECKING:
 
 
 FEW = 3
-"""Entries that are looked for one by one; more are found in one walk."""
+"""Up to this many entries are looked up one by one; more are found in one pass."""
 
 
 class Fold:
-    """The state after a commit: entries in their order, and the tool schemas in force.
+    """The state after a commit: entries in order, and the current tools.
 
-    Folds that were copied share their entries until one of them is changed, so entries change through `apply` alone.
+    Copies share entries until one of them changes, so only `apply` may change entries.
 
     Attributes:
-        entries: every message, visible or hidden, in order.
+        entries: all messages, visible or hidden, in order.
         tools: ids of the schema blobs; `tools_commit` is the commit that set them, or None.
         measured: the last commit with a report that measures its context, and the `tools_commit` there; or None.
-        links: for each message of a unit, those that it answers and those that answer it, here or not.
+        links: for each message of a unit, the messages that it answers or that answer it, present or not.
     """
 
     __slots__ = (
@@ -59,15 +57,15 @@ class Fold:
         self.measured: tuple[bytes, bytes | None] | None = None
         self.links: dict[Address, tuple[Address, ...]] = {}
         self._by_address: dict[Address, Entry] = {}
-        self._own: set[Address] | None = None  # entries that may change here; None for all
+        self._own: set[Address] | None = None  # entries not shared with a copy; None means all
 
     @classmethod
     def of(
         cls, entries: Iterable[Entry], links: dict[Address, tuple[Address, ...]] | None = None
     ) -> Fold:
-        """Return a fold that holds some entries, in their order; who gave them must not change them any more.
+        """Return a fold with the given entries, in order, which the caller must not change later.
 
-        `links` are as in the attribute; None works them out from the entries.
+        `links` are as in the attribute; None derives them from the entries.
         """
         made = cls()
         made.entries = list(entries)
@@ -87,7 +85,7 @@ class Fold:
         return address in self._by_address
 
     def visible(self) -> Iterator[Entry]:
-        """Yield the entries that take part in the compiled context."""
+        """Yield the entries that are part of the compiled context."""
         return (entry for entry in self.entries if entry.visible)
 
     def entry(self, address: tuple[bytes, int]) -> Entry:
@@ -109,10 +107,7 @@ class Fold:
         return self._by_address.keys()
 
     def unit(self, address: Address) -> tuple[Address, ...]:
-        """Return the messages that belong together with one, itself among them: a call and its results.
-
-        The one that is asked for comes first; the others in no order that says anything.
-        """
+        """Return all messages of a unit, the given one first and the others in no particular order."""
         if address not in self.links:
             return (address,)
         found = [address]
@@ -125,15 +120,15 @@ class Fold:
         return tuple(found)
 
     def units(self, addresses: Iterable[Address]) -> list[Address]:
-        """Return the messages of the units of some, each once, in the order of the given ones."""
+        """Return all messages of some units, without duplicates, in the order given."""
         return list(dict.fromkeys(each for address in addresses for each in self.unit(address)))
 
     def unit_id(self, address: Address) -> Address:
-        """Return the one message by which a unit is named: its call; the same, whichever of them is asked for."""
+        """Return the message that identifies a unit, its call, whichever member is given."""
         if address not in self.links:
             return address
         unit = self.unit(address)
-        # One that answers itself, or another that is not here, may be all there is.
+        # A damaged unit may have no call: it answers itself, or a message that is missing.
         return min((each for each in unit if not self.entry(each).answers), default=min(unit))
 
     def in_order(self, addresses: Collection[Address]) -> list[Address]:
@@ -154,10 +149,10 @@ class Fold:
         return other
 
     def apply(self, oid: bytes, commit: Commit) -> None:
-        """Apply a commit's operations; `oid` is its id, or HERE while it is being made.
+        """Apply a commit's operations; `oid` is its id, or HERE for a new commit.
 
         Raises:
-            InvalidOperationError: an operation names what its fold does not hold.
+            InvalidOperationError: an operation names a message that the fold does not have.
             UnsupportedFormatError: an operation is unknown to this version.
             CorruptObjectError: an operation's fields are damaged.
         """
@@ -201,7 +196,7 @@ class Fold:
                     self.links[one] = (*known, other)
 
     def _take_state(self, entry: Entry) -> None:
-        """Let a message that joins a unit, and all that it joins, be shown and ranked as the unit was before."""
+        """Give a message that joins a unit, and all that it joins, the unit's previous state."""
         others = self.unit(entry.address)[1:]
         if others:
             before = self._by_address[others[0]]
@@ -210,7 +205,7 @@ class Fold:
                 each.hidden, each.ghost, each.priority = state
 
     def _to_change(self, addresses: Iterable[Address]) -> list[Entry]:
-        """Return entries that no other fold holds any more."""
+        """Return entries, copied if another fold shares them."""
         found = [self.entry(address) for address in addresses]
         if self._own is None:
             return found
@@ -232,7 +227,7 @@ class Fold:
 
 
 class _Making:
-    """What an operation must know of its commit: its id, and how many messages and wordings stand before it."""
+    """The position within a commit: its id, and how many messages and versions came before."""
 
     __slots__ = ("added", "oid", "wordings")
 
@@ -255,7 +250,7 @@ class _Making:
 
 
 def is_measured(commit: Commit) -> bool:
-    """Tell whether a commit has a report that measures its context."""
+    """Return True if a commit has a report that measures its context."""
     reports = any(operation.name == ops.USAGE for operation in commit.operations)
     return reports and objects.reports.report_of(commit) is not None
 
@@ -270,7 +265,7 @@ def _add(state: Fold, operation: Operation, making: _Making) -> None:
 
 def _put(state: Fold, operation: Operation, making: _Making, at: int) -> None:
     for entry in making.entries(operation):
-        if entry.address not in state:  # carried twice is one message
+        if entry.address not in state:  # ignore a message that is carried twice
             state._add(entry, at)
             at += 1
 
@@ -341,7 +336,7 @@ def _move(state: Fold, operation: Operation, making: _Making) -> None:
     moved = [state.entry(each) for each in _whole_units(state, targets)]
     after = operation.fields.get("after")
     neighbour = None if after is None else state.entry(read_address(after, making.oid))
-    if neighbour in moved:  # it goes to another place within its unit, which stays
+    if neighbour in moved:  # a move within the unit, which stays in place
         moved = [state.entry(each) for each in dict.fromkeys(targets)]
     if neighbour is not None and any(entry is neighbour for entry in moved):
         raise errors.InvalidOperationError("move: a message cannot be placed after itself")
@@ -352,7 +347,7 @@ def _move(state: Fold, operation: Operation, making: _Making) -> None:
 
 
 def _whole_units(state: Fold, targets: Sequence[Address]) -> list[Address]:
-    """Return the units of messages in the order given, and the messages of a unit in that of the context."""
+    """Return the members of units: units in the order given, members in context order."""
     found: dict[Address, None] = {}
     for address in targets:
         unit = state.unit(address)
@@ -367,7 +362,7 @@ def _tools(state: Fold, operation: Operation, making: _Making) -> None:
 
 
 def _usage(state: Fold, operation: Operation, making: _Making) -> None:
-    """What a provider reported changes no message, and neither do facts and settings."""
+    """Do nothing: usage, metadata and settings change no message."""
 
 
 _APPLY: dict[str, Callable[[Fold, Operation, _Making], None]] = {
@@ -399,7 +394,7 @@ def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
     """Return the fold of a commit.
 
     Raises:
-        ObjectNotFoundError: a commit is not here.
+        ObjectNotFoundError: a commit is missing.
         InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
     """
     line, _ = line_since(tip, read_commit, lambda oid: False)
@@ -409,10 +404,7 @@ def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
 def line_since(
     tip: bytes | None, read_commit: ReadCommit, is_known: Callable[[bytes], bool]
 ) -> tuple[list[tuple[bytes, Commit]], bytes | None]:
-    """Return the commits of a line, oldest first, without the first one that is known and what lies before it.
-
-    That one's id comes along; None when there is none.
-    """
+    """Return the first-parent commits up to the first known one, oldest first, and its id or None."""
     line: list[tuple[bytes, Commit]] = []
     oid: bytes | None = tip
     while oid is not None and not is_known(oid):
@@ -424,7 +416,7 @@ def line_since(
 
 
 def go_on(state: Fold, line: list[tuple[bytes, Commit]]) -> Fold:
-    """Apply commits, oldest first, and return the fold; it is changed."""
+    """Apply commits, oldest first, to a fold, and return it."""
     for oid, commit in line:
         state.apply(oid, commit)
     return state

@@ -1,8 +1,7 @@
-"""Loading many messages: what neighbours say, with few reads.
+"""Reading ahead: loads the content of consecutive messages with few reads.
 
-Rule: what is loaded here equals what `load_message` makes of the stored form. What is out of the ordinary (a ghost, an
-edit, content in chunks, damage) is left out and read the slow way when it is asked for, which then says what is wrong
-with it. Nothing is read ahead until messages are asked for one after the other.
+The result equals that of `load_message`. Special cases (ghosts, edits, chunked or damaged content) are left to the slow
+path, which raises the right error. Nothing is read ahead until messages are accessed one after the other.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
 LONGEST_WINDOW = 2048
 GROWTH = 8
 MAXIMUM_BYTES = 8 * 1024 * 1024
-"""Of content that is read ahead; the message that goes over it is the last."""
+"""Limit for content that is read ahead in bytes; the message that exceeds it is the last."""
 _UNUSUAL = MARKER | GHOST | EDITED
 
 
 class Loader:
-    """Loads messages of one context, more at a time as long as they are asked for one after the other."""
+    """Loads messages of one context, in larger batches as long as access is sequential."""
 
     __slots__ = ("_ahead", "_block", "_decoded", "_last", "_read_data", "_size")
 
@@ -53,15 +52,15 @@ class Loader:
         self._decoded: tuple[bytes, Sequence[Stored]] = (b"", ())
         self._block = b""
         self._ahead: dict[int, Said | None] = {}
-        """What messages say, by the offsets of their records in the block."""
+        """Contents by the offsets of their records in the block."""
         self._last = -1
         self._size = 1
 
     def load(self, block: bytes, at: int) -> Said | None:
-        """Return what a message says; None when it has to be read the slow way.
+        """Return the content of a message; None if the slow path must read it.
 
         Args:
-            block: records of the index; those behind the message's may be read ahead.
+            block: records of the index; those after the message's may be read ahead.
             at: the offset of its record.
         """
         if block is not self._block or at not in self._ahead:
@@ -70,7 +69,7 @@ class Loader:
         return self._ahead.pop(at, None)
 
     def _look_ahead(self, block: bytes, at: int) -> None:
-        """Load messages from this one on, if the one before it was asked for last."""
+        """Load messages from this one on, if access is sequential."""
         self._ahead = {}
         before = ordinal_at(self._block, self._last) if self._last >= 0 else -1
         if ordinal_at(block, at) == before + 1:
@@ -82,7 +81,7 @@ class Loader:
         self._block = block
 
     def _window(self, records: bytes, start: int) -> dict[int, Said | None]:
-        """Return what messages say, by their offsets from `start` on, up to the first that cannot be read."""
+        """Return contents by offset, up to the first message that cannot be read."""
         found: dict[int, Said | None] = {}
         wanted: list[tuple[int, bytes, int]] = []
         for n, (commit, number, flags, _) in enumerate(unpack_places(records)):
@@ -95,16 +94,16 @@ class Loader:
             with paused:
                 self._fill(found, wanted)
         except errors.TraceError:
-            return found  # whoever asks for that message is told
+            return found  # the slow path raises the error
         return found
 
     def _fill(
         self, found: dict[int, Said | None], wanted: Sequence[tuple[int, bytes, int]]
     ) -> None:
-        """Put in what usual messages say, until so much is held that it is enough."""
+        """Add the contents of messages without special cases, up to the size limit."""
         stored = self._stored(wanted)
         blobs = dict.fromkeys(oid for message in stored for oid in part_blobs(message["parts"]))
-        contents = self._read_data(blobs)  # each once, in the order of the messages
+        contents = self._read_data(blobs)  # without duplicates, in message order
         objects: dict[bytes, bytes] = {}
         held = 0
         for (at, _, _), message in zip(wanted, stored, strict=False):
@@ -120,7 +119,7 @@ class Loader:
                 return
 
     def _stored(self, wanted: Sequence[tuple[int, bytes, int]]) -> list[Stored]:
-        """Return messages from where they stand, up to the first that is not there; each commit is decoded once."""
+        """Return stored messages, up to the first missing one; each commit is decoded once."""
         current, added = self._decoded
         oids: list[bytes] = []
         for _, commit, _ in wanted:

@@ -1,6 +1,6 @@
-"""Cached folds, from which later commits, edits and merges continue.
+"""Snapshots: cached folds, from which later commits, edits and merges continue.
 
-A file begins with a head of 60 bytes, little-endian:
+A file starts with a header of 60 bytes, little-endian:
 
      0   4  "TRFD"                              44   4  number of entries
      4   2  version                             48   4  number of links
@@ -8,15 +8,12 @@ A file begins with a head of 60 bytes, little-endian:
      8   4  CRC-32 of all that follows          56   4  zero
     12  32  commit
 
-Behind it come the facts (msgpack: tools, tools_commit, measured), a record of 97 bytes for each entry (key, flags, and
-how much it says), one of 40 for each link (a message with results, and a message with calls that it answers), and the
-msgpack of what each entry says.
+Then come the facts (msgpack: tools, tools_commit, measured), a record of 97 bytes for each entry (key, flags, and where
+its content ends), one of 40 for each link (a message with results, and a message with calls that it answers), and the
+contents of the entries in msgpack.
 
-Rule: derived. A file that is absent, damaged or of another version is made anew from the commits.
-
-The last fold is kept in memory, and folds that took many commits in `.trace/cache/folds/`, local and deletable.
-
-Rule: what is kept is what `folding_history.fold` says, or it is not used.
+The last fold is cached in memory; folds of many commits are cached in `.trace/cache/folds/`, which is local and can be
+deleted. A file that is missing, damaged or of another version is ignored.
 """
 
 from __future__ import annotations
@@ -62,14 +59,14 @@ _SHOWN = {
     for ghost in (0, _GHOST)
     for priority in range(len(ops.PRIORITIES))
 }
-"""What flags say of how a message is shown: hidden, ghost and priority."""
+"""Meaning of the flags: hidden, ghost and priority."""
 _LAZY = ("message", "versions", "current", "labels", "keep")
 
 
 class KeptEntry(Entry):
-    """An entry of which address, place, and how it is shown are at hand, and the rest is unpacked when it is asked for.
+    """An entry of a snapshot, whose content is unpacked on first use.
 
-    It is never changed: a fold copies entries before it changes them, and a copy is a plain one.
+    It never changes: a fold copies entries before changing them, and a copy is a plain entry.
     """
 
     __slots__ = ("_data", "_flags", "_key", "_start", "_stop")
@@ -125,7 +122,7 @@ class KeptEntry(Entry):
         return bool(self._flags & _MARKED)
 
     def same_state(self, other: Entry) -> bool:
-        """As in `Entry`; what is packed alike is not unpacked."""
+        """As in `Entry`; entries with equal bytes are not unpacked."""
         if isinstance(other, KeptEntry):
             own = self._data[self._start : self._stop]
             if (
@@ -138,7 +135,7 @@ class KeptEntry(Entry):
 
 
 def pack(tip: bytes, state: Fold) -> bytes:
-    """Return the bytes of a file that keeps the fold of a commit."""
+    """Return the bytes of a snapshot file."""
     import msgpack
 
     entries, links, said = bytearray(), bytearray(), bytearray()
@@ -158,18 +155,18 @@ def pack(tip: bytes, state: Fold) -> bytes:
 
 
 def unpack(tip: bytes, data: bytes) -> Fold:
-    """Return the fold of a commit from the bytes of its file.
+    """Return the fold in a snapshot file.
 
     Raises:
-        CorruptIndexError: they are damaged, of another version, or of another commit.
+        CorruptIndexError: it is damaged, or of another version or commit.
     """
     if len(data) < _HEAD.size or zlib.crc32(data[_CHECKED_FROM:]) != int.from_bytes(
         data[8:_CHECKED_FROM], "little"
     ):
-        raise errors.CorruptIndexError("a kept fold is damaged")
+        raise errors.CorruptIndexError("a snapshot is damaged")
     magic, version, _, _, oid, count, links, facts, _ = _HEAD.unpack_from(data)
     if (magic, version, oid) != (_MAGIC, VERSION, tip):
-        raise errors.CorruptIndexError("a kept fold is of another version, or of another commit")
+        raise errors.CorruptIndexError("a snapshot is of another version or commit")
     at = _HEAD.size
     try:
         tools, tools_commit, measured = _unpacked(data[at : at + facts])
@@ -182,7 +179,7 @@ def unpack(tip: bytes, data: bytes) -> Fold:
         state.tools, state.tools_commit = tuple(tools), tools_commit
         state.measured = None if measured is None else (measured[0], measured[1])
     except (ValueError, TypeError, LookupError, struct.error) as error:
-        raise errors.CorruptIndexError("a kept fold is damaged") from error
+        raise errors.CorruptIndexError("a snapshot is damaged") from error
     return state
 
 
@@ -233,25 +230,25 @@ def _flags(entry: Entry, answers: tuple[Address, ...]) -> int:
 
 
 WORTH = 400
-"""A fold that took more commits and messages than these, and than a share of all that it holds, is kept in a file."""
+"""A fold is saved if it took more commits and messages than this, and than a share of its size."""
 _SHARE = 64
 BACK = 200
-"""Of such a line the fold so many commits back is kept, too, or a share of them: a merge begins where lines parted."""
+"""How many commits before the tip a second snapshot is saved (or a share of them), near the base of a merge."""
 KEPT = 8
-"""Files at most; the oldest go."""
+"""Maximum number of files; the oldest are deleted."""
 MAXIMUM_BYTES = 1 << 30
 
 
 def fold_of(store: Store, tip: bytes, known: Mapping[bytes, Fold] = {}) -> Fold:
-    """Return the fold of a commit, which must not be changed: `copy` returns one that may be.
+    """Return the fold of a commit, which must not be changed; use `copy` to change it.
 
     Args:
-        store: where the commits are.
+        store: has the commits.
         tip: the commit.
-        known: folds that are at hand, by their commits; what goes on from one of them shares its entries.
+        known: folds by commit, from which to continue; the result shares their entries.
 
     Raises:
-        ObjectNotFoundError: a commit is not here.
+        ObjectNotFoundError: a commit is missing.
         InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
     """
     last = store.last_fold
@@ -271,7 +268,7 @@ def _state_of(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
         return read_commit(oid, store.objects.read)
 
     line, at, state = _since_one_at_hand(tip, read, known)
-    while state is None:  # what is damaged is no longer among the files
+    while state is None:  # repeats if a file was damaged
         older, at = line_since(at, read, lambda oid: oid in known or oid in files)
         line[:0] = older
         state = Fold() if at is None else known[at] if at in known else files.load(at)
@@ -292,9 +289,9 @@ def _state_of(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
 def _since_one_at_hand(
     tip: bytes, read: ReadCommit, known: Mapping[bytes, Fold]
 ) -> tuple[list[tuple[bytes, Commit]], bytes | None, Fold | None]:
-    """Return the commits since a fold at hand, and that fold, where to go on from it costs less than to unpack a file.
+    """Return the commits since a known fold, its commit, and the fold, if that is cheaper than reading a file.
 
-    Otherwise no commits, the tip, and None.
+    Otherwise return no commits, the tip and None.
     """
     line: list[tuple[bytes, Commit]] = []
     oid: bytes | None = tip
@@ -310,7 +307,7 @@ def _since_one_at_hand(
 
 
 class _Files:
-    """The kept folds of a store; their names are numbers, the newest highest, and the commit's id."""
+    """The snapshot files of a store, named by a rising number and the commit's id."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -319,7 +316,7 @@ class _Files:
         self._newest = 0
         try:
             names = store.disk.names(self._folder) if store.local else []
-        except errors.StorageError:  # a link, or what is no folder
+        except errors.StorageError:  # not a folder
             names, self._folder = [], ""
         for name in names:
             number, _, oid = name.partition("-")
@@ -331,7 +328,7 @@ class _Files:
         return oid in self._names
 
     def load(self, oid: bytes) -> Fold | None:
-        """Return a kept fold; None when it is damaged or gone, and it is forgotten then."""
+        """Return a fold; None if the file is damaged or gone, and then it is dropped."""
         path = os.path.join(self._folder, self._names[oid])
         try:
             data = read_file(self._store.disk, path, limit=MAXIMUM_BYTES)
@@ -343,7 +340,7 @@ class _Files:
         return None
 
     def write(self, oid: bytes, state: Fold) -> None:
-        """Keep a fold, and let the oldest go; a disk that refuses costs time only."""
+        """Save a fold and delete the oldest files; errors are ignored, since they only cost time."""
         if not self._folder:
             return
         disk = self._store.disk

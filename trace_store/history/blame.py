@@ -1,7 +1,7 @@
-"""`blame`: for each message of a context, what brought it, and who changed it since.
+"""Blame: the origin of each message of a context, and its later changes.
 
-Rule: only operations count that the context is made of: those along first parents and, of a message that was included
-from another parent, those along the first parents of that one.
+Only operations that made the context count: those along first parents and, for a message that a merge brought, those
+along the first parents of the merged line.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @value
 class Deed:
-    """Something that was done to a message.
+    """One operation on a message.
 
     Attributes:
         operation: the name of the operation.
-        commit: the commit that it stands in.
-        author: who made that.
-        time: when, in milliseconds since the epoch, UTC.
+        commit: the commit that contains it.
+        author: the author of the commit.
+        time: its time in milliseconds since the epoch, UTC.
     """
 
     operation: str
@@ -44,15 +44,15 @@ class Deed:
 
 @value
 class Blame:
-    """Where a message of a context comes from.
+    """The origin of a message.
 
     Attributes:
         message: the message.
-        made: what created it.
-        branch: full name of the branch that it was made on, as far as that can be told; else "".
+        made: the operation that created it.
+        branch: full name of the branch that it was created on; "" if unknown.
         model: the model that wrote it, or "".
-        tools: the tools that it calls, or whose results it holds.
-        deeds: what was done to it since, the latest first: how it was included, edited, marked and moved.
+        tools: the tools that it calls or whose results it holds.
+        deeds: later operations on it, newest first: merges, edits, annotations and moves.
     """
 
     message: CompiledMessage
@@ -64,11 +64,11 @@ class Blame:
 
 
 def blame(contexts: ContextCompiler, revision: str | ObjectId = "HEAD") -> Iterator[Blame]:
-    """Yield where each message of a context comes from, in the order of the context.
+    """Yield the origin of each message of a context, in context order.
 
     Raises:
         RevisionNotFoundError: there is no such commit.
-        ObjectNotFoundError, CorruptObjectError: the history is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     context = contexts.compile(revision)
     if context.commit is None:
@@ -93,10 +93,10 @@ def blame(contexts: ContextCompiler, revision: str | ObjectId = "HEAD") -> Itera
 def deeds_of(
     contexts: ContextCompiler, tip: ObjectId, wanted: Iterable[Address]
 ) -> dict[Address, list[Deed]]:
-    """Return what was done to messages on the way to a commit, the latest first; the last is what created each.
+    """Return the operations on messages up to a commit, newest first; the last one created the message.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: the history is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
     found: dict[Address, list[Deed]] = {address: [] for address in wanted}
     stack: list[tuple[ObjectId, set[Address]]] = [(tip, set(found))]
@@ -136,9 +136,9 @@ def _leave_out_idle(
     carried: Mapping[Address, list[Deed]],
     brought: set[Address],
 ) -> None:
-    """Take what one line carried in away where it did nothing, since the message was there already.
+    """Drop operations that carried in a message which was there already.
 
-    Of a message that the line made itself that is all of them, of one that was brought (`brought`) all but the first.
+    For a message born on this line all carries are dropped; for one that was merged in (`brought`), all but the oldest.
     """
     for address, deeds in carried.items():
         idle = deeds[:-1] if address in brought else deeds
@@ -149,8 +149,8 @@ def _leave_out_idle(
 def branches_of(store: Store, wanted: set[bytes]) -> dict[bytes, str]:
     """Return the branches that commits were made on.
 
-    A session's commits belong to its branch. Else the reflogs say it, as far as this working copy has them; else it is
-    the first of HEAD's branch and the others in whose line of first parents a commit stands.
+    A session's commits belong to its branch. For others the local reflogs decide; without an entry it is the first
+    branch, HEAD's first, that has the commit among its first parents.
     """
     head = store.refs.head().ref
     names = [name for name, _ in store.refs.iterate(HEADS)]
@@ -182,7 +182,7 @@ def branches_of(store: Store, wanted: set[bytes]) -> dict[bytes, str]:
 
 
 def _tools(stored: Mapping[str, Any], calls: dict[str, str]) -> Iterator[str]:
-    """Yield the tools of a message; calls are remembered, since a result names its call alone."""
+    """Yield the tools of a message; `calls` remembers names, since a result has only the id of its call."""
     for part in stored["parts"]:
         if part["type"] == "tool_call":
             name = calls[part.get("id", "")] = part.get("name", "")

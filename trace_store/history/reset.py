@@ -1,11 +1,9 @@
-"""`reset --hard`, `reset --soft`, and committing what a soft reset staged.
+"""Resets of HEAD's branch, hard and soft, and committing what a soft reset staged.
 
-Rule: what a branch is moved away from is kept in the same transaction, and ORIG_HEAD names it. `--hard` keeps it in the
-trash. `--soft` keeps it as staged: one ref a branch, `refs/staged/heads/main`, from which all that was after can be
-committed again.
-
-Rule: the one commit does what the several did, in their order, so that the context is the same, and messages keep
-their addresses.
+The old tip is kept in the same transaction, and ORIG_HEAD names it. A hard reset keeps it in the trash. A soft reset
+stages it: one ref a branch, such as `refs/staged/heads/main`, from which the commits after the new tip can be committed
+again. The new commit has the operations of all of them in order, so the context is the same and messages keep their
+addresses.
 """
 
 from __future__ import annotations
@@ -35,19 +33,19 @@ if TYPE_CHECKING:
 
 
 _COUNTED = 64
-"""How many commits are looked at to tell how many are taken back."""
+"""A reset counts at most this many commits."""
 
 
 @value
 class Reset:
-    """What was moved.
+    """The result of a reset.
 
     Attributes:
-        ref: full name of the branch; None when HEAD is detached.
-        before: where it stood; None when it had no commit.
-        after: where it stands.
-        kept: the ref that keeps what it stood for; None when it stood there before.
-        count: how many commits along first parents were taken back; None when it is not on that line, or far away.
+        ref: full name of the branch; None if HEAD is detached.
+        before: the old tip; None without one.
+        after: the new tip.
+        kept: the ref that keeps the old tip; None if the tip did not change.
+        count: number of commits along first parents that were reset; None if unknown or too many.
     """
 
     ref: str | None
@@ -58,7 +56,7 @@ class Reset:
 
 
 def reset_hard(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
-    """Move HEAD's branch, or a detached HEAD, to a commit; what it stood for goes to the trash.
+    """Move HEAD's branch, or a detached HEAD, to a commit; the old tip goes to the trash.
 
     Raises:
         As `resolve_commit`.
@@ -67,10 +65,9 @@ def reset_hard(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
 
 
 def reset_soft(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
-    """Move HEAD's branch, or a detached HEAD, to a commit; what was after it is staged, to be committed again.
+    """Move HEAD's branch, or a detached HEAD, to a commit; later commits are staged to be committed again.
 
-    Where something is staged already that continues what the branch stood for, that is kept: a second step back adds
-    to the first.
+    If staged commits already continue the old tip, they stay staged: a second soft reset adds to the first.
 
     Raises:
         As `resolve_commit`.
@@ -89,7 +86,9 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
         kept = None
         if before is None or before == after or is_kept_by(store, before, after):
             return []
-        store.refs.set_original(before)  # before anything moves, as what it is to be found by
+        store.refs.set_original(
+            before
+        )  # before any ref moves, so that the old tip can always be found
         name = head.ref or NAME
         edits = _staging(store, refs, name, before) if soft else [keeping(name, before)]
         kept = edits[0].name
@@ -109,7 +108,7 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
 
 
 def _staging(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[RefEdit]:
-    """Return the edits that stage what a branch stood for, or leave what is staged already when it continues that."""
+    """Return the edits that stage a branch's old tip, or keep the staged commits if they continue it."""
     name = staged_ref(ref)
     already = refs.read(name)
     if already is None:
@@ -123,11 +122,11 @@ def _staging(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[
 
 @value
 class Staged:
-    """What is ready to be committed again.
+    """Commits staged by a soft reset.
 
     Attributes:
-        ref: the ref that keeps it.
-        tip: the last of its commits.
+        ref: the ref that keeps them.
+        tip: the last commit.
         commits: their ids, oldest first.
     """
 
@@ -138,7 +137,7 @@ class Staged:
 
 @value
 class Recommitted:
-    """What was committed again: the new commit, its branch (None: detached), its messages, and of what it is made."""
+    """The result of committing staged commits: commit, branch (None: detached), messages, and what was staged."""
 
     oid: ObjectId
     ref: str | None
@@ -147,14 +146,14 @@ class Recommitted:
 
     @property
     def message_count(self) -> int:
-        """How many messages it adds."""
+        """Number of messages that it adds."""
         return len(self.addresses)
 
 
 def staged_tip(store: Store) -> ObjectId | None:
-    """Return the last commit that `reset --soft` left for HEAD's branch, or for a detached HEAD; None when none is.
+    """Return the last commit staged for HEAD's branch or a detached HEAD, or None.
 
-    What is on the branch again, since that was moved forward, is not staged.
+    Commits that the branch contains again are not staged.
     """
     head = store.refs.head()
     tip = store.refs.read(staged_ref(head.ref or NAME))
@@ -164,10 +163,10 @@ def staged_tip(store: Store) -> ObjectId | None:
 
 
 def staged(store: Store) -> Staged | None:
-    """Return what `reset --soft` left for HEAD's branch, or for a detached HEAD; None when there is nothing.
+    """Return the commits staged for HEAD's branch or a detached HEAD, or None.
 
     Raises:
-        StateError: the branch has moved since, so that it does not continue it any more.
+        StateError: the branch has moved, so the staged commits do not continue it.
     """
     head = store.refs.head()
     ref = staged_ref(head.ref or NAME)
@@ -183,30 +182,30 @@ def staged(store: Store) -> Staged | None:
             if head.oid is None:
                 break
             raise errors.StateError(
-                "what was staged does not continue where HEAD is now",
-                hint=f"`trace branch NAME {ref.removeprefix('refs/')}` makes a branch of it",
+                "the staged commits do not continue from HEAD",
+                hint=f"`trace branch NAME {ref.removeprefix('refs/')}` creates a branch from them",
             )
         oid = parents[0]
     return Staged(ref, tip, tuple(reversed(found)))
 
 
 def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitted:
-    """Commit what is staged as one commit, and return it; the commits that it is made of go to the trash.
+    """Commit everything staged as one commit and return it; the original commits go to the trash.
 
     Args:
-        store: where.
-        author: who.
-        message: what to say about it; what the staged commits say, when they say something, otherwise.
+        store: the repository's store.
+        author: the author.
+        message: the commit message; by default, the messages of the staged commits.
 
     Raises:
-        StateError: nothing is staged, or the branch has moved since.
+        StateError: nothing is staged, or the branch has moved.
     """
     head = store.refs.head()
     check_author(author)
     ready = staged(store)
     if ready is None:
         raise errors.StateError(
-            "nothing is staged", hint="`trace reset REVISION` stages what was after it"
+            "nothing is staged", hint="`trace reset REVISION` stages the commits after it"
         )
     commits = [read_commit(oid, store.objects.read) for oid in ready.commits]
     made = squash(ready.commits, commits, author, store.clock.now(), message)
@@ -233,7 +232,7 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitte
 def squash(
     oids: Sequence[ObjectId], commits: Sequence[Commit], author: str, time: int, message: str = ""
 ) -> Commit:
-    """Return one commit that does what a line of commits does, oldest first, on the first one's parents."""
+    """Return one commit with the operations of several, oldest first, on the parents of the first."""
     parents = dict.fromkeys(commits[0].parents[:1])
     done: list[Operation] = []
     links: dict[tuple[str, ObjectId | str], None] = {}

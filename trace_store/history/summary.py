@@ -1,4 +1,4 @@
-"""What a commit says, or does, in one line."""
+"""One-line summaries of commits."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def summary(store: Store, commit: Commit, width: int = 72) -> str:
-    """Return a commit as one line, with the first `width` characters of a message's text, or of what happened."""
+    """Return a one-line summary that quotes at most `width` characters of a message."""
     return "; ".join(line.cut(width) for line in told(commit, store.objects.read))
 
 
 def told(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
-    """Return the lines about a commit, at least one."""
+    """Return the lines for a commit, at least one."""
     event = event_of(commit)
     if not event or commit.message:
         return lines_of(commit, read)

@@ -1,4 +1,4 @@
-"""What each commit did to the size of the context."""
+"""Token counts of the context at each commit of a log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trace_store.objects.commit import Commit
 
     Report = tuple[bytes, int, str]
-    """The commit that records it, its tokens, the name of what reported."""
+    """The commit that records it, its tokens, the name of its source."""
 
 
 @value
@@ -25,8 +25,8 @@ class TokenGrowth:
 
     Attributes:
         total: tokens of the compiled context, as `CompiledContext.token_count`.
-        added: how many more, or fewer, than at its first parent.
-        source: how far to trust the total.
+        added: the difference from the first parent.
+        source: how the total was counted.
     """
 
     total: int
@@ -35,16 +35,16 @@ class TokenGrowth:
 
 
 def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[bytes, TokenGrowth]:
-    """Return the tokens of the context at each commit, and what it added to its first parent's.
+    """Return the tokens of the context at each commit, and the change since its first parent.
 
-    A commit that only appends adds its messages, so the context before it need not be compiled.
+    The parent of a commit that only appends need not be compiled.
     """
     growing = _Growing(contexts)
-    for entry in reversed(entries):  # a context is made from what it was before
+    for entry in reversed(entries):  # oldest first, since compiling builds on earlier contexts
         growing.weigh(entry)
     source = contexts.compile(entries[0].oid).estimate_source if entries else ""
     growth: dict[bytes, TokenGrowth] = {}
-    for entry in reversed(entries):  # parents first: most have the report of their parent
+    for entry in reversed(entries):  # parents first: most commits share their parent's report
         before = growing.total(entry.parents[0])[0] if entry.parents else 0
         after, name = growing.total(entry.oid, entry.commit)
         growth[entry.oid] = TokenGrowth(after, after - before, name or source)
@@ -52,7 +52,7 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
 
 
 class _Growing:
-    """Estimates and reports of the contexts of some commits."""
+    """Cached estimates and reports of contexts."""
 
     def __init__(self, contexts: ContextCompiler) -> None:
         self._contexts = contexts
@@ -60,7 +60,7 @@ class _Growing:
         self._reports: dict[bytes, Report | None] = {}
 
     def weigh(self, entry: LogEntry) -> None:
-        """Look at the tokens of a commit's context, and of the one before it; of one of them where appends tell."""
+        """Count the context of a commit and its parent; only one of them if the commit only appends."""
         commit, weights = entry.commit, self._bare
         sets_tools = any(operation.name == TOOLS for operation in commit.operations)
         if not commit.parents or not only_appends(commit) or sets_tools:
@@ -73,7 +73,7 @@ class _Growing:
             weights[parent] = self._bare_tokens(entry.oid) - added
 
     def total(self, oid: bytes, commit: Commit | None = None) -> tuple[int, str]:
-        """Return the tokens of a context and, where a provider reported, their source, else ""; of a known commit."""
+        """Return the tokens of a context, and the source of a provider's report or ""."""
         estimated, report = self._estimate(oid), self._report(oid, commit)
         if report is None or not estimated:
             return estimated, ""
@@ -87,7 +87,7 @@ class _Growing:
         return bare + tokens.models.REPLY_TOKENS if bare else 0
 
     def _bare_tokens(self, oid: bytes) -> int:
-        """Return the tokens that are counted here, without what a request costs once."""
+        """Return the estimated tokens without the overhead of a request."""
         if oid not in self._bare:
             context = self._contexts.compile(ObjectId(oid))
             estimated = context.estimated_token_count

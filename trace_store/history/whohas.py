@@ -1,6 +1,6 @@
-"""`whohas`: every ref whose history or context has a message, a commit or content.
+"""Search for refs whose history or context has a message, a commit or content.
 
-Rule: every commit that a ref reaches is read once, and which refs reach it is handed on from children to parents.
+Every reachable commit is read once; the set of refs that reach it is passed from children to parents.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _LEFT_OUT = (FILES,)
 
 @value
 class Wording:
-    """One wording of a message.
+    """One version of a message.
 
     Attributes:
         address: the message's address.
-        place: the oldest commit where the wording stands, and its number there.
+        place: the oldest commit that has this version, and its number there.
         role: the message's role.
-        seen: the hash of what a model sees of it; a commit that carries the message elsewhere has the same.
+        seen: the hash of what a model sees of it; carrying a message does not change it.
     """
 
     address: Address
@@ -52,12 +52,12 @@ class Wording:
 
 @value
 class Holder:
-    """A ref that has a wording.
+    """A ref that has a version of a message.
 
     Attributes:
         ref: its full name.
         state: "shown" in its context, "reworded" since, hidden by "removed", "replaced" or "skip", or "in its history".
-        position: the message's place in the context, from 0; None where it is not shown.
+        position: the index of the message in the context; None if it is not shown.
     """
 
     ref: str
@@ -67,29 +67,29 @@ class Holder:
 
 @value
 class Found:
-    """A wording, and who has it."""
+    """A version of a message, and the refs that have it."""
 
     wording: Wording
     holders: tuple[Holder, ...]
 
 
 def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[Found]:
-    """Return the wordings that are made of a blob, with the refs that have them; the latest first.
+    """Return the versions that contain a blob, newest first, with the refs that have them.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: the history of a ref is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history of a ref is incomplete or damaged.
     """
     return _search(contexts, lambda stored: oid in part_blobs(stored["parts"]))
 
 
 def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
-    """Return the wordings that say a text, in any case, as `whohas_content` does. What is not here says nothing.
+    """Return the versions that contain a text, in any case, as `whohas_content` does; missing content never matches.
 
     Raises:
-        InvalidInputError: there is no text to look for.
+        InvalidInputError: the text is empty.
     """
     if not text:
-        raise errors.InvalidInputError("there is no text to look for")
+        raise errors.InvalidInputError("the text to search for is empty")
     wanted = text.casefold()
     read = contexts.store.objects.read
     known: dict[bytes, bool] = {}
@@ -109,7 +109,7 @@ def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
 
 
 def whohas_message(contexts: ContextCompiler, address: Address) -> list[Found]:
-    """Return the wordings of one message, as `whohas_content` does."""
+    """Return the versions of one message, as `whohas_content` does."""
     return [
         found
         for found in _search(contexts, lambda stored: True)
@@ -118,10 +118,10 @@ def whohas_message(contexts: ContextCompiler, address: Address) -> list[Found]:
 
 
 def whohas_commit(store: Store, commit: bytes) -> list[str]:
-    """Return the full names of the refs in whose history a commit stands, sorted.
+    """Return the full names of the refs whose history contains a commit, sorted.
 
     Raises:
-        ObjectNotFoundError, CorruptObjectError: the history of a ref is not whole.
+        ObjectNotFoundError, CorruptObjectError: the history of a ref is incomplete or damaged.
     """
     names, tips = _tips(store)
     for oid, _, mask in _reached(store, tips):
@@ -156,7 +156,7 @@ def _search(contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bo
 
 
 def _tips(store: Store) -> tuple[list[str], list[ObjectId]]:
-    """Return the refs that stand for commits, and these."""
+    """Return the names and tips of refs that point to commits."""
     names: list[str] = []
     tips: list[ObjectId] = []
     for name, oid in store.refs.iterate("refs/"):
@@ -165,13 +165,13 @@ def _tips(store: Store) -> tuple[list[str], list[ObjectId]]:
         try:
             tips.append(resolve_commit(store, bytes(oid)))
         except errors.NotFoundError:
-            continue  # a ref of something else, or of what is not here
+            continue  # not a commit, or missing
         names.append(name)
     return names, tips
 
 
 def _reached(store: Store, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit, int]]:
-    """Yield each commit that is reached, children before their parents, with a bit for each tip that reaches it."""
+    """Yield each reachable commit, children before parents, with a bit mask of the tips that reach it."""
     masks: dict[ObjectId, int] = {}
     for at, tip in enumerate(tips):
         masks[tip] = masks.get(tip, 0) | 1 << at
@@ -186,7 +186,7 @@ def _reached(store: Store, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId,
 def _wordings(
     contexts: ContextCompiler, oid: ObjectId, commit: Commit
 ) -> Iterator[tuple[Address, int, Mapping[str, Any]]]:
-    """Yield the wordings that a commit makes or carries: (message, number of the wording, message in stored form)."""
+    """Yield (address, number of the version, stored message) of the versions that a commit creates or carries."""
     number = 0
     added = ops.added_messages(commit, oid)
     for operation in commit.operations:
@@ -207,7 +207,7 @@ def _wordings(
 def _states(
     contexts: ContextCompiler, name: str, tip: ObjectId, wordings: Sequence[Wording]
 ) -> list[Holder]:
-    """Return how a ref has each of some wordings."""
+    """Return the state of each version in a ref."""
     shown: dict[Address, tuple[bytes, int]] = {}
     for record in contexts.compile(tip).view.messages():
         if not record.flags & GHOST:
@@ -225,7 +225,7 @@ def _states(
 
 
 def _hidden(contexts: ContextCompiler, tip: ObjectId, address: Address) -> str:
-    """Return why a context does not show a message that its history has."""
+    """Return why a context does not show a message of its history."""
     try:
         entry = contexts.fold(tip).entry(address)
     except errors.MessageNotFoundError:

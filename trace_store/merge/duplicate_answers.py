@@ -1,6 +1,6 @@
-"""Two answers to one message: of two sides that go on from the same question, and of two results of one call.
+"""Duplicate answers: two replies to the same question, or two results of one call.
 
-Rule: which answer is shown is a decision, so it is brought to the desk; until then it is ours. A call has one result.
+Which answer to show is a conflict; until it is resolved, ours is shown. A call has only one result.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _HIDDEN = (REMOVED, False)
 
 
 class Answers:
-    """Settles two answers between two sides."""
+    """Detects and resolves duplicate answers of two sides."""
 
     def __init__(self, base: Fold, ours: Fold, theirs: Fold, desk: Desk, put: Put) -> None:
         self._base, self._ours, self._theirs = base, ours, theirs
         self._desk, self._put = desk, put
 
     def settle_results(self, new: Sequence[Entry], changes: Changes) -> set[Address]:
-        """Settle that both sides have a result of one call; return the messages of theirs that are left out by it.
+        """Resolve duplicate results of a call; return the messages of theirs to leave out.
 
-        The result of ours stays, and says what was settled; what else a message of theirs says comes in.
+        Our result stays, with the content that was chosen; the other parts of their message come in.
         """
         mine = {
             (call, part["id"]): entry
@@ -53,7 +53,7 @@ class Answers:
             if rivals:
                 gone = [part for _, part in rivals]
                 left = [part for part in entry.parts if not any(part is each for each in gone)]
-                # What a tool says beside its result is nothing without it.
+                # A tool message without its result is meaningless.
                 if any(part["type"] == RESULT for part in left) or (
                     left and entry.message["role"] != "tool"
                 ):
@@ -87,7 +87,7 @@ class Answers:
         changes[mine.address].parts = [*parts[:at], said, *parts[at + 1 :]]
 
     def settle_turns(self, new: Sequence[Entry], changes: Changes) -> list[Operation]:
-        """Settle that both sides answer the last message that they share; return what a text that settles it adds."""
+        """Resolve different answers to the last common message; return operations that add a new text."""
         shared = [entry for entry in self._ours.entries if entry.address in self._theirs]
         last = next((entry for entry in reversed(shared) if entry.visible), None)
         if last is None or not _is_question(last):
@@ -108,9 +108,9 @@ class Answers:
         return self._settled(settled, last, mine, yours, changes)
 
     def settle_hidden_by_each(self, shared: Sequence[Entry], changes: Changes) -> None:
-        """Settle that each side shows one of two answers and hides that of the other: no answer would be left.
+        """Resolve the case that each side shows one answer and hides the other's, which would hide both.
 
-        This comes of two merges of the same lines that chose differently.
+        It happens if two merges of the same lines chose differently.
         """
         going: list[Entry] = []
         hidden: list[Entry] = []
@@ -126,7 +126,7 @@ class Answers:
         questions = _questions(self._theirs)
         for question, (mine_, yours_) in _by_question(questions, going, hidden).items():
             known = {entry.address in self._base for entry in (*mine_, *yours_)}
-            if question in self._ours and len(known) == 2:  # the base has one of the two
+            if question in self._ours and len(known) == 2:  # only one of the two is in the base
                 self._settle_choice(question, mine_, yours_, changes)
 
     def _settle_choice(
@@ -185,7 +185,7 @@ def _results(entry: Entry) -> list[tuple[Any, Mapping[str, Any]]]:
 
 
 def _tail(side: Fold, other: Fold) -> list[Entry]:
-    """Return what one side has behind the last message that both have."""
+    """Return the messages of one side after the last common one."""
     at = len(side.entries)
     while at and side.entries[at - 1].address not in other:
         at -= 1
@@ -193,7 +193,7 @@ def _tail(side: Fold, other: Fold) -> list[Entry]:
 
 
 def _turn(tail: Iterable[Entry]) -> list[Entry]:
-    """Return the visible messages of the answer that a tail begins with: up to where somebody else speaks."""
+    """Return the visible messages at the start of a tail, up to the next user message."""
     found: list[Entry] = []
     for entry in tail:
         if not entry.visible:
@@ -209,7 +209,7 @@ def _is_question(entry: Entry) -> bool:
 
 
 def _questions(fold: Fold) -> dict[Address, Address]:
-    """Return for each message the one that it answers: the nearest before it that asks."""
+    """Return, for each message, the question it answers: the nearest one before it."""
     found: dict[Address, Address] = {}
     asked: Address | None = None
     for entry in fold.entries:
@@ -222,7 +222,7 @@ def _questions(fold: Fold) -> dict[Address, Address]:
 def _by_question(
     questions: Mapping[Address, Address], going: Sequence[Entry], hidden: Sequence[Entry]
 ) -> dict[Address, tuple[list[Entry], list[Entry]]]:
-    """Return the messages of two lists by what they answer, where both have some."""
+    """Return two lists of messages by the question they answer, where both have some."""
     found: dict[Address, tuple[list[Entry], list[Entry]]] = {}
     for at, entries in enumerate((going, hidden)):
         for entry in entries:

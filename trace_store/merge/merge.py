@@ -1,8 +1,7 @@
-"""Merge: another line of history becomes part of HEAD's branch.
+"""Merges of another line of history into HEAD's branch.
 
-Rule: what is asked for and settled decides everything, so that a merge that stopped is computed anew; it is written in
-one transaction, or not at all. The tips that git leaves of a branch are joined by a commit that follows from them
-alone, so that everybody makes the same one.
+Inputs and resolutions determine the result, so a stopped merge is computed again when it continues. It is written in
+one transaction. Joining diverged tips depends on the tips alone, so that every clone creates the same commit.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 _FEW = 4
-"""Of so many tips each order is tried; of more only that of their ages."""
+"""For up to this many tips every order is tried; for more, only the order by age."""
 
 
 def merge(
@@ -59,34 +58,31 @@ def merge(
     resolver: Resolver | None = None,
     advise: Advise | None = None,
 ) -> Merge:
-    """Bring another line of history into HEAD's branch: what is named, or the branch's other tips, or its upstream.
+    """Merge a revision, or else the branch's other tips or its upstream, into HEAD's branch.
 
     Args:
-        store: the repository.
-        revision: what to merge; "" joins what git has left of a diverged branch; of another one it is the upstream,
-            if any.
-        options: how.
-        author: who.
-        guard: looks for secrets in texts that settle conflicts.
-        resolver: asked about each conflict; None as an answer leaves it open. With open conflicts nothing is written
-            but what is needed to go on: see `continue_merge` and `abort`.
-        advise: asked about the whole of a merge by the strategy `semantic`, as `semantic.Advisor` is.
+        store: the repository's store.
+        revision: what to merge; "" is the other tips of a diverged branch, or else the upstream.
+        options: the strategy and other options.
+        author: the author of the merge commit.
+        guard: redacts secrets in texts that resolve conflicts.
+        resolver: returns the resolution of a conflict, or None to leave it open. With open conflicts the merge stops
+            and writes only its state: see `continue_merge` and `abort`.
+        advise: resolves a whole merge for the strategy `semantic`, as `semantic.Advisor`.
 
     Raises:
-        StateError: something else is in progress, the branch cannot go forward and that was asked for, or nobody
-            advises a semantic merge.
-        ModelError, BudgetError, ConflictError: as who advises does.
-        DetachedHeadError: HEAD is on no branch.
+        StateError: another operation is in progress, a fast-forward was required but is not possible, or a semantic
+            merge has no model.
+        ModelError, BudgetError, ConflictError: as `advise` raises them.
+        DetachedHeadError: HEAD is detached.
         RevisionNotFoundError: there is no such commit.
-        InvalidInputError: there is no such option, or the histories share nothing and that was not allowed.
-        RefChangedError: others move the branch again and again; each time the merge is made anew on top.
+        InvalidInputError: an option is not valid, or the histories are unrelated.
+        RefChangedError: the branch kept moving; every retry lost the race.
     """
     in_progress.refuse_while_stopped(store)
     options.check()
     if options.strategy == SEMANTIC and advise is None:
-        raise errors.StateError(
-            "a semantic merge asks a model, and none is given", code=errors.ErrorCode.NO_MODEL
-        )
+        raise errors.StateError("a semantic merge needs a model", code=errors.ErrorCode.NO_MODEL)
     ref = history.branches.branch_of_head(store)
     tips = store.refs.tips(ref)
     before = tips[0] if tips else None
@@ -108,11 +104,11 @@ def continue_merge(
     resolver: Resolver | None = None,
     skip: bool = False,
 ) -> Merge:
-    """Go on with a merge that stopped, on what the branch is by now; with `skip` without the tip that it stopped at.
+    """Continue a stopped merge on the branch's current tip; `skip` leaves out the tip that it stopped at.
 
     Raises:
         StateError: no merge is in progress.
-        RefChangedError: the branch is gone since, or has another name.
+        RefChangedError: the branch was deleted or renamed.
         As `merge`.
     """
     stop = in_progress.required_stop(store, in_progress.MERGE)
@@ -122,8 +118,8 @@ def continue_merge(
         return Merge(UP_TO_DATE, stop.ref, tip, tip, ())
     if stop.before is not None and store.refs.read(stop.ref) is None:
         raise errors.RefChangedError(
-            f"there is no {stop.ref} any more: {stop.said} cannot go on",
-            hint="`trace branch NAME ORIG_HEAD` or `trace undo` brings it back; --abort gives the merge up",
+            f"{stop.ref} no longer exists, so {stop.said} cannot continue",
+            hint="`trace branch NAME ORIG_HEAD` or `trace undo` restores it; --abort aborts the merge",
             ref=stop.ref,
             expected=stop.before,
         )
@@ -135,20 +131,20 @@ def continue_merge(
 
 
 def look_at_merge(store: Store) -> Merge:
-    """Return what the merge that is in progress comes to by now, and write nothing; raises as `continue_merge`."""
+    """Return the current result of the merge in progress without writing it; raises as `continue_merge`."""
     stop = in_progress.required_stop(store, in_progress.MERGE)
     return _Merging(store, stop, JOINER, None, None).look()
 
 
 @value
 class _Course:
-    """What merging some tips, one after the other, comes to.
+    """The result of merging tips one after the other.
 
     Attributes:
-        commits: the commits that it takes.
+        commits: the merge commits.
         outcome: as in `Merge`.
-        tip: where it ends; where it began when it stopped.
-        conflicts: what it stopped at.
+        tip: the last commit; the original tip if the merge stopped.
+        conflicts: the open conflicts.
     """
 
     commits: MergeCommits
@@ -158,12 +154,12 @@ class _Course:
 
     @property
     def is_clean(self) -> bool:
-        """Whether it takes nobody's decision."""
+        """Whether no conflict needed a resolution."""
         return not self.conflicts and not self.commits.settled
 
 
 class _Merging:
-    """A merge from its inputs to the transaction."""
+    """A merge in progress, from its inputs to the transaction."""
 
     def __init__(
         self,
@@ -185,7 +181,7 @@ class _Merging:
         self._theirs = [ObjectId.parse(each) for each in stop.inputs["theirs"]]
 
     def run(self) -> Merge:
-        """Merge, or stop and write down what is needed to go on."""
+        """Merge, or stop and save the state."""
         return until_written(self._attempt)
 
     def _attempt(self) -> Merge:
@@ -202,7 +198,7 @@ class _Merging:
         return found
 
     def look(self) -> Merge:
-        """Return what the merge comes to, and write nothing."""
+        """Return the result without writing it."""
         ours = self._store.refs.read(self._stop.ref)
         return self._result(ours, self._course(ours))
 
@@ -225,9 +221,9 @@ class _Merging:
         inputs = self._stop.inputs
         if ours is None or not inputs["joins"] or inputs["strategy"] not in EVEN:
             return self._one_by_one(ours, self._theirs)
-        if self._stop.skipped or self._stop.file:  # somebody is deciding already
+        if self._stop.skipped or self._stop.file:  # already being resolved by hand
             return self._one_by_one(ours, self._theirs)
-        # Whoever joins them comes to the same: the first order that takes nobody's decision.
+        # Every clone must get the same result: the first order without conflicts.
         tips = sorted([ours, *self._theirs], key=self._age)
         stuck: set[tuple[ObjectId, ...]] = set()
         for order in permutations(tips) if len(tips) <= _FEW else [tuple(tips)]:
@@ -246,7 +242,7 @@ class _Merging:
     def _one_by_one(
         self, ours: ObjectId | None, theirs: Sequence[ObjectId], *, asks: bool = True
     ) -> _Course:
-        """Merge tips into ours; `asks` tells whether anybody is asked about what they contradict each other in."""
+        """Merge tips into ours; `asks` allows the resolver and the model to resolve conflicts."""
         gathering = Gathering() if self._guard is None else self._guard.gathering()
         commits = MergeCommits(self._reading, self._stop, self._author, gathering)
         if asks:
@@ -268,11 +264,11 @@ class _Merging:
         return _Course(commits, outcome, tip)
 
     def _step(self, ours: ObjectId | None, theirs: ObjectId, bases: Sequence[ObjectId]) -> str:
-        """Return what merging one tip is to come to.
+        """Return the outcome of merging one tip.
 
         Raises:
-            StateError: it cannot go forward, and that was asked for.
-            InvalidInputError: the two share nothing, and that was not allowed.
+            StateError: a fast-forward was required but is not possible.
+            InvalidInputError: the histories are unrelated, which was not allowed.
         """
         inputs = self._stop.inputs
         if ours is None:
@@ -285,14 +281,14 @@ class _Merging:
         branch = self._stop.ref.removeprefix(BRANCHES)
         if inputs["fast_forward"] == ONLY:
             raise errors.StateError(
-                f"{branch} has commits that {inputs['name']} has not",
+                f"{branch} has commits that {inputs['name']} does not have",
                 code=errors.ErrorCode.NOT_FAST_FORWARD,
                 ref=self._stop.ref,
             )
         if not bases and not inputs["unrelated"]:
             name = "its other tip" if inputs["joins"] else inputs["name"]
             raise errors.InvalidInputError(
-                f"{branch} and {name} share no commit",
+                f"{branch} and {name} have no common commit",
                 code=errors.ErrorCode.UNRELATED_HISTORIES,
             )
         return SQUASHED if inputs["squash"] else MERGED

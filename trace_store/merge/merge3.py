@@ -38,23 +38,23 @@ def three_way(
     put: Put = no_put,
     read: Read | None = None,
 ) -> Plan:
-    """Return what brings theirs into ours.
+    """Return the plan that merges the changes of theirs into ours.
 
     Args:
-        base: what theirs is compared with; an empty fold for histories that share nothing.
-        ours: the context that goes on.
-        theirs: what is brought in.
+        base: the common ancestor; an empty fold for unrelated histories.
+        ours: the context to change.
+        theirs: the context to merge.
         strategy: APPEND, INTERLEAVE, OURS, THEIRS or DECISIONS.
-        settlements: how conflicts are settled, by their keys.
-        favour: OURS or THEIRS settles the conflicts without one.
-        step: which of several steps this is, for the names of conflicts.
-        reverts: whether theirs is the context before a commit that is taken back, so that what theirs lacks goes.
-        time_of: the time at which a message was written, for INTERLEAVE.
-        put: stores the content of texts that settle conflicts.
-        read: returns content, for those who settle conflicts.
+        settlements: resolutions by conflict key.
+        favour: OURS or THEIRS resolves all other conflicts.
+        step: prefix of conflict keys if there are several merges.
+        reverts: whether this is a revert: theirs is the context before a commit, so messages that it lacks are removed.
+        time_of: returns the time of a message, for INTERLEAVE.
+        put: stores texts that resolve conflicts.
+        read: reads content, for resolvers.
 
     Raises:
-        InvalidOperationError: a text settles a conflict and there is no `put`.
+        InvalidOperationError: a text resolves a conflict, and there is no `put`.
     """
     desk = Desk(settlements or {}, favour, step, reverts=reverts, read=read)
     made = _Merge(base, ours, theirs, desk, put, reverts=reverts)
@@ -70,11 +70,11 @@ def three_way(
 
 
 class _Merge:
-    """A merge that is being planned.
+    """A three-way merge in progress.
 
     Attributes:
-        changes: what becomes of messages.
-        brought: messages of theirs that come in.
+        changes: changes to messages.
+        brought: messages of theirs that are added.
     """
 
     def __init__(
@@ -87,17 +87,17 @@ class _Merge:
         self._placed: list[Operation] = []
         self._tools: tuple[bytes, ...] | None = None
         self._said: list[Operation] = []
-        self._kept: set[Address] = set()  # messages that were settled to stay as ours has them
+        self._kept: set[Address] = set()  # messages that a resolution keeps as they are in ours
         self._order = [entry.address for entry in ours.entries]
         self._shared = [e for e in theirs.entries if e.address in ours]
 
     def operations(self) -> list[Operation]:
-        """Return all that the merge does, in order."""
+        """Return all operations of the merge, in order."""
         tools = [] if self._tools is None else [ops.tools(list(self._tools))]  # type: ignore[arg-type]
         return [*self._placed, *tools, *self._said, *self.changes.operations()]
 
     def join(self, time_of: Callable[[Address], int] | None) -> None:
-        """Bring everything in that theirs has new, and what it changed; with `time_of` ends are put in its order."""
+        """Merge new and changed messages of theirs; `time_of` interleaves the ends by time."""
         self._settle_shown()
         self._settle_properties()
         new = self._new_of_theirs()
@@ -113,7 +113,7 @@ class _Merge:
         self._settle_tools()
 
     def take_decisions(self) -> None:
-        """Bring in what theirs labelled as decisions, each with its unit."""
+        """Add the messages of theirs that are labelled as decisions, with their units."""
         wanted = [e.address for e in self._theirs.visible() if DECISION in e.labels]
         units = set(self._theirs.units(wanted))
         new = [
@@ -122,7 +122,7 @@ class _Merge:
         self._bring(new, None)
 
     def take_theirs(self) -> None:
-        """Let the context become theirs, whatever ours did; what only ours has is hidden."""
+        """Make the context equal to theirs; messages that only ours has are hidden."""
         for entry in self._shared:
             mine = self._ours.entry(entry.address)
             if mine.same_state(entry):
@@ -149,7 +149,7 @@ class _Merge:
     # How units are shown
 
     def _was(self, entry: Entry) -> Entry:
-        """Return a message as the base has it, or as it was created: both sides may have brought it."""
+        """Return a message in the base, or as it was created, since both sides may have added it."""
         if entry.address in self._base:
             return self._base.entry(entry.address)
         created = entry.copy()
@@ -158,14 +158,14 @@ class _Merge:
         return created
 
     def _unit_was(self, unit: Iterable[Address]) -> Entry:
-        """Return a message of a unit as the base has the unit, or as it was created."""
+        """Return the state of a unit in the base, or as it was created."""
         known = [each for each in unit if each in self._base]
         return self._was(
             self._ours.entry(([each for each in known if each in self._ours] or [*unit])[0])
         )
 
     def _settle_shown(self) -> None:
-        """Settle for each unit whether it is shown; it is asked of the whole, never of half of it."""
+        """Merge the visibility of units, always as a whole."""
         done: set[Address] = set()
         same = set() if self._reverts else {id(entry) for entry in self._theirs.entries}
         for mine in self._ours.entries:
@@ -182,7 +182,7 @@ class _Merge:
                 self._settle_unit(unit, shown_of(was), shown_of(mine), theirs)
 
     def _is_lost(self, unit: Iterable[Address]) -> bool:
-        """Tell whether a commit brought a message of a unit that is to be taken back."""
+        """Return True if the reverted commit added a message of a unit."""
         return self._reverts and any(a in self._base and a not in self._theirs for a in unit)
 
     def _settle_unit(self, unit: Sequence[Address], was: Shown, mine: Shown, yours: Shown) -> None:
@@ -194,7 +194,7 @@ class _Merge:
         clashing = self._settle_clash(unit, self._ours, yours, keeps=bool(yours[0]))
         if clashing:
             return
-        if mine != was:  # one shows it, the other hides it in another way than before
+        if mine != was:  # one shows it, the other hides it differently
             self._settle_between(unit, kinds.EDITED_AND_REMOVED, yours)
         else:
             self.changes[unit[0]].shown = yours
@@ -202,7 +202,7 @@ class _Merge:
     def _settle_clash(
         self, unit: Sequence[Address], changer: Fold, yours: Shown, *, keeps: bool
     ) -> bool:
-        """Settle that one side hides a unit (`keeps`) in which `changer` reworded or pinned a message."""
+        """Resolve the conflict that one side hides a unit (`keeps`) and `changer` edited or pinned a message of it."""
         if not keeps:
             return False
         for address in unit:
@@ -214,7 +214,7 @@ class _Merge:
                 replaced = self._hider(changer, unit) == REPLACED
                 kind = kinds.COMPRESSED_AND_EDITED if replaced else kinds.EDITED_AND_REMOVED
             elif entry.priority == ops.PINNED != was.priority:
-                # What a revert takes back was pinned since.
+                # In a revert, the message was pinned after the commit.
                 kind = kinds.EDITED_AND_REMOVED if self._reverts else kinds.PINNED_AND_REMOVED
             else:
                 continue
@@ -227,7 +227,7 @@ class _Merge:
         return next((other.entry(a).hidden for a in unit if a in other), REMOVED)
 
     def _settle_between(self, unit: Sequence[Address], kind: str, yours: Shown) -> None:
-        """Bring to the desk that one side shows a unit and the other hides it; the first message gives its name."""
+        """Resolve the conflict that one side shows a unit and the other hides it; the first message gives the key."""
         settled = self._bring_up(kind, unit[0], yours)
         if settled.choice == THEIRS:
             self.changes[unit[0]].shown = yours
@@ -243,18 +243,18 @@ class _Merge:
             self._kept.update(unit)
 
     def _unskip(self, address: Address) -> None:
-        """Let a message that was settled to be shown have a priority by which it is."""
+        """Reset the priority `skip` of a message that a resolution shows."""
         sides = [side.entry(address) for side in (self._ours, self._theirs) if address in side]
         change = self.changes[address]
         if change.shown == ("", False) and sides[0].priority == ops.SKIP:
             change.priority = ops.NORMAL if sides[-1].priority == ops.SKIP else sides[-1].priority
 
     def _bring_up(self, kind: str, address: Address, yours: Shown | None = None) -> Settlement:
-        """Return how a conflict about one message is settled; `yours` is how theirs shows its unit, if that counts."""
+        """Return the resolution of a conflict about a message; `yours` overrides how theirs shows its unit."""
         mine, theirs = (
             [side.entry(address)] if address in side else [] for side in (self._ours, self._theirs)
         )
-        if yours is not None:  # before a commit that is reverted, the message may not be there
+        if yours is not None:  # in a revert, theirs may lack the message
             theirs = [each.copy() for each in theirs or mine]
             for each in theirs:
                 each.hidden, each.ghost = yours
@@ -264,7 +264,7 @@ class _Merge:
     # What messages are
 
     def _settle_properties(self) -> None:
-        """Settle for each message that both have what it says, and how it is marked."""
+        """Merge content, priority, labels and patterns of common messages."""
         ranked: set[Address] = set()
         for yours in self._shared:
             mine = self._ours.entry(yours.address)
@@ -303,7 +303,7 @@ class _Merge:
         self.changes[mine.address].priority = yours.priority
 
     def _add_up(self, was: Entry, mine: Entry, yours: Entry) -> None:
-        """Bring labels and patterns together: what either side gave, and neither took away, stays."""
+        """Merge labels and patterns: additions of both sides, minus removals of either."""
         labels = (mine.labels | (yours.labels - was.labels)) - (was.labels - yours.labels)
         if labels != mine.labels:
             change = self.changes[mine.address]
@@ -333,10 +333,10 @@ class _Merge:
     # What comes in
 
     def _new_of_theirs(self) -> list[Entry]:
-        """Return the messages of theirs that come in, in their order.
+        """Return the messages of theirs to add, in their order.
 
-        What the base has and ours has not was left out before, and stays out; that theirs changed it is a conflict, and
-        so is a new result of a call that is not here.
+        A message that is in the base but not in ours was dropped on purpose and stays out. If theirs changed it, or
+        added a result to its call, that is a conflict.
         """
         coming: set[Address] = set()
         missing: dict[Address, None] = {}
@@ -363,7 +363,7 @@ class _Merge:
         return [entry for entry in self._theirs.entries if entry.address in coming]
 
     def _settle_summaries(self, new: Sequence[Entry]) -> None:
-        """Settle that both sides put summaries of their own in the place of the same messages."""
+        """Resolve the conflict that both sides replaced the same messages with different summaries."""
         coming = {entry.address for entry in new}
         done: set[Address] = set()
         for first in self._replaced_by_both():
@@ -395,14 +395,14 @@ class _Merge:
         ]
 
     def _is_replaced(self, entry: Entry) -> bool:
-        """Tell whether a side has put something in the place of a message since the base."""
+        """Return True if a side has replaced a message since the base."""
         was = self._base.entry(entry.address) if entry.address in self._base else None
         return entry.hidden == REPLACED and was is not None and not was.hidden
 
     def _replaced_around(
         self, side: Fold, first: Address, is_new: Callable[[Address], bool]
     ) -> tuple[set[Address], list[Entry]]:
-        """Return the messages around one that a side replaced with it, and what is shown in their place."""
+        """Return the adjacent messages that a side replaced, and what is visible in their place."""
         entries = side.entries
         at = end = entries.index(side.entry(first))
         while end < len(entries) and self._is_replaced(entries[end]):
@@ -418,7 +418,7 @@ class _Merge:
             self.changes[entry.address].shown = (REMOVED, False)
 
     def _bring(self, new: Sequence[Entry], time_of: Callable[[Address], int] | None) -> None:
-        """Bring in messages, each behind what it follows in theirs, and results at their calls."""
+        """Add messages after their predecessors in theirs, and results after their calls."""
         coming = {entry.address for entry in new}
         answering = [e for e in new if any(a in self._ours for a in self._theirs.unit(e.address))]
         for entry in answering:
@@ -441,14 +441,14 @@ class _Merge:
             self._interleave(run, self._order[end:], time_of)
 
     def _last_of_unit(self, address: Address) -> Address:
-        """Return the last of the messages in ours that a result of theirs stands with."""
+        """Return our last message of a unit that a result of theirs belongs to."""
         unit = set(self._theirs.unit(address))
         for each in self._theirs.unit(address):
             unit.update(self._ours.unit(each) if each in self._ours else ())
         return next(each for each in reversed(self._order) if each in unit)
 
     def _behind_ours(self, after: Address | None, there: Collection[Address]) -> Address | None:
-        """Return the last message of what ours put behind a shared one: theirs comes after ours."""
+        """Return the last message that ours added after a common one; theirs goes after it."""
         at = -1 if after is None else self._order.index(after)
         while at + 1 < len(self._order) and self._order[at + 1] not in there:
             at += 1
@@ -457,7 +457,7 @@ class _Merge:
     def _interleave(
         self, run: Sequence[Entry], own: Sequence[Address], time_of: Callable[[Address], int]
     ) -> None:
-        """Bring in the end of theirs by time; units stay whole, and the order of each side as it is."""
+        """Add the last messages of theirs by time, without splitting units or reordering a side."""
         mine = _timed(own, self._ours, time_of)
         yours = _timed([entry.address for entry in run], self._theirs, time_of)
         mixed: list[Address] = []
@@ -473,15 +473,13 @@ class _Merge:
             self._add([self._theirs.entry(each) for each in targets], after)
 
     def _add(self, entries: Sequence[Entry], after: Address | None) -> None:
-        """Add messages of theirs behind one, None puts them first."""
+        """Add messages of theirs after another one; None puts them first."""
         if not entries:
             return
         addresses = [entry.address for entry in entries]
         is_end = bool(self._order) and after == self._order[-1]
         carried = [entry.carried() for entry in entries]
-        if (
-            self._order and after is None
-        ):  # an `add` names what it comes behind: at the front is nothing
+        if self._order and after is None:  # `add` cannot insert at the start
             self._placed.append(ops.add(carried))
             self._placed.append(ops.move(addresses, after=None))
         else:
@@ -493,7 +491,7 @@ class _Merge:
     # Places
 
     def _move(self) -> None:
-        """Place what theirs moved as theirs has it."""
+        """Apply the moves of theirs."""
         before = [entry.address for entry in self._base.entries]
         ours = [entry.address for entry in self._ours.entries]
         theirs = [entry.address for entry in self._theirs.entries]
@@ -523,7 +521,7 @@ class _Merge:
 
 
 def _as_moved(targets: Sequence[Address], moved: Sequence[Address], fold: Fold) -> list[Address]:
-    """Return moved messages in the order that the fold gives them: units as named, each in the context's order."""
+    """Return moved messages in the order of the fold: units as named, each in context order."""
     found: dict[Address, None] = {}
     for address in targets:
         unit = set(fold.unit(address)) if address in fold else {address}
@@ -535,7 +533,7 @@ def _as_moved(targets: Sequence[Address], moved: Sequence[Address], fold: Fold) 
 def _timed(
     tail: Sequence[Address], fold: Fold, time_of: Callable[[Address], int]
 ) -> list[tuple[int, list[Address]]]:
-    """Return units with the time of their last message; what is earlier than something before it counts as later."""
+    """Return units with the time of their last message, raised so that times never decrease."""
     there, latest = set(tail), 0
     done: set[Address] = set()
     found: list[tuple[int, list[Address]]] = []
@@ -545,7 +543,7 @@ def _timed(
         whole = set(fold.unit(address))
         unit = [each for each in tail if each in whole]
         done |= whole
-        if whole <= there:  # what answers a call from before stays where it is
+        if whole <= there:  # an answer to an earlier call keeps its position
             latest = max(latest, *map(time_of, unit))
         found.append((latest, unit))
     return found

@@ -1,9 +1,7 @@
-"""The commits that a merge makes: each joins two tips, and nothing is written yet.
+"""Merge commits: each joins two tips, and is prepared before anything is written.
 
-Rule: a plan is a pure function of the tips, the strategy and the settlements. What was merged without a conflict adds
-no message to the context.
-
-Rule: an attempt that failed so has written nothing. What was settled in it stays settled, while it is about the same.
+The plan is a pure function of tips, strategy and resolutions. A merge without conflicts adds no message of its own. If
+an attempt loses the race for the ref, resolutions stay valid for the retry as long as their stakes are the same.
 """
 
 from __future__ import annotations
@@ -36,17 +34,17 @@ if TYPE_CHECKING:
 
 
 EVEN = (APPEND, INTERLEAVE)
-"""Strategies that name no side."""
+"""Strategies that treat both sides alike."""
 
 
 @value
 class GivenAdvice:
-    """What was advised of a merge, while a model was thinking about ours as it was.
+    """A model's advice, kept in case the branch moves while the model answers.
 
     Attributes:
-        ours: the tip that it thought about.
-        advised: what it said.
-        gathering: the content of that.
+        ours: the tip that it is about.
+        advised: the advice.
+        gathering: its content.
     """
 
     ours: ObjectId
@@ -55,13 +53,13 @@ class GivenAdvice:
 
 
 class MergeCommits:
-    """The merge commits of one command, which go on each other.
+    """The merge commits of one command, each on top of the one before.
 
     Attributes:
-        included: how many messages of theirs came in.
-        hidden: how many of these came in hidden.
-        changed: how many messages of ours were changed.
-        settled: conflicts that were settled.
+        included: number of messages that were added.
+        hidden: number of those that are hidden.
+        changed: number of our messages that were changed.
+        settled: resolved conflicts.
     """
 
     def __init__(
@@ -82,7 +80,7 @@ class MergeCommits:
         self._advise: Advise | None = None
         self._advice: dict[ObjectId, GivenAdvice] = {}
         self._new: list[tuple[ObjectId, bytes]] = []
-        self._facts: Mapping[str, object] = {}  # of content that was gathered before
+        self._facts: Mapping[str, object] = {}  # metadata of earlier advice
 
     def ask(
         self,
@@ -90,33 +88,33 @@ class MergeCommits:
         advise: Advise | None,
         advice: dict[ObjectId, GivenAdvice],
     ) -> None:
-        """Ask somebody about conflicts; without that they stay open.
+        """Set who resolves conflicts; without this they stay open.
 
         Args:
-            resolver: asked about each.
-            advise: asked about the whole of a semantic merge.
-            advice: what was advised before, by the tip that it is about; what is advised is added.
+            resolver: resolves single conflicts.
+            advise: resolves a whole semantic merge.
+            advice: earlier advice by tip; new advice is added.
         """
         self._resolver, self._advise, self._advice = resolver, advise, advice
 
     @property
     def objects(self) -> list[tuple[ObjectId, bytes]]:
-        """What is to be written: the commits, and what texts that settled conflicts say."""
+        """The objects to write: commits, and texts that resolve conflicts."""
         return [*self._gathering.objects, *self._new]
 
     def join(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]
     ) -> tuple[ObjectId | None, Sequence[Conflict]]:
-        """Merge two tips: return the commit's id (None: there is nothing to say), and the conflicts left open.
+        """Merge two tips; return the commit's id (None if nothing changes) and the open conflicts.
 
         Args:
-            ours: the tip that goes on.
-            theirs: the one that comes in.
+            ours: the tip to merge into.
+            theirs: the tip to merge.
             bases: their merge bases.
 
         Raises:
-            InvalidInputError: as `check_settlement`, of what a resolver says.
-            ModelError, BudgetError, ConflictError: as who advises does.
+            InvalidInputError: a resolver returned an invalid resolution.
+            ModelError, BudgetError, ConflictError: as `advise` raises them.
         """
 
         def made() -> Plan:
@@ -129,7 +127,7 @@ class MergeCommits:
         plan, advised = settled(made()), None
         if self._advise is not None:
             plan, advised = self._advised(self._advise, ours, theirs, bases, plan)
-            plan = settled(plan)  # what the advice opens
+            plan = settled(plan)  # conflicts that the advice causes
         self.settled += plan.settled
         if plan.conflicts:
             return None, plan.conflicts
@@ -150,9 +148,9 @@ class MergeCommits:
         bases: Sequence[ObjectId],
         plan: Plan,
     ) -> tuple[Plan, Advised]:
-        """Return the plan as is advised, and the advice; what was given before holds where ours has only grown."""
+        """Return the plan with a model's advice, and the advice; earlier advice is reused if ours only grew."""
         given = self._advice.pop(theirs, None)
-        if given is not None:  # what it settles is settled by now
+        if given is not None:  # its resolutions are part of the plan already
             if not plan.conflicts and self._has_grown(given.ours, ours):
                 for oid, data in given.gathering.objects:
                     self._gathering.add(oid, data)
@@ -165,7 +163,7 @@ class MergeCommits:
         advised = advise(self._matter(ours, theirs, bases, plan))
         self._stop.settlements.update(advised.settlements)
         plan = self._plan(ours, theirs, bases)
-        # What is at stake in a conflict may depend on how others are settled.
+        # The stakes of a conflict may depend on how others are resolved.
         stakes = {each.key: each.stakes for each in plan.settled}
         about = {
             key: replace(said, about=stakes.get(key, ""))
@@ -178,7 +176,7 @@ class MergeCommits:
         return plan, advised
 
     def _has_grown(self, earlier: ObjectId, now: ObjectId) -> bool:
-        """Tell whether a tip goes on an earlier one with messages, and nothing else."""
+        """Return True if only appends were committed since an earlier tip."""
         oid = now
         while oid != earlier:
             commit = self._reading.commit(oid)
@@ -208,7 +206,7 @@ class MergeCommits:
         inputs = self._stop.inputs
         step = f"{self._stop.number}:" if len(inputs["theirs"]) > 1 else ""
         fold = self._reading.fold
-        base = fold(bases[0] if bases else None)  # first, so that the others share its entries
+        base = fold(bases[0] if bases else None)  # first, so that the others can share its entries
         return three_way(
             base,
             fold(ours),
@@ -230,7 +228,7 @@ class MergeCommits:
         advised: Advised | None = None,
         links: Sequence[tuple[str, str]] = (),
     ) -> ObjectId:
-        """Return the id of the commit, which is checked against the contexts of its parents, and kept to be written."""
+        """Create a merge commit, check it against its parents, and return its id."""
         inputs = self._stop.inputs
         nobodys = self._is_nobodys(plan, advised)
         message = inputs["message"] or message_of(inputs, self._stop.ref)
@@ -264,7 +262,7 @@ class MergeCommits:
         return oid
 
     def _is_nobodys(self, plan: Plan, advised: Advised | None) -> bool:
-        """Tell whether it joins the tips of a branch without anybody's decision."""
+        """Return True if the tips of a branch were joined without a decision, so that the commit has no author."""
         inputs = self._stop.inputs
         decided = plan.settled or advised is not None
         return inputs["joins"] and inputs["strategy"] in EVEN and not decided
@@ -274,10 +272,10 @@ MAXIMUM_ATTEMPTS = 100
 
 
 def until_written(attempt: Callable[[], T]) -> T:
-    """Return what an attempt returns; it is made again, on what the branch is by then, where somebody was quicker.
+    """Retry an attempt until its ref update wins the race; return its result.
 
     Raises:
-        RefChangedError: others move the branch again and again, or it is gone.
+        RefChangedError: every attempt lost the race, or the ref is gone.
         As the attempt.
     """
     for _ in range(MAXIMUM_ATTEMPTS - 1):
@@ -290,5 +288,5 @@ def until_written(attempt: Callable[[], T]) -> T:
 
 
 def is_outpaced(error: errors.RefChangedError) -> bool:
-    """Tell whether a ref stands elsewhere by now, rather than being gone, or being one that does not count any more."""
+    """Return True if a ref update lost a race, so that a retry makes sense; not if the ref is gone."""
     return error.data.get("actual") is not None

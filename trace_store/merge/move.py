@@ -1,6 +1,6 @@
-"""Move messages of HEAD's context, with what they stand with, and warn when that may change their meaning.
+"""Moves of messages within HEAD's context, with warnings about changed meaning.
 
-Rule: a call and its results move as one, and nothing is put between them.
+A call and its results move as a unit, and nothing is put between them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ AFTER, BEFORE, FIRST, LAST = "after", "before", "first", "last"
 
 @value
 class MovedMessages:
-    """What was moved.
+    """The result of a move.
 
     Attributes:
         moved: the messages, in their order.
-        after: the one that they come after; None when they are first.
-        warnings: what may not mean what it meant before.
-        result: the commit; None when they stand there already, or nothing was to be written.
+        after: the message before them; None if they are first.
+        warnings: possible changes of meaning.
+        result: the commit; None if nothing moved or nothing was to be written.
     """
 
     moved: tuple[Address, ...]
@@ -51,22 +51,22 @@ def move(
     message: str = "",
     dry_run: bool = False,
 ) -> MovedMessages:
-    """Place visible messages elsewhere in HEAD's context.
+    """Move visible messages within HEAD's context.
 
     Args:
-        store: the repository.
-        targets: addresses, or their texts; the messages keep their order.
+        store: the repository's store.
+        targets: addresses or their texts; the messages keep their order.
         where: AFTER or BEFORE a neighbour, FIRST or LAST.
-        neighbour: the address of that, or its text.
-        author: who.
-        message: what to say about the commit.
-        dry_run: whether to write nothing.
+        neighbour: the neighbour's address or its text.
+        author: the author of the commit.
+        message: the commit message.
+        dry_run: write nothing.
 
     Raises:
-        MessageNotFoundError: the context does not show such a message.
-        InvalidOperationError: a message would be placed beside itself.
-        InvalidInputError: something is no address.
-        RefChangedError: others move the branch again and again.
+        MessageNotFoundError: a message is not visible in the context.
+        InvalidOperationError: a message would be moved next to itself.
+        InvalidInputError: a value is not an address.
+        RefChangedError: the branch kept moving; every retry lost the race.
         As `history.write`.
     """
     return until_written(
@@ -98,7 +98,7 @@ def _move(
         neighbours = _block(blocks, beside)
         places = [number for number, block in enumerate(staying) if block is neighbours]
         if not places:
-            raise errors.InvalidOperationError("a message cannot be placed beside itself")
+            raise errors.InvalidOperationError("a message cannot be moved next to itself")
         at = places[0] + (where == AFTER)
     order = [e.address for block in [*staying[:at], *going, *staying[at:]] for e in block]
     moved = tuple(entry.address for block in going for entry in block)
@@ -121,7 +121,7 @@ def _named(store: Store, given: str | tuple[bytes, int]) -> Address:
 
 
 def _blocks(state: context.fold.Fold) -> list[list[Entry]]:
-    """Return the visible messages in blocks that nothing is put into: a unit, with what stands between its messages."""
+    """Return the visible messages in blocks that must not be split: a unit and everything between its messages."""
     seen = list(state.visible())
     places = {entry.address: at for at, entry in enumerate(seen)}
     found: list[list[Entry]] = []

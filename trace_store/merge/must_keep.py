@@ -1,7 +1,7 @@
-"""Must-keep patterns: what of a message has to stand in whatever takes its place.
+"""Must-keep patterns: parts of a message that must stay in its replacement.
 
-Rule: pure. A pattern is an expression of RE2, and one that is none is a plain text. All that it matches in the message
-must stand in the other text, to the letter.
+A pattern is an RE2 expression; if it is not valid, it is plain text. All its matches in the message must be in the new
+text, literally.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ MAXIMUM_MATCHES = 1000
 
 
 def lost(pattern: str, said: str, text: str) -> list[str]:
-    """Return what a pattern matches in what was said, and a text has not, each once, in its order."""
+    """Return the matches of a pattern in a text that the new text lacks, without duplicates."""
     return [found for found in _matches(pattern, said) if found not in text]
 
 

@@ -1,9 +1,7 @@
-"""Picks and rebases: steps that make commits anew, one after the other, and one transaction at the end.
+"""Replay of commits on another base, for picks and rebases.
 
-A step brings what its commit changed since its parent onto the line: a three-way merge with that parent as its base.
-
-Rule: steps, start and settlements decide everything, so that what stops is computed anew when it goes on; nothing is
-written before all steps are done.
+Each step is a three-way merge with the commit's parent as the base. Steps, start and resolutions determine the result,
+so a stopped replay is computed again when it continues. All commits are written in one transaction at the end.
 """
 
 from __future__ import annotations
@@ -45,13 +43,13 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """The line of commits that steps make.
+    """The commits that a replay creates.
 
     Attributes:
-        start: the commit that it begins on; None is nothing.
-        tip: where it ends.
-        made: the commits to be written.
-        ends_in: the commit whose messages its context ends with, as far as that is known without a fold.
+        start: the new base; None is none.
+        tip: the last commit.
+        made: the new commits.
+        ends_in: the original commit whose messages end the context, if known without a fold.
     """
 
     def __init__(self, reading: Reading, start: ObjectId | None) -> None:
@@ -64,7 +62,7 @@ class Line:
 
     @property
     def state(self) -> Fold:
-        """The context at its end, which is folded when it is first asked for."""
+        """The context at the tip, folded on first use."""
         if self._state is None:
             self._state = self._reading.fold(self.start).copy()
             for _, oid, made in self._steps:
@@ -72,7 +70,7 @@ class Line:
         return self._state
 
     def put(self, made: Commit, kept: ObjectId | None = None) -> ObjectId:
-        """Put a commit at the end, one that is there already (`kept`) or a new one, and return its id."""
+        """Add a commit at the end, a new one or an existing one (`kept`), and return its id."""
         oid = kept or hash_object(made.encode())
         if kept is None:
             self.made.append((oid, made))
@@ -83,7 +81,7 @@ class Line:
         return oid
 
     def take_back(self) -> tuple[ObjectId, Commit] | None:
-        """Take the last commit off the end, and return it; None when the line has none."""
+        """Remove and return the last commit; None if there is none."""
         if not self._steps:
             return None
         self.tip, oid, made = self._steps.pop()
@@ -93,7 +91,7 @@ class Line:
 
 
 class Rewriting:
-    """A pick or a rebase, from its inputs to the transaction."""
+    """A pick or rebase in progress, from its inputs to the transaction."""
 
     def __init__(
         self,
@@ -117,7 +115,7 @@ class Rewriting:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin, or begin anew on what the branch is by now."""
+        """Reset the results, to start on the branch's current tip."""
         self._before: ObjectId | None = None
         self._made: list[tuple[ObjectId, ObjectId]] = []
         self._dropped: list[ObjectId] = []
@@ -128,11 +126,11 @@ class Rewriting:
         self._settled: list[Conflict] = []
 
     def run(self) -> Rewrite:
-        """Do all steps and write, or stop and write down what is needed to go on.
+        """Do all steps and write the result, or stop and save the state.
 
         Raises:
-            ConflictError: a pinned message would be dropped, and that was not asked for.
-            RefChangedError: others move the branch again and again.
+            ConflictError: a pinned message would be dropped.
+            RefChangedError: every attempt lost the race.
         """
         found, line = self.look()
         for left in reversed(range(MAXIMUM_ATTEMPTS)):
@@ -147,7 +145,7 @@ class Rewriting:
                 if not left or not is_outpaced(error):
                     raise
             if self._rebases:
-                # Only what was committed meanwhile is made anew: else a long branch would never be quick enough.
+                # Only new commits are replayed on a retry; otherwise a long branch might never win the race.
                 done = len(self._steps)
                 take_along(self._store, self._stop)
                 self._steps = _steps(self._stop)
@@ -159,7 +157,7 @@ class Rewriting:
         return found
 
     def look(self) -> tuple[Rewrite, Line]:
-        """Return what it comes to, and write nothing."""
+        """Return the result, without writing it."""
         stop = self._stop
         self._before = stop.before if self._rebases else self._store.refs.read(stop.ref)
         onto, before = stop.inputs["onto"], self._before
@@ -168,19 +166,19 @@ class Rewriting:
         return self._went_through(line, 0), line
 
     def _checked(self, found: Rewrite, line: Line) -> Rewrite:
-        """Return what it comes to, with what a model says of it, where it may be written."""
+        """Check that the result may be written, and add a model's review."""
         if self._rebases and not self._stop.inputs["drop_pinned"]:
             self._refuse_to_drop_pinned(found.before, line)
         if found.after is None and found.before is not None:
             raise errors.InvalidInputError(
-                "nothing of the branch would be left: `trace branch -d` deletes one"
+                "no commit would be left; `trace branch -d` deletes a branch"
             )
         if self._judge is not None and found.outcome == DONE:
             found = self._judged(self._judge, found, line)
         return found
 
     def _went_through(self, line: Line, first: int) -> Rewrite:
-        """Do the steps from a number on, and return what all come to."""
+        """Do the steps from a number on, and return the result."""
         stop = self._stop
         before = stop.before if self._rebases else self._before
         for number, step in enumerate(self._steps[first:], first):
@@ -206,7 +204,7 @@ class Rewriting:
         return replace(found, conflicts=numbered, settled=self._stop.by_hand(self._settled))
 
     def _do(self, number: int, step: Step, line: Line) -> Sequence[Conflict]:
-        """Do a step; return the conflicts that keep it from being done."""
+        """Do a step; return its open conflicts."""
         if self._keeps(step, line):
             kept = self._reading.commit(step.oid)
             line.put(kept, step.oid)
@@ -226,13 +224,13 @@ class Rewriting:
         return ()
 
     def _keeps(self, step: Step, line: Line) -> bool:
-        """Tell whether a commit stays as it is, since it goes on what it went on before."""
+        """Return True if a commit can stay as it is, because its parent did."""
         parents = self._reading.commit(step.oid).parents
         is_next = line.tip == (parents[0] if parents else None)
         return self._rebases and is_next and step.deed not in (*JOINED, EDIT) and not step.message
 
     def _plan(self, number: int, step: Step, line: Line) -> Plan:
-        """Return what a step does to the line."""
+        """Return the plan of a step."""
         commit, name = self._reading.commit(step.oid), f"{number}:"
         if step.number is not None:
             return Plan(tuple(self._message(step, line)), (), (), ())
@@ -255,9 +253,9 @@ class Rewriting:
         return self._reworded(plan, step, line, name) if step.deed == EDIT else plan
 
     def _appended(self, oid: ObjectId, commit: Commit, line: Line) -> Plan | None:
-        """Return what brings onto the line what a commit appends; None where only contexts can tell.
+        """Return the plan for a commit that only appends; None if the contexts must be compared.
 
-        All of it comes to the end of the line as it is, or is there already.
+        All of its messages go to the end unchanged, or are there already.
         """
         parent = commit.parents[0] if commit.parents else None
         beside = self._beside(line.start, parent)
@@ -279,7 +277,7 @@ class Rewriting:
     def _beside(
         self, start: ObjectId | None, parent: ObjectId | None
     ) -> list[tuple[ObjectId, Commit]] | None:
-        """Return the commits of a line since it parted from another commit's; None where they do more than append."""
+        """Return the new base's commits since it parted from `parent`; None if they do more than append."""
         key = (start, parent)
         if key not in self._parted:
             self._parted[key] = self._found_beside(start, parent)
@@ -301,7 +299,7 @@ class Rewriting:
         return None
 
     def _message(self, step: Step, line: Line) -> list[Operation]:
-        """Return what brings one message, with its unit, as a context has it."""
+        """Return the operations that add one message with its unit, in its state at the chosen revision."""
         assert step.number is not None
         commit = self._reading.commit(step.oid)
         address = list(ops.added_messages(commit, step.oid))[step.number][0]
@@ -313,7 +311,7 @@ class Rewriting:
         return [ops.add([entry.carried() for entry in new])] if new else []
 
     def _reworded(self, plan: Plan, step: Step, line: Line, name: str) -> Plan:
-        """Return a plan with the wordings that were asked for in the messages that its commit adds."""
+        """Add the edits that were requested for new messages of a step to its plan."""
         settlements = self._stop.settlements
         desk = Desk(settlements, "", name, read=self._store.objects.read)
         after = self._reading.fold(step.oid)
@@ -334,11 +332,11 @@ class Rewriting:
         )
 
     def _put(self, step: Step, plan: Plan, line: Line) -> None:
-        """Put the commit of a step on the line."""
+        """Create the commit of a step."""
         old, operations = self._reading.commit(step.oid), list(plan.operations)
         grows = bool(operations) and all(map(_is_at_end, operations))
         line.ends_in = step.oid if grows and ops.added_by(old) else None
-        if not operations and old.operations:  # all of it was settled against, or is there already
+        if not operations and old.operations:  # resolved to nothing, or there already
             (self._dropped if plan.settled else self._there).append(step.oid)
             return
         if step.deed in JOINED and self._squash(step, old, operations, line):
@@ -357,19 +355,19 @@ class Rewriting:
         self._made.append((step.oid, line.put(made)))
 
     def _links(self, step: Step, old: Commit) -> list[tuple[str, ObjectId | str]]:
-        """Return the links of a commit that is made anew: those it had, and where it comes from."""
+        """Return the links of a replayed commit: the original ones, and its origin."""
         kept = [link for link in old.links if link[0] not in (PICKED, REWRITES)]
         name = str(step.oid) if step.number is None else f"{step.oid}.{step.number}"
         return [*kept, (REWRITES if self._rebases else PICKED, name)]
 
     def _squash(self, step: Step, old: Commit, operations: Sequence[Operation], line: Line) -> bool:
-        """Put a commit into the one before it; False when there is none on the line."""
+        """Squash a commit into the one before it; return False if there is none."""
         taken = line.take_back()
         if taken is None:
             return False
         oid, last = taken
         more = "" if step.deed == FIXUP else step.message or old.message
-        # A root stays one: another parent would be its first.
+        # A root commit stays one: any other parent would become its first.
         others = [each for each in old.parents[1:] if last.parents and each not in last.parents]
         made = Commit(
             [*last.parents, *others],
@@ -386,7 +384,7 @@ class Rewriting:
         return True
 
     def _refuse_to_drop_pinned(self, before: ObjectId | None, line: Line) -> None:
-        """Raise ConflictError when a pinned message that the branch showed is shown no more, and nobody chose that."""
+        """Raise ConflictError if a pinned message is no longer visible and no resolution decided that."""
         if before is None or not self._may_lose():
             return
         decided = {address for each in self._settled for address in each.addresses}
@@ -407,12 +405,12 @@ class Rewriting:
             )
 
     def _may_lose(self) -> bool:
-        """Tell whether a rebase does more than go on from where a branch stands by now."""
+        """Return True if a rebase can lose messages: commits are dropped or reordered, or the base is not upstream."""
         inputs = self._stop.inputs
         return bool(self._dropped or inputs["reordered"] or inputs["elsewhere"])
 
     def _warnings(self, before: ObjectId | None, line: Line) -> list[MeaningWarning]:
-        """Return warnings about what is shown now."""
+        """Return warnings about changed meaning."""
         read = self._store.objects.read
         added = [each for oid, made in line.made for each in ops.added_messages(made, oid)]
         new = {address for address, _ in added}
@@ -440,7 +438,7 @@ class Rewriting:
         ]
 
     def _premises(self, line: Line, new: set[Address]) -> list[MeaningWarning]:
-        """Return warnings that what answers were given to was changed on the line that they go on."""
+        """Return warnings about answers whose premises changed on the new base."""
         first = next((step for step in self._steps if step.deed != DROP), None)
         if first is None or first.number is not None or not new:
             return []
@@ -448,11 +446,11 @@ class Rewriting:
         return meaning_warnings.changed_premises(was, line.state, new)
 
     def _judged(self, judge: Judge, found: Rewrite, line: Line) -> Rewrite:
-        """Return what it comes to with a model's warnings; what that cost becomes a commit of its own.
+        """Add a model's warnings to the result; its usage becomes a commit.
 
-        It is asked once, and not again about what others commit meanwhile.
+        The model is called once, also if the replay is retried.
         """
-        if self._judgement is not None and self._rebases:  # whose commit is on the line
+        if self._judgement is not None and self._rebases:  # its commit exists already
             return replace(found, warnings=(*found.warnings, *self._judgement.warnings))
         said = self._judgement
         if said is None:
@@ -484,7 +482,7 @@ class Rewriting:
 
 
 def _only_appends(commit: Commit) -> bool:
-    """Tell whether a commit only adds messages at the end, new ones or such as were created, usage and facts."""
+    """Return True if a commit only appends messages in their original form, usage and metadata."""
     return all(
         operation.name in ops.LEAVES_CONTEXT
         or (
@@ -497,12 +495,12 @@ def _only_appends(commit: Commit) -> bool:
 
 
 def _is_at_end(operation: Operation) -> bool:
-    """Tell whether an operation adds at the end, or changes no place."""
+    """Return True if an operation adds at the end, or changes no position."""
     return operation.name not in (ops.MOVE, ops.REPLACE) and "after" not in operation.fields
 
 
 def _answers(commit: Commit) -> bool:
-    """Tell whether what a commit adds first may answer what was said before: its call, or its question."""
+    """Return True if the messages that a commit adds may answer earlier ones."""
     added = [each for o in commit.operations for each in o.fields.get("messages", ())]
     return any(each["role"] != "user" or _has_halves(each) for each in added[:1]) or any(
         map(_has_halves, added)
@@ -514,7 +512,7 @@ def _has_halves(stored: ops.Stored) -> bool:
 
 
 def _says_only(commit: Commit) -> bool:
-    """Tell whether a commit records usage or facts, and changes no message."""
+    """Return True if a commit records only usage or metadata."""
     return all(operation.name in ops.LEAVES_CONTEXT for operation in commit.operations)
 
 

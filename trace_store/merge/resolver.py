@@ -1,7 +1,4 @@
-"""The desk: where whoever plans a change brings what two sides cannot both have.
-
-Rule: it decides nothing. It says how a conflict was settled, and keeps those that nobody settled.
-"""
+"""Collector of conflicts, which applies the resolutions that are known."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Desk:
-    """Where conflicts are brought: it says how each was settled, and keeps those that nobody settled.
+    """Collects conflicts and returns their resolutions.
 
     Attributes:
-        open: conflicts without a settlement, in the order in which they were met.
-        settled: the others.
+        open: conflicts without a resolution, in order.
+        settled: resolved conflicts.
     """
 
     __slots__ = ("_favour", "_met", "_read", "_reverts", "_settlements", "_step", "open", "settled")
@@ -36,14 +33,14 @@ class Desk:
         reverts: bool = False,
         read: Read | None = None,
     ) -> None:
-        """Begin.
+        """Start without conflicts.
 
         Args:
-            settlements: how conflicts were settled so far, by their keys.
-            favour: OURS or THEIRS settles all others, where it may.
-            step: which of several steps they belong to.
-            reverts: whether they stand in the way of a revert.
-            read: returns the content of messages, for those who settle conflicts.
+            settlements: resolutions by conflict key.
+            favour: OURS or THEIRS resolves all others that allow it.
+            step: prefix of conflict keys.
+            reverts: whether they are conflicts of a revert.
+            read: reads content, for resolvers.
         """
         self._read = read
         self._step = step
@@ -62,8 +59,8 @@ class Desk:
         ours: Sequence[Entry] = (),
         theirs: Sequence[Entry] = (),
     ) -> Settlement:
-        """Return how a conflict is settled; as long as nobody did, it is kept, and ours stays as it is."""
-        # As they are now, since what is made goes on to change the messages themselves.
+        """Add a conflict and return its resolution; OURS while it is open."""
+        # A snapshot, since the merge goes on to change the entries.
         conflict = Conflict(
             kind,
             tuple(addresses),
@@ -78,11 +75,11 @@ class Desk:
             met.append(conflict.stakes)
         conflict = replace(conflict, others=met.index(conflict.stakes))
         found = self._settlements.get(conflict.key)
-        contradicts = kind != REWORDING  # that is asked for, and favours no side
+        contradicts = kind != REWORDING  # a requested edit has no sides
         if found is None and contradicts and self._favour in conflict.choices:
             found = Settlement(self._favour)
         if found is not None and found.about not in ("", conflict.stakes):
-            found = None  # what it was about has been changed since
+            found = None  # the stakes have changed
         if found is None or found.choice not in conflict.choices:
             self.open.append(conflict)
             return Settlement(OURS)

@@ -1,7 +1,7 @@
-r"""A text without what hides its letters, and where each of them stood.
+r"""Text without JSON escapes, with a map to the original positions.
 
-JSON may spell any letter as `\u0041`, and `/` as `\/`. Where a text does so, it is looked at without: a prefix that is
-spelled like that is found all the same, and what is found is replaced in the text as it is spelled.
+JSON may escape any letter as `\u0041`, and `/` as `\/`, which would hide a token's prefix. The scanner looks at the
+unescaped text, and the secret is replaced in the original.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from bisect import bisect_right
 
 _ESCAPE = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
 ESCAPED = r"\\(?:u00[2-7][0-9a-fA-F]|/)"
-"""What stands in a text that has to be looked at without it."""
+"""The escapes that make unescaping necessary."""
 
 
 class View:
-    """A text as it is looked at.
+    """Unescaped text.
 
     Attributes:
         data: the text.
@@ -25,8 +25,10 @@ class View:
 
     def __init__(self, data: bytes) -> None:
         pieces: list[bytes] = []
-        self._places: list[int] = [0]  # where a piece begins in `data`
-        self._froms: list[tuple[int, bool]] = [(0, True)]  # there, and whether it is as it is there
+        self._places: list[int] = [0]  # start of each piece in `data`
+        self._froms: list[tuple[int, bool]] = [
+            (0, True)
+        ]  # its start in the original, and whether it is unchanged
         at = size = 0
         for found in _ESCAPE.finditer(data):
             pieces.append(data[at : found.start()])
@@ -41,7 +43,7 @@ class View:
         self.data = b"".join([*pieces, data[at:]])
 
     def place(self, at: int) -> int:
-        """Return where in the text as it was spelled a place is."""
+        """Return the position in the original text."""
         number = bisect_right(self._places, at) - 1
         begin, plain = self._froms[number]
         return begin + (at - self._places[number] if plain else 0)
