@@ -37,7 +37,7 @@ def test_a_conflict_from_beginning_to_end(apart: Ok, trace: Trace) -> None:
     assert trace("resolve", "1", "--ours", "--theirs").code == 2
     meanwhile = trace("commit", "--user", "meanwhile")
     assert "note: a merge of side into main is in progress" in meanwhile.err
-    assert "all conflicts are resolved" in apart("resolve", "1", "in the middle").text
+    assert "all is settled" in apart("resolve", "1", "in the middle").text
     said = apart("merge", "--continue").text
     assert "merged: 0 new messages, 1 changed, 1 conflict settled" in said
     assert "in the middle" in apart("compile").text

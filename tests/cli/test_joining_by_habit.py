@@ -181,7 +181,7 @@ def test_the_way_back_is_one_that_is_open_while_something_waits(waiting: Trace) 
     assert waiting(*back).code == 0
     assert waiting("rev-parse", "plan").text == waiting("rev-parse", "v1").text
     waiting("merge", "--abort")
-    assert "`trace undo` restores it" in waiting("branch", "-d", "plan").text
+    assert "`trace undo` brings it back" in waiting("branch", "-d", "plan").text
 
 
 def test_what_is_skipped_is_not_said_to_be_up_to_date(waiting: Trace) -> None:

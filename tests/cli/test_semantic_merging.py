@@ -111,7 +111,7 @@ def test_a_proposal_that_is_not_taken(user: User, serving: Serving, typed: bytes
     words = ("merge", "idea", "-s", "semantic", "--review")
     outcome = user(*words, url=server.url, stdin=typed)
     assert (outcome.code, outcome.text) == (3, "")
-    assert "was not accepted, and nothing is written" in outcome.err
+    assert "was not accepted; nothing was written" in outcome.err
     assert standing(user) == before
     assert user("merge", "--abort").code == 6
 
@@ -130,7 +130,7 @@ def test_away_from_a_terminal_nobody_is_asked(user: User, serving: Serving) -> N
 @pytest.mark.parametrize(
     ("reply", "code", "message"),
     [
-        (answer({"error": {"message": "no"}}, status="401 No"), 16, "does not take the key"),
+        (answer({"error": {"message": "no"}}, status="401 No"), 16, "rejected the key"),
         (answer(b"<html>"), 16, "is not a JSON object"),
         (answering("Of course!"), 16, "cannot be used: it has no JSON object"),
         (answering(lambda _: {"conflicts": []}), 16, "conflict 1 is left open"),

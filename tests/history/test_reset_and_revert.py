@@ -603,7 +603,7 @@ def test_a_revert_passes_over_what_did_nothing_that_shows() -> None:
     made = merge.revert.revert(store, ["HEAD~3..HEAD"], author=AUTHOR).made
     assert len(made) == 2
     assert [entry.visible for entry in fold(store).entries] == [True, False, False]
-    with pytest.raises(StateError, match=r"nothing to take back: .* records what a provider"):
+    with pytest.raises(StateError, match=r"nothing to revert: .* records only usage"):
         merge.revert.revert(store, [usage.hex()], author=AUTHOR)
     assert merge.revert.revert(store, ["HEAD..HEAD"], author=AUTHOR).made == ()  # an empty range
 

@@ -175,7 +175,7 @@ def test_a_plan_leaves_nothing_out_unseen(repo: Repo) -> None:
     ("plan", "problem"),
     [
         (lambda s: [s[0], s[0], s[1]], "is repeated"),
-        (lambda s: [Step("nonsense", s[0].oid)], "none of pick"),
+        (lambda s: [Step("nonsense", s[0].oid)], "not one of pick"),
         (lambda s: [Step(SQUASH, s[0].oid), s[1]], "none before it to squash into"),
     ],
 )

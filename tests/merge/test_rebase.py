@@ -711,7 +711,7 @@ def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know() -> None
     for text, problem in (
         ("merge 0101", "line 1 of the to-do list is not valid"),
         ("pick ffff", "does not name a commit of the range"),
-        (f"pick {oids[0]}\npick {oids[0]}", "line 2 names 010101010101 again"),
+        (f"pick {oids[0]}\npick {oids[0]}", "line 2 repeats 010101010101"),
         (f"squash {oids[0]}", "none before it to squash into"),
     ):
         with pytest.raises(InvalidInputError, match=problem):

@@ -250,8 +250,8 @@ def test_words_around_the_json_and_unknown_fields_do_no_harm(repo: Repo) -> None
         ({}, "conflict 1 is left open"),
         ({"conflicts": [{"number": 2, "take": "ours"}]}, "there is no conflict 2"),
         ({"conflicts": [{"number": "1", "take": "ours"}]}, "there is no conflict 1"),
-        ({"conflicts": [{"number": 1, "take": "all"}]}, "is resolved by ours, theirs, both, text"),
-        ({"conflicts": [{"number": 1, "take": ["ours"]}]}, "is resolved by"),
+        ({"conflicts": [{"number": 1, "take": "all"}]}, "is settled by ours, theirs, both, text"),
+        ({"conflicts": [{"number": 1, "take": ["ours"]}]}, "is settled by"),
         ({"conflicts": [{"number": 1, "take": "text"}]}, "conflict 1 has no text"),
         ({"conflicts": [{"number": 1, "take": "text", "text": " "}]}, "conflict 1 has no text"),
         ({"conflicts": "none"}, "conflicts is not a list"),
@@ -398,7 +398,7 @@ def test_a_message_that_is_too_long_is_shown_in_part_and_stays(repo: Repo) -> No
 def test_sides_that_are_too_long(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trace_store.merge.llm_assist.request.MAXIMUM_QUESTION", 500)
     before = files(repo)
-    with pytest.raises(errors.BudgetError, match="too many to ask"):
+    with pytest.raises(errors.BudgetError, match="too many for one request"):
         semantic(repo, Scripted(settling()))
     assert files(repo) == before
 

@@ -1,6 +1,6 @@
-"""What single parts say: blank text, half characters, arguments, images, reasoning and blocks that are not whole.
+"""Repair of single parts: blank text, lone surrogates, arguments, images, reasoning and incomplete blocks.
 
-Rule: a part is mended to what the renderers would send in its place, so that a request says the same before and after.
+A part becomes what the renderers would send instead, so that a repair does not change requests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LEFT_OUT = "left out"
 
 
 def mend_contents(bench: Bench) -> None:
-    """Mend what messages say, part by part."""
+    """Repair all messages part by part."""
     bench.images = anthropic_images(bench.items)
     for item in bench.items:
         if not (item.ghost or item.says_nothing):
@@ -50,7 +50,7 @@ def mend_contents(bench: Bench) -> None:
 
 
 def _mended(bench: Bench, item: Item, part: Part, before: Part | None) -> Iterator[Part]:
-    """Yield what stands in a part's place: itself when it is sound, nothing when it is left out."""
+    """Yield the replacement of a part: the part itself if it is valid, nothing if it is left out."""
     if isinstance(part, Text):
         if _carries_signature(item, part, before):
             yield part
@@ -71,7 +71,7 @@ def _mended(bench: Bench, item: Item, part: Part, before: Part | None) -> Iterat
 
 
 def _carries_signature(item: Item, part: Text, before: Part | None) -> bool:
-    """Tell whether it is the empty text with which Gemini sends the signature of a finished turn."""
+    """Return True if this is the empty text that carries Gemini's signature of a finished turn."""
     return (
         not part.text
         and item.role == "assistant"
@@ -94,7 +94,7 @@ def _text(bench: Bench, item: Item, part: Text) -> Iterator[Text]:
 
 
 def _whole(bench: Bench, item: Item, text: str) -> str:
-    """Return the text with half characters replaced; the very same one when it has none."""
+    """Return the text with lone surrogates replaced; the same object if there are none."""
     whole, broken = scrub(text)
     detail = "text holds half a character"
     if broken and bench.find(BROKEN_CHARACTER, item, detail, "U+FFFD in its place"):
@@ -106,7 +106,7 @@ def _result(bench: Bench, item: Item, part: ToolResult) -> ToolResult:
     content: list[Part] = []
     for inner in part.content:
         if isinstance(inner, Text) and len(part.content) == 1:
-            # As the only text it may say nothing: a tool that printed nothing is no damage.
+            # The only text of a result may be blank: a tool that printed nothing is valid.
             content.append(Text(_whole(bench, item, inner.text)))
         elif isinstance(inner, Text):
             content += _text(bench, item, inner)
@@ -161,7 +161,7 @@ def _reasoning(bench: Bench, item: Item, part: Reasoning) -> Iterator[Part]:
     if not broken:
         yield part
         return
-    # A signature is for the very text; any other is refused.
+    # A signature is valid only for the exact text.
     done = LEFT_OUT if part.signature else "U+FFFD in its place"
     if not bench.find(BROKEN_CHARACTER, item, "reasoning holds half a character", done):
         yield part
@@ -189,7 +189,7 @@ def _opaque(
     if inside_result or block is None or block["type"] not in NOWHERE:
         yield part
         return
-    # A whole one would be a part of its own; this lacks what pairs it.
+    # A complete block would be a part of its own.
     detail = f"a {block['type']} block is not whole"
     if in_model_words:
         if not bench.find(BROKEN_BLOCK, item, detail, LEFT_OUT, ANTHROPIC):

@@ -1,4 +1,4 @@
-"""Mend a context: step by step, until every provider would take it."""
+"""Repair of contexts: a series of steps, until every provider accepts the result."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from trace_store.providers.values import FAULTS, LEADING_ASSISTANT, NO_MESSAGES,
 
 NOTHING_LEFT = "[Nothing of this conversation was recorded.]"
 MAXIMUM_ROUNDS = 8
-"""What one step takes away may be all that was wrong for another, or bring it to light; two rounds are the rule."""
+"""One step may cause or fix the fault of another; usually two rounds suffice."""
 
 
 @value
 class Mended:
-    """A context that its providers would take, and how it differs from the one that came in.
+    """A repaired context, and its differences from the original.
 
     Attributes:
-        faults: what was wrong, in the order of the messages; none when the context was sound.
+        faults: the faults, in message order; empty if the context was valid.
         items: the messages, in order.
-        removed: the messages that are no longer among them.
-        adaptations: for each provider what its renderer still does about things that it has no place for.
+        removed: messages that were removed.
+        adaptations: by provider, how its renderer adapts content that it does not support.
     """
 
     faults: tuple[Fault, ...]
@@ -52,21 +52,21 @@ def mend(
     *,
     providers: Sequence[str] = (),
 ) -> Mended:
-    """Return what is wrong with a context, and the context as it would be sound.
+    """Return the faults of a context, and its repaired form.
 
     Args:
         messages: the context, oldest first.
-        tools: schemas of the tools the model is offered.
-        providers: whom it has to suit; none means all.
+        tools: the schemas of the tools.
+        providers: the providers to be valid for; empty means all.
 
     Raises:
-        InvalidInputError: there is no such provider.
-        RenderError: it cannot be mended, which is a mistake here: a renderer refuses what this module takes for sound.
+        InvalidInputError: unknown provider.
+        RenderError: a bug here: a renderer refuses the repaired context.
     """
     for name in providers:
         if name not in PROVIDERS:
             known = ", ".join(PROVIDERS)
-            raise InvalidInputError(f"unknown provider {name[:40]!r}: one of {known}")
+            raise InvalidInputError(f"unknown provider {name[:40]!r}; expected one of {known}")
     chosen = tuple(providers) or PROVIDERS
     bench = Bench([Item.of(message, at) for at, message in enumerate(messages)], frozenset(chosen))
     mend_contents(bench)
@@ -82,15 +82,15 @@ def mend(
         if bench.count == before:
             break
     rendered = _begin(bench, tools)
-    # The whole context comes last; faults about one message stay in the order of the steps.
+    # Faults of the whole context come last; those of one message stay in the order of the steps.
     faults = sorted(bench.faults, key=lambda found: len(messages) if found.at is None else found.at)
     return Mended(tuple(faults), tuple(bench.items), tuple(bench.removed), rendered)
 
 
 def _begin(bench: Bench, tools: Sequence[dict[str, Any]]) -> dict[str, tuple[Repair, ...]]:
-    """Let the user speak first, and let there be something to send; return what each renderer still adapts.
+    """Make the user speak first, and add a message if none is left; return the renderers' adaptations.
 
-    What renderers drop decides, so they are asked.
+    The renderers decide, since it depends on what they leave out.
     """
     for _ in range(3):
         rendered = {name: render(name, bench.items, tools).repairs for name in sorted(bench.chosen)}
@@ -115,7 +115,7 @@ def _begin(bench: Bench, tools: Sequence[dict[str, Any]]) -> dict[str, tuple[Rep
             bench.find(LEADING_ASSISTANT, item, detail, done, refusing[LEADING_ASSISTANT])
             front = (i for i, each in enumerate(bench.items) if not _is_system(each))
             bench.items.insert(next(front, 0), Item.new("user", [Text(BEGINNING)]))
-    # Only a renderer that knows more than these steps is not satisfied by now; it says what it misses.
+    # Strict rendering raises if a renderer still refuses the context.
     return {
         name: render(name, bench.items, tools, strict=True).repairs for name in sorted(bench.chosen)
     }

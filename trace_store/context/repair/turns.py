@@ -1,8 +1,6 @@
-"""Pairs of calls and results, and turns that were cut off.
+"""Repair of turns: duplicate messages, calls and results, and turns that were cut off.
 
-Rule: which result is whose is asked of `render.pairing`, as every renderer does.
-
-Rule: where a result belongs is asked of `render.pairing`, as every renderer does.
+`render.pairing` decides which result belongs to which call, and where, as for every renderer.
 """
 
 from __future__ import annotations
@@ -30,11 +28,10 @@ MAXIMUM_ID_CHARACTERS = 200
 
 
 def take_out_copies(bench: Bench) -> None:
-    """Take out messages that stand twice because a part of the session was copied into it.
+    """Remove messages that were copied when a part of the session was recorded twice.
 
-    An assistant message is a copy when an earlier one has the same id of the provider and says all that it says; the
-    messages right before it and the results right behind it are, when they are the same as there. Within a message a
-    part is one that says again what an earlier one says.
+    An assistant message is a copy if an earlier one has the same provider id and all its content; so are equal messages
+    right before and equal results right after it. Within a message, equal parts are copies.
     """
     items = bench.items
     for item in items:
@@ -53,8 +50,8 @@ def _say_once(bench: Bench, item: Item) -> None:
     kept: list[Part] = []
     seen: set[Part] = set()
     for part in item.parts:
-        # Nobody makes two calls under one id. Messages of Claude come as they are in one piece, without the same text
-        # twice; those of other models may have been put together from several.
+        # Call ids are unique. A message of Claude comes in one piece, so it never has the same text twice; those of
+        # other models may be joined from several.
         own = item.id and maker(item.model) == "anthropic"
         bound = isinstance(part, ToolCall) or (own and isinstance(part, Text))
         detail = f"it holds call {part.id!r} twice" if isinstance(part, ToolCall) else TWICE
@@ -67,7 +64,7 @@ def _say_once(bench: Bench, item: Item) -> None:
 
 
 def _copies(items: list[Item]) -> dict[int, int]:
-    """Return the positions of copies, with those of what they are copies of."""
+    """Return the positions of copies, with those of their originals."""
     seen: dict[str, list[int]] = {}
     copies: dict[int, int] = {}
     for at, item in enumerate(items):
@@ -88,9 +85,9 @@ def _copies(items: list[Item]) -> dict[int, int]:
 def _spread(
     items: list[Item], copies: dict[int, int], start: int, step: int, may: Callable[[Item], bool]
 ) -> None:
-    """Go on from a copy in one direction, as long as it is the same there as at the original."""
+    """Extend a copy in one direction as long as messages equal those around the original."""
     original, at = copies[start], start
-    # Going back a copy ends behind its original, going on an original ends before its copy.
+    # The copied run must not overlap the original.
     room = start - original - 1
     while room > 0:
         original, at, room = original + step, at + step, room - 1
@@ -103,7 +100,7 @@ def _spread(
 
 
 def _is_within(item: Item, other: Item) -> bool:
-    """Tell whether another message says, in the same order, all that this one says."""
+    """Return True if another message has all parts of this one, in the same order."""
     rest = iter(other.parts)
     return all(part in rest for part in item.parts)
 
@@ -123,7 +120,7 @@ def _name(item: Item) -> str:
 
 
 def pair_up(bench: Bench) -> None:
-    """Let every call have one result, and every result a call."""
+    """Make sure that every call has one result, and every result a call."""
     items = bench.items
     result_of, faults = pair(items)
     ends = standing(items, result_of).ends
@@ -148,7 +145,7 @@ def pair_up(bench: Bench) -> None:
 
 
 def rename_reused(bench: Bench) -> None:
-    """Give a call whose id an earlier call has another id, and its result too."""
+    """Give a call with a reused id, and its result, another id."""
     items = bench.items
     result_of, _ = pair(items)
     taken = {part.id for item in items for part in item.parts if isinstance(part, ToolCall)}
@@ -187,11 +184,11 @@ def _set_part(item: Item, index: int, part: Part) -> None:
 
 
 Arrivals = dict[Place, list[tuple[Place, Place]]]
-"""By the part that they go behind: results, each with its call before it, whose order they keep."""
+"""Results by the part that they move behind, each with its call, whose order they keep."""
 
 
 def move_results(bench: Bench) -> None:
-    """Let every result stand directly behind the turn with its call."""
+    """Move every result directly behind the turn with its call."""
     items = bench.items
     result_of, _ = pair(items)
     call_of = {result: call for call, result in result_of.items()}
@@ -224,7 +221,7 @@ def _move(bench: Bench, going: Mapping[int, Mapping[int, Place]], arriving: Arri
                 behind.setdefault(end[0], []).append(moved)
             elif index == 0:
                 behind.setdefault(end[0], []).append(items[at])
-    # What arrives inside a message is looked up before any message is reworded.
+    # Looked up before any message changes.
     answers = {end: [items[at].parts[index] for _, (at, index) in arriving[end]] for end in inside}
     for at in (going.keys() - whole) | {at for at, _ in inside}:
         parts: list[Part] = []
@@ -239,7 +236,7 @@ def _move(bench: Bench, going: Mapping[int, Mapping[int, Place]], arriving: Arri
 
 
 def _goes_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
-    """Tell whether a message holds nothing but results that go to one place, so that it can go there itself."""
+    """Return True if a message has only results with the same destination, so that it can move as a whole."""
     end = next(iter(ends.values()))
     return (
         len(ends) == len(items[at].parts)
@@ -249,12 +246,12 @@ def _goes_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
 
 
 def _is_answered_inside(item: Item, index: int) -> bool:
-    """Tell whether a result stands behind a part in one message, so that behind the message is too late."""
+    """Return True if a message has a result after a part, so that the results of that part must come inside it."""
     return any(isinstance(part, ToolResult) for part in item.parts[index + 1 :])
 
 
 def speak_for_tools(bench: Bench) -> None:
-    """Let what a tool message says beside no result be said by the user, as every renderer does."""
+    """Turn tool messages without a result into user messages, as every renderer does."""
     for at, item in enumerate(bench.items):
         if item.role != "tool" or item.ghost or item.says_nothing:
             continue
@@ -266,7 +263,7 @@ def speak_for_tools(bench: Bench) -> None:
 
 
 def end_cut_turns(bench: Bench) -> None:
-    """Take away reasoning of Claude that nothing follows in its turn; other models' may end a turn."""
+    """Remove Claude's reasoning at the end of a turn; other models may end a turn with it."""
     turn: list[Item] = []
     for item in [*bench.items, None]:
         if item is not None and item.role == "assistant":
@@ -305,7 +302,7 @@ def _is_reasoning(part: Part) -> bool:
 
 
 def take_out_empty(bench: Bench) -> None:
-    """Take out what says nothing. What was emptied by mending was told of before."""
+    """Remove empty messages; those that a repair emptied are no additional fault."""
     gone: list[Item] = []
     for item in bench.items:
         if item.ghost or not item.says_nothing:

@@ -1,4 +1,4 @@
-"""Anthropic's Messages."""
+"""Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 VERSION = "2023-06-01"
 MAXIMUM_TOKENS = 8192
-"""Asked for when a prompt leaves it open: this form has to say a number."""
+"""The limit if a prompt has none, because this API requires one."""
 _CUT = ("max_tokens", "model_context_window_exceeded")
 
 
@@ -61,7 +61,7 @@ class _AnthropicHearing(Hearing):
 
 
 class Anthropic(Form):
-    """Asks `v1/messages`."""
+    """Uses `v1/messages`."""
 
     __slots__ = ()
     hearing = _AnthropicHearing

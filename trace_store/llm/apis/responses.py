@@ -1,4 +1,4 @@
-"""OpenAI's Responses."""
+"""OpenAI's Responses API."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _ResponsesHearing(Hearing):
 
 
 class Responses(Form):
-    """Asks `responses`; the vendor is asked to keep nothing."""
+    """Uses `responses`, and asks the vendor not to store anything."""
 
     __slots__ = ()
     hearing = _ResponsesHearing

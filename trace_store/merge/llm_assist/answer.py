@@ -1,11 +1,11 @@
-"""What a model answers about a merge, read and checked: nothing of it is believed.
+"""A model's answer about a merge, parsed and fully checked.
 
     {"conflicts": [{"number": 1, "take": "text", "text": "…", "why": "…"}],
      "summaries": [{"messages": ["ab12….0", "ab12….1"], "role": "assistant", "text": "…", "why": "…"}],
      "conclusion": {"role": "assistant", "text": "…", "sources": ["ab12….0"]}}
 
-Rule: pure. Every fault is named, all at once, so that the model can be told of them. What may be replaced is only what
-came after the base and was shown whole; what is pinned, an instruction, or half of a call and its result stays.
+All faults are collected, so that the model can be told about them at once. Only messages that are newer than the base
+and were shown in full may be replaced, but not pinned ones, instructions, or a call without its result.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Written:
 
     Attributes:
         role: `assistant` or `user`.
-        text: what it says.
-        targets: messages that it stands for, and that it hides.
+        text: the content.
+        targets: messages that it replaces.
         sources: messages that it was made from.
-        why: in the model's words.
+        why: the model's reason.
     """
 
     role: str
@@ -54,13 +54,13 @@ class Written:
 
 @value
 class Advice:
-    """What a model would do about a merge.
+    """A model's proposal for a merge.
 
     Attributes:
-        settlements: how conflicts are settled, by their keys.
-        reasons: why, by the same keys.
-        summaries: messages that stand for others.
-        conclusion: a message at the end, or None.
+        settlements: resolutions by conflict key.
+        reasons: reasons by conflict key.
+        summaries: messages that replace others.
+        conclusion: a message to add at the end, or None.
     """
 
     settlements: Mapping[str, Settlement]
@@ -70,11 +70,11 @@ class Advice:
 
 
 def read_advice(answer: str, question: Question) -> Advice:
-    """Return what an answer says.
+    """Return the advice in an answer.
 
     Raises:
-        ModelNonsenseError: it has another form, names what was not shown, leaves a conflict open, or loses what must be
-            kept; `faults` lists what is wrong.
+        ModelNonsenseError: it is malformed, names messages that were not shown, leaves a conflict open, or loses text
+            that must be kept; `faults` lists what is wrong.
     """
     reading = _Reading(question)
     told = object_in(answer)
@@ -89,7 +89,7 @@ def read_advice(answer: str, question: Question) -> Advice:
 
 
 class _Reading:
-    """Reads the fields of an answer, and gathers what is wrong with them."""
+    """Parses the fields of an answer, and collects faults."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
@@ -140,7 +140,7 @@ class _Reading:
                 self._keeps([each.address for each in _entries(conflict)], text, where)
             settlements[conflict.key] = Settlement(take, text)
             reasons[conflict.key] = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
-        told_well = not self.faults  # what is wrong about one is not also said to be missing
+        told_well = not self.faults  # a conflict with a fault is not also reported as open
         for number, conflict in enumerate(open_, 1):
             if conflict.key not in settlements and told_well:
                 self.fault(f"conflict {number} is left open")
@@ -222,7 +222,7 @@ def _entries(conflict: Any) -> list[Any]:
 
 
 def object_in(answer: str) -> dict[str, Any] | None:
-    """Return the first JSON object of an answer; models like to put words around it, or a fence. None without one."""
+    """Return the first JSON object in an answer, which may have text or a fence around it; None without one."""
     decoder = json.JSONDecoder()
     at = answer.find("{")
     for _ in range(MAXIMUM_BEGINNINGS):

@@ -1,8 +1,8 @@
-"""Semantic merge: a model reads both sides, settles their conflicts, and says what stands for what.
+"""Semantic merges: a model resolves conflicts and summarises what became redundant.
 
-Rule: nothing is written here. The answer is checked against the question and against the context that it makes; one
-that fails is told so and asked for once more. What comes out are settlements and operations of the merge commit, which
-hold what was asked, who answered, what it used and from what it was made.
+The answer is checked against the request and the merged context. A faulty answer is retried once, with its faults. The
+result is resolutions, and operations for the merge commit that record the request, the model, its usage and its
+sources.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ ANSWER_TOKENS = 8192
 
 @value
 class Proposal:
-    """What a model proposes, as it is shown for review.
+    """A model's proposal, for review.
 
     Attributes:
-        advice: what it would do.
-        conflicts: those that it settles, in the order of the question.
-        model: who answered.
-        tokens: of the merged context with the advice.
-        tokens_without: of the merged context when only the conflicts are settled.
+        advice: the proposal.
+        conflicts: the conflicts that it resolves, in the order of the request.
+        model: the model that answered.
+        tokens: tokens of the merged context with the proposal.
+        tokens_without: tokens of the merged context with only the resolutions.
     """
 
     advice: Advice
@@ -62,18 +62,18 @@ class Proposal:
 
 
 class Advisor:
-    """Asks a model about one merge."""
+    """Asks a model to resolve one merge."""
 
     def __init__(
         self, store: Store, model: Model, *, name: str = "", review: Review | None = None
     ) -> None:
-        """Make one.
+        """Create an advisor.
 
         Args:
-            store: the repository.
-            model: is asked.
-            name: what it is called when its answers do not say.
-            review: looks at what the model proposes, and returns whether it is taken; None takes all that is valid.
+            store: the repository's store.
+            model: the model.
+            name: its name if its answers have none.
+            review: returns whether to accept a proposal; None accepts every valid one.
         """
         self._store = store
         self._model = model
@@ -82,11 +82,11 @@ class Advisor:
         self._answers: list[Completion] = []
 
     def __call__(self, matter: Matter) -> Advised:
-        """Return what a merge does by the advice of the model.
+        """Return the resolution of a merge that the model proposes.
 
         Raises:
-            ModelError: the model cannot be asked, or answers twice what cannot be used.
-            BudgetError: the two sides are too long to be asked about.
+            ModelError: the request failed, or two answers could not be used.
+            BudgetError: the two sides are too long for one request.
             ConflictError: the proposal was not accepted.
         """
         self._answers = []
@@ -100,9 +100,9 @@ class Advisor:
         proposal = self._proposal(matter, asked)
         if self._review is not None and not self._review(proposal):
             raise errors.ConflictError(
-                "what the model proposes was not accepted, and nothing is written",
+                "the model's proposal was not accepted; nothing was written",
                 code=errors.ErrorCode.MERGE_CONFLICT,
-                hint="merge without `-s semantic`, or once more",
+                hint="merge without `-s semantic`, or try again",
             )
         return self._advised(matter, asked, proposal)
 
@@ -113,7 +113,7 @@ class Advisor:
         except errors.ModelNonsenseError as error:
             faults = list(error.data.get("faults", ()))  # type: ignore[call-overload]
             if not faults:
-                raise  # it is no answer that could be mended
+                raise  # no faults that the model could correct
         told = "\n".join(f"- {each}" for each in faults)
         messages += [
             ("assistant", self._answers[-1].text or "(nothing)"),
@@ -135,8 +135,8 @@ class Advisor:
         return self._checked(matter, asked, read_advice(answer.text, asked))
 
     def _checked(self, matter: Matter, asked: Question, advice: Advice) -> Proposal:
-        """Return a proposal whose context was made once, and fits the budget."""
-        trial = Gathering()  # of which nothing is stored
+        """Return a proposal whose merged context is valid and within the budget."""
+        trial = Gathering()  # its content is not stored
         plan = matter.replan(advice.settlements, trial.put)
         if plan.conflicts:
             raise _unusable(
@@ -165,7 +165,7 @@ class Advisor:
         model = gathering.text(proposal.model)
         operations = _operations(advice, gathering.put, prompt, model)
         if not operations:
-            # Nothing is replaced: what was asked, and by whom it was answered, is said all the same.
+            # Record the request and the model even if nothing is replaced.
             sources = list(dict.fromkeys(a for each in asked.conflicts for a in each.addresses))
             operations = [
                 ops.replace([], [], reason=REASON, model=model, prompt=prompt, sources=sources)
@@ -197,20 +197,19 @@ class Advisor:
 
 
 def _merged(matter: Matter, operations: Sequence[Operation]) -> Fold:
-    """Return the context that operations make of ours."""
+    """Return the result of applying operations to ours."""
     state = matter.ours.copy()
     state.apply(address.HERE, Commit((), "", 0, list(operations)))
     return state
 
 
 def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
-    """Return advice whose summaries stand for what is shown, and for the results that settlements give their calls.
+    """Return advice whose summaries replace only visible messages, and results that resolutions add to their calls.
 
-    What a settlement hides has no place any more that a summary could take; it is a source of it still.
+    Hidden messages remain sources of a summary.
 
     Raises:
-        ModelNonsenseError: settlements hide all that a summary stands for, or give a call that it stands for a result
-            that it leaves out.
+        ModelNonsenseError: resolutions hide all targets of a summary, or a summary separates a call from its result.
     """
     shown = {each.address for each in merged.entries if each.visible and not each.is_ghost}
     summaries = []
@@ -238,7 +237,7 @@ def _unusable(why: str, fault: str) -> errors.ModelNonsenseError:
 
 
 def _operations(advice: Advice, put: Put, prompt: ObjectId | None, model: str) -> list[Operation]:
-    """Return what puts the messages that a model wrote in their places."""
+    """Return the operations that add the messages that a model wrote."""
     written = [*advice.summaries, *([advice.conclusion] if advice.conclusion else [])]
     return [
         ops.replace(
