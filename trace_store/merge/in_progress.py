@@ -179,7 +179,9 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
     def write(_: object) -> None:
         held = None if instead_of is None else read_file(store.disk, path)
         if instead_of and held is None:
-            raise _nothing_waits("another process has continued or aborted it")
+            raise _nothing_waits(
+                "it is no longer in progress: another process has continued or aborted it"
+            )
         if instead_of is not None and (held or b"") != instead_of:
             raise errors.ConcurrencyError(f"another process changed {path}", path=path)
         replace_file(store.disk, path, data, scratch=scratch)
