@@ -16,10 +16,10 @@ from trace_store import FixedClock, Repo, ToolCall, ToolResult, errors, history,
 from trace_store.context.fold import fold
 from trace_store.context.usage import normalise_usage
 from trace_store.merge.in_progress import stop_file
+from trace_store.merge.llm_assist.answer import lost
 from trace_store.merge.llm_assist.request import SYSTEM
 from trace_store.merge.llm_assist.semantic import Advisor, Proposal
 from trace_store.merge.merge import merge
-from trace_store.merge.must_keep import lost
 from trace_store.merge.result import Merge, MergeOptions
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import read_content

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Entry
     from trace_store.merge.changes import Changes, Put
-    from trace_store.merge.conflicts import Settlement
-    from trace_store.merge.resolver import Desk
+    from trace_store.merge.conflicts import Desk, Settlement
     from trace_store.objects.commit import Operation
 
 _HIDDEN = (REMOVED, False)

@@ -7,10 +7,9 @@ from trace_store.context.fold import Fold
 from trace_store.merge import changes
 from trace_store.merge import conflicts as kinds
 from trace_store.merge.changes import Changes, both_parts, reworded_parts, shown_of
-from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
+from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
 from trace_store.merge.duplicate_answers import Answers
 from trace_store.merge.inputs import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, no_put
-from trace_store.merge.resolver import Desk
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False

@@ -14,11 +14,10 @@ from trace_store.history.trash import keeping
 from trace_store.merge import conflicts as kinds
 from trace_store.merge import in_progress, meaning_warnings
 from trace_store.merge.changes import reworded_parts
-from trace_store.merge.conflicts import TEXT, settle_open
+from trace_store.merge.conflicts import TEXT, Desk, settle_open
 from trace_store.merge.inputs import Plan, Reading
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, is_outpaced
-from trace_store.merge.resolver import Desk
 from trace_store.merge.result import DONE, STOPPED, UP_TO_DATE, Rewrite
 from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, Step, take_along
 from trace_store.objects import operations as ops

@@ -8,6 +8,7 @@ an id, but never the value.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 import re2
 
@@ -15,7 +16,6 @@ from trace_store.frozen import value
 from trace_store.objects.content import bytes_of, text_of
 from trace_store.secrets.checks import looks_random
 from trace_store.secrets.known import KNOWN_RULE, spellings
-from trace_store.secrets.normalised_text import ESCAPED, View
 from trace_store.secrets.placeholders import KEY_BYTES, finding_id, is_within, placeholder
 from trace_store.secrets.rules import RULES
 
@@ -41,6 +41,9 @@ _LINE_END = rb"""["' +,]{0,4}(?:[\r\n]|\\+[rn]){1,4}[ \t"']{0,32}"""
 _ABOVE = re.compile(rb"(?<![A-Za-z0-9+/_-])" + _LINE + _LINE_END + rb"\Z")
 _BELOW = re.compile(_LINE_END + _LINE)
 
+_ESCAPE = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
+ESCAPED = r"\\(?:u00[2-7][0-9a-fA-F]|/)"
+"""The escapes that make unescaping necessary."""
 _NEAR = 80
 """The distance at which `unless` patterns look for a name before a secret."""
 
@@ -295,3 +298,38 @@ def _whole(data: bytes, start: int, end: int) -> tuple[int, int]:
     while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1
     return start, end
+
+
+class View:
+    """Unescaped text.
+
+    Attributes:
+        data: the text.
+    """
+
+    __slots__ = ("_froms", "_places", "data")
+
+    def __init__(self, data: bytes) -> None:
+        pieces: list[bytes] = []
+        self._places: list[int] = [0]  # start of each piece in `data`
+        self._froms: list[tuple[int, bool]] = [
+            (0, True)
+        ]  # its start in the original, and whether it is unchanged
+        at = size = 0
+        for found in _ESCAPE.finditer(data):
+            pieces.append(data[at : found.start()])
+            size += found.start() - at
+            self._places.append(size)
+            self._froms.append((found.start(), False))
+            pieces.append(bytes((int(found[1], 16),)) if found[1] else b"/")
+            size += 1
+            at = found.end()
+            self._places.append(size)
+            self._froms.append((at, True))
+        self.data = b"".join([*pieces, data[at:]])
+
+    def place(self, at: int) -> int:
+        """Return the position in the original text."""
+        number = bisect_right(self._places, at) - 1
+        begin, plain = self._froms[number]
+        return begin + (at - self._places[number] if plain else 0)

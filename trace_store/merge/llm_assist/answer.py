@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 
+import re2
+
 from trace_store import errors
 from trace_store.frozen import value
 from trace_store.merge.conflicts import TEXT, Settlement
-from trace_store.merge.must_keep import lost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ MAXIMUM_WHY = 500
 MAXIMUM_BEGINNINGS = 20
 MAXIMUM_ITEMS = 1000
 MAXIMUM_FAULTS = 20
+MAXIMUM_MATCHES = 1000
 
 
 @value
@@ -250,3 +252,29 @@ def _wrong(faults: Sequence[str]) -> errors.ModelNonsenseError:
         f"the model's answer cannot be used: {faults[0]}{more}",
         faults=tuple(faults[:MAXIMUM_FAULTS]),
     )
+
+
+def lost(pattern: str, said: str, text: str) -> list[str]:
+    """Return the matches of a must-keep pattern in a text that the new text lacks, without duplicates.
+
+    A pattern is an RE2 expression; if it is not valid, it is plain text.
+    """
+    return [found for found in _matches(pattern, said) if found not in text]
+
+
+def _matches(pattern: str, said: str) -> list[str]:
+    try:
+        found = re2.compile(pattern, _OPTIONS).finditer(said)
+    except re2.error:
+        return [pattern] if pattern in said else []
+    matches: dict[str, None] = {}
+    for match in found:
+        if match.group():
+            matches[match.group()] = None
+        if len(matches) >= MAXIMUM_MATCHES:
+            break
+    return list(matches)
+
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
