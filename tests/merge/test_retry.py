@@ -97,7 +97,7 @@ def test_what_the_other_did_is_what_is_asked_about(pair: Pair) -> None:
 def test_a_revert_is_made_on_what_came_meanwhile(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = revert._Reverting.look
+    look = revert._RevertRun.look
 
     def late(given: Any) -> Any:
         found = look(given)
@@ -105,7 +105,7 @@ def test_a_revert_is_made_on_what_came_meanwhile(
             pair.append()
         return found
 
-    monkeypatch.setattr(revert._Reverting, "look", late)
+    monkeypatch.setattr(revert._RevertRun, "look", late)
     assert pair.repo.revert(pair.edit).outcome == "done"
     assert said(pair.repo) == ["a", "b", "meanwhile 1"]
 

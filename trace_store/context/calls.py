@@ -46,10 +46,10 @@ class Calls:
 
         Afterwards call `written` with the id of the commit.
         """
-        if not any(_is_half(part) for message in messages for part in message.parts):
+        if not any(_is_call_or_result(part) for message in messages for part in message.parts):
             return list(messages)
         later = _first_calls(messages)
-        return [self._linked(message, n, later) for n, message in enumerate(messages)]
+        return [self._link_message(message, n, later) for n, message in enumerate(messages)]
 
     def written(self, oid: bytes) -> None:
         """Set the id of the commit that contains the messages linked last."""
@@ -77,7 +77,7 @@ class Calls:
             self._known[name] = self._find(name)
         return self._known[name]
 
-    def _linked(self, message: Message, number: int, later: dict[str, int]) -> Message:
+    def _link_message(self, message: Message, number: int, later: dict[str, int]) -> Message:
         parts = list(message.parts)
         for at, part in enumerate(parts):
             if isinstance(part, ToolResult) and part.call is None:
@@ -106,11 +106,11 @@ def link_operations(operations: Sequence[Operation], find: Find) -> list[Operati
     Edits are left unchanged: see `link_wording`.
     """
     calls, number, made = Calls(find), 0, []
-    later = _calls_of(operations)
+    later = _first_new_calls(operations)
     for operation in operations:
         if operation.name in ops.ADDS_MESSAGES:
             messages = [
-                stored if ops.BORN in stored else _linked_stored(calls, stored, number + n, later)
+                stored if ops.BORN in stored else _link_stored(calls, stored, number + n, later)
                 for n, stored in enumerate(operation.fields["messages"])
             ]
             number += len(messages)
@@ -138,7 +138,7 @@ def link_wording(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict
 
 def find_in_history(tip: bytes | None, read_commit: ReadCommit) -> Find:
     """Return a function that finds calls in the history of a commit, newest first, as far back as needed."""
-    walk = _halves_before(tip, read_commit)
+    walk = _calls_and_results_before(tip, read_commit)
     calls: list[tuple[str, Address]] = []
     answered: set[tuple[str, Address]] = set()
 
@@ -162,13 +162,13 @@ def find_in_history(tip: bytes | None, read_commit: ReadCommit) -> Find:
     return find
 
 
-def _halves_before(
+def _calls_and_results_before(
     tip: bytes | None, read_commit: ReadCommit
 ) -> Iterator[tuple[bool, str, Address]]:
     """Yield (is a call, id, message with the call) of calls and linked results, newest first."""
     while tip is not None:
         commit = read_commit(tip)
-        for address, parts in reversed(list(_wordings(commit, tip))):
+        for address, parts in reversed(list(_parts_of_commit(commit, tip))):
             for part in reversed(parts):
                 if part["type"] == CALL:
                     yield True, part["id"], address
@@ -177,7 +177,7 @@ def _halves_before(
         tip = commit.parents[0] if commit.parents else None
 
 
-def _wordings(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Parts]]:
+def _parts_of_commit(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Parts]]:
     """Yield the parts of messages that a commit adds or edits."""
     added = ops.added_messages(commit, oid)
     for operation in commit.operations:
@@ -187,7 +187,7 @@ def _wordings(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Parts]]:
             yield address, stored["parts"]
 
 
-def _calls_of(operations: Sequence[Operation]) -> dict[str, int]:
+def _first_new_calls(operations: Sequence[Operation]) -> dict[str, int]:
     """Return the number of the first new message with a call of each id."""
     found: dict[str, int] = {}
     added = (each for operation in operations for each in operation.fields.get("messages", ()))
@@ -198,7 +198,7 @@ def _calls_of(operations: Sequence[Operation]) -> dict[str, int]:
     return found
 
 
-def _linked_stored(
+def _link_stored(
     calls: Calls, stored: ops.Stored, number: int, later: dict[str, int]
 ) -> ops.Stored:
     parts = list(stored["parts"])
@@ -214,7 +214,7 @@ def _linked_stored(
     return {**stored, "parts": parts}
 
 
-def _is_half(part: object) -> bool:
+def _is_call_or_result(part: object) -> bool:
     return isinstance(part, ToolCall | ToolResult)
 
 

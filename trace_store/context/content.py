@@ -130,7 +130,7 @@ def _add_line(operation: Operation, read: Callable[[bytes], bytes]) -> Line:
     if not messages:
         return Line("nothing")
     more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
-    return Line(f"{messages[0]['role']}: ", _said(ops.worded(messages[0]), read), more)
+    return Line(f"{messages[0]['role']}: ", _quote_parts(ops.worded(messages[0]), read), more)
 
 
 def _operation_line(operation: Operation) -> str:
@@ -149,13 +149,13 @@ def _operation_line(operation: Operation) -> str:
         marks = [fields[k] for k in ("priority",) if k in fields]
         marks += [f"+{label}" for label in fields.get("labels", ())]
         marks += [f"-{label}" for label in fields.get("unlabels", ())]
-        return f"{' '.join(marks) or 'annotate'}: {_targets(fields['targets'])}"
+        return f"{' '.join(marks) or 'annotate'}: {_list_targets(fields['targets'])}"
     if operation.name == ops.TOOLS:
         count = len(fields["schemas"])
         return f"tools: {count} schema{'' if count == 1 else 's'}"
     if operation.name == ops.EDIT:
-        return f"edit: {_targets([fields['target']])}"
-    return f"{operation.name}: {_targets(fields.get('targets', ()))}"
+        return f"edit: {_list_targets([fields['target']])}"
+    return f"{operation.name}: {_list_targets(fields.get('targets', ()))}"
 
 
 def _usage_line(fields: Mapping[str, Any]) -> str:
@@ -172,19 +172,19 @@ def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72
 
     Reasoning and opaque parts are named only if there is nothing else.
     """
-    return Line(f"{stored['role']}: ", _said(stored, read)).cut(width)
+    return Line(f"{stored['role']}: ", _quote_parts(stored, read)).cut(width)
 
 
-def _said(stored: Stored, read: Callable[[bytes], bytes]) -> str:
+def _quote_parts(stored: Stored, read: Callable[[bytes], bytes]) -> str:
     said: list[str] = []
     for part in stored["parts"]:
         if part["type"] == "text":
-            said.append(_beginning(part["blob"], read))
+            said.append(_quote_blob(part["blob"], read))
         elif part["type"] == "tool_call":
-            said.append(call_line(part["name"], _beginning(part["blob"], read)))
+            said.append(call_line(part["name"], _quote_blob(part["blob"], read)))
         elif part["type"] == "tool_result":
             inner = [p for p in part["parts"] if p["type"] == "text"]
-            said.append(result_line(_beginning(inner[0]["blob"], read) if inner else "[data]"))
+            said.append(result_line(_quote_blob(inner[0]["blob"], read) if inner else "[data]"))
         elif part["type"] not in ("opaque", "reasoning"):
             said.append(f"[{part['type']}]")
         if sum(map(len, said)) > LINE_WIDTH:
@@ -194,7 +194,7 @@ def _said(stored: Stored, read: Callable[[bytes], bytes]) -> str:
     return " ".join(" ".join(said).split())
 
 
-def _beginning(oid: bytes, read: Callable[[bytes], bytes]) -> str:
+def _quote_blob(oid: bytes, read: Callable[[bytes], bytes]) -> str:
     try:
         content = read_content(oid, read)
     except errors.PurgedError as error:
@@ -206,6 +206,6 @@ def _beginning(oid: bytes, read: Callable[[bytes], bytes]) -> str:
     return content[: LINE_WIDTH * 8].decode("utf-8", "replace")
 
 
-def _targets(targets: Sequence[Sequence[Any]]) -> str:
+def _list_targets(targets: Sequence[Sequence[Any]]) -> str:
     names = [Address(*target).short(8) for target in targets[:3]]
     return ", ".join(names) + (f" (+{len(targets) - 3})" if len(targets) > 3 else "")

@@ -156,7 +156,7 @@ class Fold:
             UnsupportedFormatError: an operation is unknown to this version.
             CorruptObjectError: an operation's fields are damaged.
         """
-        making = _Making(oid)
+        position = _CommitPosition(oid)
         for operation in commit.operations:
             try:
                 apply_one = _APPLY[operation.name]
@@ -167,7 +167,7 @@ class Fold:
                     required=f"operation:{operation.name}",
                 ) from None
             try:
-                apply_one(self, operation, making)
+                apply_one(self, operation, position)
             except errors.MessageNotFoundError as error:
                 raise errors.InvalidOperationError(
                     f"{operation.name}: {error.message}", address=error.address
@@ -186,7 +186,7 @@ class Fold:
             self._own.add(entry.address)
         self._link(entry)
         if entry.address in self.links:
-            self._take_state(entry)
+            self._adopt_unit_state(entry)
 
     def _link(self, entry: Entry) -> None:
         for call in entry.answers:
@@ -195,16 +195,16 @@ class Fold:
                 if other not in known:
                     self.links[one] = (*known, other)
 
-    def _take_state(self, entry: Entry) -> None:
+    def _adopt_unit_state(self, entry: Entry) -> None:
         """Give a message that joins a unit, and all that it joins, the unit's previous state."""
         others = self.unit(entry.address)[1:]
         if others:
             before = self._by_address[others[0]]
             state = before.hidden, before.ghost, before.priority
-            for each in self._to_change((entry.address, *others)):
+            for each in self._writable_entries((entry.address, *others)):
                 each.hidden, each.ghost, each.priority = state
 
-    def _to_change(self, addresses: Iterable[Address]) -> list[Entry]:
+    def _writable_entries(self, addresses: Iterable[Address]) -> list[Entry]:
         """Return entries, copied if another fold shares them."""
         found = [self.entry(address) for address in addresses]
         if self._own is None:
@@ -220,13 +220,13 @@ class Fold:
         self._own.update(shared)
         return [self._by_address[entry.address] for entry in found]
 
-    def _units_to_change(self, addresses: Sequence[Address]) -> list[Entry]:
+    def _writable_units(self, addresses: Sequence[Address]) -> list[Entry]:
         for address in addresses:
             self.entry(address)
-        return self._to_change(self.units(addresses))
+        return self._writable_entries(self.units(addresses))
 
 
-class _Making:
+class _CommitPosition:
     """The position within a commit: its id, and how many messages and versions came before."""
 
     __slots__ = ("added", "oid", "wordings")
@@ -255,36 +255,36 @@ def is_measured(commit: Commit) -> bool:
     return reports and objects.reports.report_of(commit) is not None
 
 
-def _add(state: Fold, operation: Operation, making: _Making) -> None:
+def _add(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     after = operation.fields.get("after")
     at = len(state.entries)
     if after is not None:
-        at = state.entries.index(state.entry(read_address(after, making.oid))) + 1
-    _put(state, operation, making, at)
+        at = state.entries.index(state.entry(read_address(after, position.oid))) + 1
+    _put(state, operation, position, at)
 
 
-def _put(state: Fold, operation: Operation, making: _Making, at: int) -> None:
-    for entry in making.entries(operation):
+def _put(state: Fold, operation: Operation, position: _CommitPosition, at: int) -> None:
+    for entry in position.entries(operation):
         if entry.address not in state:  # ignore a message that is carried twice
             state._add(entry, at)
             at += 1
 
 
-def _edit(state: Fold, operation: Operation, making: _Making) -> None:
-    (entry,) = state._to_change(making.targets(operation))
-    parts = absolute(operation.fields["parts"], making.oid)
-    entry.reword(parts, (making.oid, making.wordings))
-    making.wordings += 1
+def _edit(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    (entry,) = state._writable_entries(position.targets(operation))
+    parts = absolute(operation.fields["parts"], position.oid)
+    entry.reword(parts, (position.oid, position.wordings))
+    position.wordings += 1
 
 
-def _annotate(state: Fold, operation: Operation, making: _Making) -> None:
-    fields, targets = operation.fields, making.targets(operation)
+def _annotate(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    fields, targets = operation.fields, position.targets(operation)
     if "priority" in fields:
         _check_priority(fields["priority"])
-        for entry in state._units_to_change(targets):
+        for entry in state._writable_units(targets):
             entry.priority = fields["priority"]
     added, taken = set(fields.get("labels", ())), set(fields.get("unlabels", ()))
-    for entry in state._to_change(targets):
+    for entry in state._writable_entries(targets):
         if "keep" in fields:
             entry.keep = tuple(fields["keep"])
         entry.labels = (entry.labels | added) - taken
@@ -297,45 +297,45 @@ def _check_priority(priority: str) -> None:
         )
 
 
-def _remove(state: Fold, operation: Operation, making: _Making) -> None:
-    for entry in state._units_to_change(making.targets(operation)):
+def _remove(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    for entry in state._writable_units(position.targets(operation)):
         entry.hidden = REMOVED
         entry.ghost = bool(operation.fields.get("ghost", False))
 
 
-def _restore(state: Fold, operation: Operation, making: _Making) -> None:
-    version, targets = operation.fields.get("version"), making.targets(operation)
+def _restore(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    version, targets = operation.fields.get("version"), position.targets(operation)
     if version is not None:
-        for entry in state._to_change(targets):
+        for entry in state._writable_entries(targets):
             if not 0 <= version < len(entry.versions):
                 raise errors.InvalidOperationError(
                     f"message {entry.address} has {len(entry.versions)} versions, "
                     f"none numbered {version}"
                 )
             entry.current = version
-    for entry in state._units_to_change(targets):
+    for entry in state._writable_units(targets):
         entry.hidden = ""
         entry.ghost = False
 
 
-def _replace(state: Fold, operation: Operation, making: _Making) -> None:
-    hidden = {id(entry) for entry in state._units_to_change(making.targets(operation))}
+def _replace(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    hidden = {id(entry) for entry in state._writable_units(position.targets(operation))}
     at = len(state.entries)
     for i, entry in enumerate(state.entries):
         if id(entry) in hidden:
             at = min(at, i)
             entry.hidden = REPLACED
             entry.ghost = False
-    _put(state, operation, making, at)
+    _put(state, operation, position, at)
 
 
-def _move(state: Fold, operation: Operation, making: _Making) -> None:
-    targets = making.targets(operation)
+def _move(state: Fold, operation: Operation, position: _CommitPosition) -> None:
+    targets = position.targets(operation)
     for address in targets:
         state.entry(address)
     moved = [state.entry(each) for each in _whole_units(state, targets)]
     after = operation.fields.get("after")
-    neighbour = None if after is None else state.entry(read_address(after, making.oid))
+    neighbour = None if after is None else state.entry(read_address(after, position.oid))
     if neighbour in moved:  # a move within the unit, which stays in place
         moved = [state.entry(each) for each in dict.fromkeys(targets)]
     if neighbour is not None and any(entry is neighbour for entry in moved):
@@ -356,16 +356,16 @@ def _whole_units(state: Fold, targets: Sequence[Address]) -> list[Address]:
     return list(found)
 
 
-def _tools(state: Fold, operation: Operation, making: _Making) -> None:
+def _tools(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     state.tools = tuple(operation.fields["schemas"])
-    state.tools_commit = making.oid
+    state.tools_commit = position.oid
 
 
-def _usage(state: Fold, operation: Operation, making: _Making) -> None:
+def _usage(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     """Do nothing: usage, metadata and settings change no message."""
 
 
-_APPLY: dict[str, Callable[[Fold, Operation, _Making], None]] = {
+_APPLY: dict[str, Callable[[Fold, Operation, _CommitPosition], None]] = {
     ops.ADD: _add,
     ops.EDIT: _edit,
     ops.ANNOTATE: _annotate,

@@ -54,19 +54,19 @@ def object_stream(
     Raises:
         ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
     """
-    held: list[bytes] = []
+    buffer: list[bytes] = []
     size = 0
     before = b""
     for block, places in blocks:
         for data in _objects(block, before, read_data, purged):
-            held.append(data)
+            buffer.append(data)
             size += len(data)
             if size >= PIECE_BYTES:
-                yield b"".join(held)
-                held, size = [], 0
+                yield b"".join(buffer)
+                buffer, size = [], 0
         before = home_at(block, places[-1])
-    if held:
-        yield b"".join(held)
+    if buffer:
+        yield b"".join(buffer)
 
 
 def _objects(

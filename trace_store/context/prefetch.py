@@ -45,13 +45,13 @@ _UNUSUAL = MARKER | GHOST | EDITED
 class Loader:
     """Loads messages of one context, in larger batches as long as access is sequential."""
 
-    __slots__ = ("_ahead", "_block", "_decoded", "_last", "_read_data", "_size")
+    __slots__ = ("_block", "_decoded", "_last", "_loaded", "_read_data", "_size")
 
     def __init__(self, read_data: ReadData) -> None:
         self._read_data = read_data
         self._decoded: tuple[bytes, Sequence[Stored]] = (b"", ())
         self._block = b""
-        self._ahead: dict[int, Said | None] = {}
+        self._loaded: dict[int, Said | None] = {}
         """Contents by the offsets of their records in the block."""
         self._last = -1
         self._size = 1
@@ -63,19 +63,19 @@ class Loader:
             block: records of the index; those after the message's may be read ahead.
             at: the offset of its record.
         """
-        if block is not self._block or at not in self._ahead:
-            self._look_ahead(block, at)
+        if block is not self._block or at not in self._loaded:
+            self._read_ahead(block, at)
         self._last = at
-        return self._ahead.pop(at, None)
+        return self._loaded.pop(at, None)
 
-    def _look_ahead(self, block: bytes, at: int) -> None:
+    def _read_ahead(self, block: bytes, at: int) -> None:
         """Load messages from this one on, if access is sequential."""
-        self._ahead = {}
+        self._loaded = {}
         before = ordinal_at(self._block, self._last) if self._last >= 0 else -1
         if ordinal_at(block, at) == before + 1:
             self._size = min(self._size * GROWTH, LONGEST_WINDOW)
             stop = min(at + self._size * MESSAGE_BYTES, len(block))
-            self._ahead = self._window(block[at:stop], at)
+            self._loaded = self._window(block[at:stop], at)
         else:
             self._size = 1
         self._block = block
@@ -92,16 +92,16 @@ class Loader:
                 found[at] = None
         try:
             with paused:
-                self._fill(found, wanted)
+                self._load_contents(found, wanted)
         except errors.TraceError:
             return found  # the slow path raises the error
         return found
 
-    def _fill(
+    def _load_contents(
         self, found: dict[int, Said | None], wanted: Sequence[tuple[int, bytes, int]]
     ) -> None:
         """Add the contents of messages without special cases, up to the size limit."""
-        stored = self._stored(wanted)
+        stored = self._read_stored(wanted)
         blobs = dict.fromkeys(oid for message in stored for oid in part_blobs(message["parts"]))
         contents = self._read_data(blobs)  # without duplicates, in message order
         objects: dict[bytes, bytes] = {}
@@ -112,13 +112,13 @@ class Loader:
                     objects[oid] = content = next(contents)
                     held += len(content)
             try:
-                found[at] = _said_of(message, objects)
+                found[at] = _content_of(message, objects)
             except (UnicodeDecodeError, errors.TraceError):
                 found[at] = None
             if held > MAXIMUM_BYTES:
                 return
 
-    def _stored(self, wanted: Sequence[tuple[int, bytes, int]]) -> list[Stored]:
+    def _read_stored(self, wanted: Sequence[tuple[int, bytes, int]]) -> list[Stored]:
         """Return stored messages, up to the first missing one; each commit is decoded once."""
         current, added = self._decoded
         oids: list[bytes] = []
@@ -138,6 +138,6 @@ class Loader:
         return found
 
 
-def _said_of(stored: Stored, objects: Mapping[bytes, bytes]) -> Said:
+def _content_of(stored: Stored, objects: Mapping[bytes, bytes]) -> Said:
     parts = load_parts(stored["parts"], objects.__getitem__)
     return stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts

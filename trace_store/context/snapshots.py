@@ -63,7 +63,7 @@ _SHOWN = {
 _LAZY = ("message", "versions", "current", "labels", "keep")
 
 
-class KeptEntry(Entry):
+class SnapshotEntry(Entry):
     """An entry of a snapshot, whose content is unpacked on first use.
 
     It never changes: a fold copies entries before changing them, and a copy is a plain entry.
@@ -84,7 +84,7 @@ class KeptEntry(Entry):
         if name not in _LAZY:
             raise AttributeError(name)
         said = self._data[self._start : self._stop]
-        message, versions, self.current, labels, keep = _unpacked(said)
+        message, versions, self.current, labels, keep = _unpack_msgpack(said)
         self.versions = [Version(parts, (commit, n)) for parts, commit, n in versions]
         self.message = {**message, "parts": self.versions[0].parts}
         self.labels = frozenset(labels)
@@ -123,7 +123,7 @@ class KeptEntry(Entry):
 
     def same_state(self, other: Entry) -> bool:
         """As in `Entry`; entries with equal bytes are not unpacked."""
-        if isinstance(other, KeptEntry):
+        if isinstance(other, SnapshotEntry):
             own = self._data[self._start : self._stop]
             if (
                 self._flags == other._flags
@@ -142,7 +142,7 @@ def pack(tip: bytes, state: Fold) -> bytes:
     count = 0
     for entry in state.entries:
         answers = entry.answers
-        said += _said(entry, msgpack.packb)
+        said += _pack_content(entry, msgpack.packb)
         entries += _ENTRY.pack(entry.key, _flags(entry, answers), len(said))
         for call in answers:
             links += _LINK.pack(*entry.address, *call)
@@ -169,7 +169,7 @@ def unpack(tip: bytes, data: bytes) -> Fold:
         raise errors.CorruptIndexError("a snapshot is of another version or commit")
     at = _HEAD.size
     try:
-        tools, tools_commit, measured = _unpacked(data[at : at + facts])
+        tools, tools_commit, measured = _unpack_msgpack(data[at : at + facts])
         at += facts
         entries = data[at : at + count * _ENTRY.size]
         at += len(entries)
@@ -183,7 +183,7 @@ def unpack(tip: bytes, data: bytes) -> Fold:
     return state
 
 
-def _unpacked(data: bytes) -> Any:
+def _unpack_msgpack(data: bytes) -> Any:
     import msgpack
 
     return msgpack.unpackb(data)
@@ -195,7 +195,7 @@ def _entries(records: bytes, data: bytes, said: int) -> list[Entry]:
     with paused:
         for key, flags, end in _ENTRY.iter_unpack(records):
             stop = said + end
-            found.append(KeptEntry(key, flags, data, start, stop))
+            found.append(SnapshotEntry(key, flags, data, start, stop))
             start = stop
     return found
 
@@ -209,8 +209,8 @@ def _links(records: bytes) -> dict[Address, tuple[Address, ...]]:
     return found
 
 
-def _said(entry: Entry, packb: Any) -> bytes:
-    if isinstance(entry, KeptEntry):
+def _pack_content(entry: Entry, packb: Any) -> bytes:
+    if isinstance(entry, SnapshotEntry):
         return entry._data[entry._start : entry._stop]
     message = {key: entry.message[key] for key in entry.message if key != "parts"}
     versions = [[each.parts, *each.place] for each in entry.versions]
@@ -256,18 +256,18 @@ def fold_of(store: Store, tip: bytes, known: Mapping[bytes, Fold] = {}) -> Fold:
         kept: Fold = last[1]
         return kept
     with paused:
-        state = _state_of(store, tip, known if last is None else {**known, last[0]: last[1]})
+        state = _compute(store, tip, known if last is None else {**known, last[0]: last[1]})
     store.last_fold = (bytes(tip), state)
     return state
 
 
-def _state_of(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
-    files = _Files(store)
+def _compute(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
+    files = _SnapshotFiles(store)
 
     def read(oid: bytes) -> Commit:
         return read_commit(oid, store.objects.read)
 
-    line, at, state = _since_one_at_hand(tip, read, known)
+    line, at, state = _since_known_fold(tip, read, known)
     while state is None:  # repeats if a file was damaged
         older, at = line_since(at, read, lambda oid: oid in known or oid in files)
         line[:0] = older
@@ -286,7 +286,7 @@ def _state_of(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
     return state
 
 
-def _since_one_at_hand(
+def _since_known_fold(
     tip: bytes, read: ReadCommit, known: Mapping[bytes, Fold]
 ) -> tuple[list[tuple[bytes, Commit]], bytes | None, Fold | None]:
     """Return the commits since a known fold, its commit, and the fold, if that is cheaper than reading a file.
@@ -306,7 +306,7 @@ def _since_one_at_hand(
     return line[::-1], oid, known[oid]
 
 
-class _Files:
+class _SnapshotFiles:
     """The snapshot files of a store, named by a rising number and the commit's id."""
 
     def __init__(self, store: Store) -> None:

@@ -69,11 +69,11 @@ class TokenColumn:
         self.total(view, count)  # so that the stored counts are complete
         opened, have, _ = self._load(view)
         try:
-            total = _total_then(opened, measured)
+            total = _measured_total(opened, measured)
             if total is None:
                 total = count_then()
                 kept = opened.read(form.HEADER_BYTES, have * form.TOKENS_BYTES)
-                self._begin(view, kept, measured.commit[: len(form.NO_COMMIT)], total)
+                self._replace(view, kept, measured.commit[: len(form.NO_COMMIT)], total)
             return total
         except errors.CorruptIndexError:
             return count_then()
@@ -92,7 +92,7 @@ class TokenColumn:
         try:
             return _read_range(opened, start, end)
         except errors.CorruptIndexError:
-            opened, _ = self._extend(self._begin(view, b""), 0, None, view, count)
+            opened, _ = self._extend(self._replace(view, b""), 0, None, view, count)
             return _read_range(opened, start, end)
 
     def _load(self, view: IndexView) -> tuple[Opened, int, Opened | None]:
@@ -103,16 +103,16 @@ class TokenColumn:
                 head = own.read(0, form.HEADER_BYTES)
                 if Header.unpack(head, *_COLUMN).generation == view.generation:
                     have = (own.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
-                    if _belongs(own, min(have, view.message_count), view):
+                    if _is_prefix(own, min(have, view.message_count), view):
                         return own, have, None
             except errors.CorruptIndexError:
                 pass
-        old, number = self._most_in_common(own, view)
+        old, number = self._longest_prefix(own, view)
         kept = old.read(form.HEADER_BYTES, number * form.TOKENS_BYTES) if old else b""
-        begun = self._begin(view, kept, *self._known_then(own, view.measured()))
+        begun = self._replace(view, kept, *self._measured_header(own, view.measured()))
         return begun, number, old
 
-    def _begin(
+    def _replace(
         self, view: IndexView, kept: bytes, measured: bytes = form.NO_COMMIT, total: int = 0
     ) -> Opened:
         """Replace the column with one of this generation that has the given records."""
@@ -120,26 +120,26 @@ class TokenColumn:
         header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, generation, measured, total)
         return self._column.replace(header.pack() + kept)
 
-    def _known_then(self, own: Opened | None, measured: Measured | None) -> tuple[bytes, int]:
+    def _measured_header(self, own: Opened | None, measured: Measured | None) -> tuple[bytes, int]:
         """Return the header fields of a measured commit, from the old column or another one."""
         if measured is not None and not measured.is_beginning:
             for opened in (own, *(column.current() for column in self._others())):
                 try:
-                    total = None if opened is None else _total_then(opened, measured)
+                    total = None if opened is None else _measured_total(opened, measured)
                 except errors.CorruptIndexError:
                     continue
                 if total is not None:
                     return measured.commit[: len(form.NO_COMMIT)], total
         return form.NO_COMMIT, 0
 
-    def _most_in_common(self, own: Opened | None, view: IndexView) -> tuple[Opened | None, int]:
+    def _longest_prefix(self, own: Opened | None, view: IndexView) -> tuple[Opened | None, int]:
         """Return the column with the longest common prefix, the old one or another, and its length."""
         found, most = None, -1
         for opened in (own, *(column.current() for column in self._others())):
             if opened is None or most == view.message_count:
                 continue
             try:
-                number = _common(opened, view)
+                number = _common_length(opened, view)
             except errors.CorruptIndexError:
                 continue
             if number > most:
@@ -150,7 +150,7 @@ class TokenColumn:
         self, opened: Opened, have: int, old: Opened | None, view: IndexView, count: Count
     ) -> tuple[Opened, TokenRecord]:
         """Append missing records, reusing counts of equal messages from another column."""
-        known = {} if old is None else _weights(old, have)
+        known = {} if old is None else _counts_by_hash(old, have)
         last = _read(opened, have - 1) if have else NOTHING
         new = (
             MessageRecord.unpack_from(block, at)
@@ -180,7 +180,7 @@ class TokenColumn:
         return opened, last
 
 
-def _weights(opened: Opened, start: int) -> dict[bytes, tuple[int, int]]:
+def _counts_by_hash(opened: Opened, start: int) -> dict[bytes, tuple[int, int]]:
     """Return token counts from a record on, by message hash; empty if a record is damaged."""
     try:
         number = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
@@ -190,7 +190,7 @@ def _weights(opened: Opened, start: int) -> dict[bytes, tuple[int, int]]:
     return {record.seen: (record.tokens, record.text) for record in records}
 
 
-def _common(opened: Opened, view: IndexView) -> int:
+def _common_length(opened: Opened, view: IndexView) -> int:
     """Return how many of the first records belong to the context.
 
     Raises:
@@ -200,7 +200,7 @@ def _common(opened: Opened, view: IndexView) -> int:
     high = min((opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES, view.message_count)
     low, middle = 0, high
     while low < high:
-        if _belongs(opened, middle, view):
+        if _is_prefix(opened, middle, view):
             low = middle
         else:
             high = middle - 1
@@ -208,7 +208,7 @@ def _common(opened: Opened, view: IndexView) -> int:
     return low
 
 
-def _total_then(opened: Opened, measured: Measured) -> int | None:
+def _measured_total(opened: Opened, measured: Measured) -> int | None:
     """Return the tokens of the messages at a measured commit from the header or the records, or None.
 
     Raises:
@@ -225,7 +225,7 @@ def _total_then(opened: Opened, measured: Measured) -> int | None:
     return None
 
 
-def _belongs(opened: Opened, number: int, view: IndexView) -> bool:
+def _is_prefix(opened: Opened, number: int, view: IndexView) -> bool:
     """Return True if the first records belong to the context; a prefix hash covers all before it."""
     if not number:
         return True

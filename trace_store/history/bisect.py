@@ -114,10 +114,10 @@ def next_step(store: Store, search: Bisection, message_count: int = 0) -> Step:
         for good in goods:
             if commits.is_ancestor(ObjectId.parse(bad), good):
                 raise _contradiction(str(good), bad)
-    line = _line(store, search.commit, goods)
+    line = _first_parents(store, search.commit, goods)
     step = halve(line, outcomes)
     while step.is_done and len(step.found) == 1:
-        further = _lines_of_merge(store, step.found[0], goods)
+        further = _merged_lines(store, step.found[0], goods)
         # A merge is to blame only if none of the lines that it merged is bad.
         wrong = next((each for each in further if each[-1] in bads), None)
         untold = next((each for each in further if each[-1] not in outcomes), None)
@@ -210,7 +210,7 @@ def forget(store: Store) -> bool:
     return store.disk.remove(store.layout.bisect_file)
 
 
-def _line(store: Store, end: ObjectId, goods: Sequence[ObjectId]) -> list[str]:
+def _first_parents(store: Store, end: ObjectId, goods: Sequence[ObjectId]) -> list[str]:
     """Return the first parents of a commit that no good commit can reach, oldest first."""
     commits = commits_of(store)
     found = commits.topological([end], goods, first_parent=False)
@@ -231,10 +231,10 @@ def _contradiction(good: str, bad: str) -> errors.InvalidInputError:
     return errors.InvalidInputError(f"{good[:12]} is good but comes after {bad[:12]}, which is bad")
 
 
-def _lines_of_merge(store: Store, point: str, goods: Sequence[ObjectId]) -> list[list[str]]:
+def _merged_lines(store: Store, point: str, goods: Sequence[ObjectId]) -> list[list[str]]:
     """Return the lines of a merge's other parents, without commits that a good one can reach."""
     parents = commits_of(store).parents(ObjectId.parse(point))
-    lines = [_line(store, parent, [*goods, parents[0]]) for parent in parents[1:]]
+    lines = [_first_parents(store, parent, [*goods, parents[0]]) for parent in parents[1:]]
     return [line for line in lines if line]
 
 

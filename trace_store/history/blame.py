@@ -122,7 +122,7 @@ def deeds_of(
                     carried.setdefault(address, []).append(deed)
                     came[address] = commit.parents[1:]
             oid = commit.parents[0] if commit.parents else None
-        _leave_out_idle(found, carried, looked_for)
+        _drop_repeated_carries(found, carried, looked_for)
         theirs: dict[ObjectId, set[Address]] = {}
         for address, parents in came.items():
             for parent in parents if address in looked_for else ():
@@ -131,7 +131,7 @@ def deeds_of(
     return found
 
 
-def _leave_out_idle(
+def _drop_repeated_carries(
     found: dict[Address, list[Deed]],
     carried: Mapping[Address, list[Deed]],
     brought: set[Address],

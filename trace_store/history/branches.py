@@ -356,12 +356,12 @@ def required_upstream(store: Store) -> str:
 
 def set_upstream(store: Store, ref: str, upstream: str) -> None:
     """Set the upstream of a branch, both given by full names."""
-    _change(store, {ref: upstream})
+    _update_upstreams(store, {ref: upstream})
 
 
 def unset_upstream(store: Store, ref: str) -> bool:
     """Remove the upstream of a branch; return True if it had one."""
-    return _change(store, {ref: None})
+    return _update_upstreams(store, {ref: None})
 
 
 def rename_upstreams(store: Store, old: str, new: str) -> None:
@@ -374,14 +374,14 @@ def rename_upstreams(store: Store, old: str, new: str) -> None:
         changes[new] = changes.pop(old, known[old])
         changes[old] = None
     if changes:
-        _change(store, changes)
+        _update_upstreams(store, changes)
 
 
 def move_upstream(store: Store, old: str, new: str) -> None:
     """Move the upstream setting from one ref to another, such as a deleted branch's ref in the trash."""
     upstream = upstream_of(store, old)
     if upstream is not None:
-        _change(store, {old: None, new: upstream})
+        _update_upstreams(store, {old: None, new: upstream})
 
 
 def tracking(store: Store, ref: str, oid: ObjectId | None) -> Tracking | None:
@@ -414,7 +414,7 @@ def ahead_behind(
     return ahead, sum(1 for _ in commits.topological([other], [one]))
 
 
-def _change(store: Store, changes: dict[str, str | None]) -> bool:
+def _update_upstreams(store: Store, changes: dict[str, str | None]) -> bool:
     """Rewrite the upstreams file; return True if it changed."""
     changed = False
 

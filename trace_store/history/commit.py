@@ -115,7 +115,7 @@ def write(
         ref,
         lambda tip: writer.make(tip, ref),
         author=author,
-        message=_reason(message),
+        message=_reflog_message(message),
         durability=durability,
     )
     return writer.written()
@@ -242,7 +242,7 @@ def commit(
         result = CommitResult(oid, ref, len(pieces), () if tip is None else (tip,), found)
         return oid, [*gathering.objects, (oid, data)]
 
-    reason = _reason(message) if message else "commit"
+    reason = _reflog_message(message) if message else "commit"
     store.advance(ref, make, author, reason, None if branch else ref)
     assert result is not None
     return result
@@ -272,8 +272,8 @@ class _Writer:
         self._onto = onto
         self._checked: ObjectId | bool | None = False
         self._result: CommitResult | None = None
-        self._also: tuple[Address, ...] = ()
-        self._linked: tuple[ObjectId | None, list[Operation]] | None = None
+        self._changed_along: tuple[Address, ...] = ()
+        self._linked_operations: tuple[ObjectId | None, list[Operation]] | None = None
         self._only_appends = all(map(ops.is_append, draft.operations))
 
     def written(self) -> CommitResult:
@@ -299,7 +299,7 @@ class _Writer:
         oid = hash_object(data)
         found = self._draft.gathering.secrets
         count = self._draft.message_count
-        self._result = CommitResult(oid, ref, count, made.parents, found, self._also)
+        self._result = CommitResult(oid, ref, count, made.parents, found, self._changed_along)
         return oid, [*self._draft.objects, (oid, data)]
 
     def prepare(self, tip: ObjectId | None) -> None:
@@ -320,7 +320,7 @@ class _Writer:
         )
         for operation in made.operations:
             if operation.name == ops.EDIT:
-                self._refuse_orphans(state, operation)
+                self._check_guarded_edit(state, operation)
         named = [each for o in made.operations for each in ops.targets_of(o, HERE)]
         try:
             units = state.units(a for a in named if a in state)
@@ -331,9 +331,9 @@ class _Writer:
             if isinstance(error.__cause__, errors.MessageNotFoundError):
                 raise error.__cause__ from None
             raise
-        self._also = tuple(dict.fromkeys(each for each in along if each not in named))
+        self._changed_along = tuple(dict.fromkeys(each for each in along if each not in named))
 
-    def _refuse_orphans(self, state: Fold, edit: Operation) -> None:
+    def _check_guarded_edit(self, state: Fold, edit: Operation) -> None:
         """Raise if a guarded edit separates a call from its result, or adds a result without a call."""
         (address,) = ops.targets_of(edit, HERE)
         if address not in self._draft.guarded or address not in state:
@@ -365,13 +365,13 @@ class _Writer:
         drafted = self._draft.operations
         if not any(map(_has_results, drafted)):
             return drafted
-        if self._linked is None or self._linked[0] != tip:
+        if self._linked_operations is None or self._linked_operations[0] != tip:
             find = find_in_history(tip, lambda oid: read_commit(oid, self._store.objects.read))
             made = link_operations(drafted, find)
-            self._linked = tip, [self._reworded(each, tip, find) for each in made]
-        return self._linked[1]
+            self._linked_operations = tip, [self._link_edit(each, tip, find) for each in made]
+        return self._linked_operations[1]
 
-    def _reworded(self, operation: Operation, tip: ObjectId | None, find: Find) -> Operation:
+    def _link_edit(self, operation: Operation, tip: ObjectId | None, find: Find) -> Operation:
         """Return an edit with its results linked as in the message that it edits."""
         if operation.name != ops.EDIT:
             return operation
@@ -415,7 +415,7 @@ def _check_origins(store: Store, draft: Draft) -> None:
             read_commit(ObjectId(about), store.objects.read)
 
 
-def _reason(message: str) -> str:
+def _reflog_message(message: str) -> str:
     """Return the reflog entry for a commit message."""
     return f"commit: {message.splitlines()[0]}" if message else "commit"
 

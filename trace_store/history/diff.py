@@ -389,9 +389,9 @@ class _Comparison:
             if way.ranked and side.commit is not None:
                 self._touched |= _units(contexts, side.commit, side.view, way.ranked)
         self.common = parted(*self._views)
-        self._pairs = self._before_they_part()
+        self._pairs = self._prefix_pairs()
         tails = [list(view.messages(self.common)) for view in self._views]
-        self._tail = Alignment(tails[0], tails[1], self._seen)
+        self._tail = Alignment(tails[0], tails[1], self._content_hash)
 
     def result(self, *, turned: bool) -> ContextDiff:
         """Return the differences; `turned` swaps the sides."""
@@ -402,13 +402,13 @@ class _Comparison:
         self._add_labels(rows)
         rows = [row for row in rows if row.kinds]
         before, after = self._sides
-        ways_there = self._ways
+        sides_there = self._ways
         if turned:
             before, after = after, before
-            ways_there = tuple(reversed(ways_there))
+            sides_there = tuple(reversed(sides_there))
             for row in rows:
                 row.turn()
-        self._put_in_order(rows, turned=turned)
+        self._sort_rows(rows, turned=turned)
         counts = zip(
             _tokens(before, [row.before for row in rows]),
             _tokens(after, [row.after for row in rows]),
@@ -422,8 +422,8 @@ class _Comparison:
                     row.kinds,
                     _message(before, row.before),
                     _message(after, row.after),
-                    row.by(ways_there[0]) if ways_there else None,
-                    row.by(ways_there[1]) if ways_there else None,
+                    row.by(sides_there[0]) if sides_there else None,
+                    row.by(sides_there[1]) if sides_there else None,
                     *tokens,
                     *row.labels,
                 )
@@ -437,12 +437,12 @@ class _Comparison:
             *_tools(before, after),
         )
 
-    def _before_they_part(self) -> list[Pair]:
+    def _prefix_pairs(self) -> list[Pair]:
         """Return the pairs in the common prefix that may differ in something a model does not see."""
         places: set[int] = set()
         if self.common and self._touched:
             for side, view in enumerate(self._views):
-                places.update(self._places(view, self._touched_there(side)))
+                places.update(self._places(view, self._touched_on_side(side)))
         pairs = [self._pair(place) for place in sorted(places)]
         first = next((pair for pair in pairs if not _same_address(pair)), None)
         if first is not None:
@@ -461,7 +461,7 @@ class _Comparison:
         one, other = (next(view.messages(place, place + 1)) for view in self._views)
         return Pair(one, other)
 
-    def _touched_there(self, side: int) -> set[Address]:
+    def _touched_on_side(self, side: int) -> set[Address]:
         """Return the touched messages that one side can have: not those born on the other side."""
         own, other = self._ways[side], self._ways[1 - side]
         made = {oid[:BIRTH_BYTES] for oid, _ in other.commits}
@@ -484,7 +484,9 @@ class _Comparison:
         ghosts = (one.flags & GHOST, other.flags & GHOST)
         if ghosts[0] != ghosts[1]:
             said.append(GHOSTED)
-        elif not ghosts[0] and same_address and self._seen(one) != self._seen(other):
+        elif (
+            not ghosts[0] and same_address and self._content_hash(one) != self._content_hash(other)
+        ):
             said.append(EDITED)
         if pair.moved:
             said.append(MOVED)
@@ -513,7 +515,7 @@ class _Comparison:
                 row.kinds += (LABELS,)
                 row.labels = (had, has)
 
-    def _put_in_order(self, rows: list[_Row], *, turned: bool) -> None:
+    def _sort_rows(self, rows: list[_Row], *, turned: bool) -> None:
         """Sort rows in the order of the context after; a removed message follows its predecessor."""
         still = [pair for pair in self._tail.pairs if not pair.moved]
         places = [(pair.before.ordinal, pair.after.ordinal) for pair in still]
@@ -530,7 +532,7 @@ class _Comparison:
 
         rows.sort(key=place)
 
-    def _seen(self, record: MessageRecord) -> bytes:
+    def _content_hash(self, record: MessageRecord) -> bytes:
         if record.flags & GHOST:
             return seen_of_ghost(record.role, record.address)
         stored = stored_message(record, self._contexts.read_commit)

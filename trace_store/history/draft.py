@@ -207,14 +207,14 @@ class Draft:
         Raises:
             InvalidOperationError: the priority or a label is not valid, or there is nothing to set.
         """
-        patterns = None if keep is None else [self._put(bytes_of(k)) for k in _words(keep)]
+        patterns = None if keep is None else [self._put(bytes_of(k)) for k in _as_list(keep)]
         self._add(
             ops.annotate(
                 self._addresses(targets),
                 priority=priority,
                 keep=patterns,
-                labels=[self._gathering.text(label) for label in _words(labels)],
-                unlabels=[self._gathering.text(label) for label in _words(unlabels)],
+                labels=[self._gathering.text(label) for label in _as_list(labels)],
+                unlabels=[self._gathering.text(label) for label in _as_list(unlabels)],
             )
         )
 
@@ -402,7 +402,7 @@ def several(targets: Any) -> Sequence[Target]:
     return list(targets)
 
 
-def _words(given: str | Sequence[str]) -> Sequence[str]:
+def _as_list(given: str | Sequence[str]) -> Sequence[str]:
     """Return one or several texts as a list."""
     return [given] if isinstance(given, str) else given
 

@@ -130,7 +130,7 @@ class Lines:
         self._chunks.clear()
         while self.count < self._rows.stored:
             if self._places is None or self._texts is None:
-                self._begin()
+                self._create()
             end = min(self.count + BATCH_ROWS, self._rows.stored)
             if not self._append(self.count, end):
                 return
@@ -152,7 +152,7 @@ class Lines:
             self._places, self._texts = places, texts
             self.count = min(count, self._rows.stored)
 
-    def _begin(self) -> None:
+    def _create(self) -> None:
         """Create both files, without rows."""
         self.count = 0
         self._texts, self._places = (
@@ -196,7 +196,7 @@ class Lines:
         places: list[bytes] = []
         texts: list[bytes] = []
         for number, row in enumerate(self._rows.oldest_first(first, end), first):
-            line, message = (None, "") if row[8] & MORE else self._told(row[0])
+            line, message = (None, "") if row[8] & MORE else self._line_of(row[0])
             seed = check if number % CHUNK_ROWS else SEED
             place, text = encode_line(at, line, message, seed)
             check = crc32(text, seed)
@@ -215,12 +215,12 @@ class Lines:
         data = self._places.read(HEADER_BYTES + (number - 1) * LINE_BYTES, LINE_BYTES)
         return int(_ROW.unpack(data)[5]) if len(data) == LINE_BYTES else SEED
 
-    def _told(self, oid: bytes) -> tuple[Line | None, str]:
+    def _line_of(self, oid: bytes) -> tuple[Line | None, str]:
         """Return the line for a commit, or None if it depends on a missing object, and the commit message."""
         read = self._store.objects.read
         whole = True
 
-        def look(wanted: bytes) -> bytes:
+        def read_or_note(wanted: bytes) -> bytes:
             nonlocal whole
             try:
                 return read(wanted)
@@ -229,8 +229,8 @@ class Lines:
                 raise
 
         try:
-            commit = read_commit(oid, look)
-            lines = self._tell(commit, look)
+            commit = read_commit(oid, read_or_note)
+            lines = self._tell(commit, read_or_note)
         except (errors.FormatError, errors.NotFoundError):
             return None, ""
         if len(lines) > 1 and not any(line.said for line in lines):

@@ -147,7 +147,7 @@ def _ends(
     return reach_of_several(store, revisions, commits)
 
 
-_TOLD = bytes({0, MANY})
+_PLAIN_FLAGS = bytes({0, MANY})
 """The flags of a row that has all fields of a log entry."""
 
 
@@ -189,7 +189,7 @@ class LogSource:
     def lines(self) -> Lines | None:
         """The stored lines, caught up if little is missing or the log covers everything."""
         if self._lines is None and self.rows is not None:
-            lines = self._lines = Lines(self.store, self.rows, _told)
+            lines = self._lines = Lines(self.store, self.rows, _lines_of)
             if self._whole or self.rows.stored - lines.count <= NEAR:
                 lines.catch_up()
         return self._lines
@@ -308,7 +308,7 @@ def entries_of(source: LogSource, first: int, data: bytes) -> Iterator[LogEntry]
     """
     assert source.rows is not None
     last = first + len(data) // ROW_BYTES - 1
-    if data[FLAGS_AT::ROW_BYTES].strip(_TOLD):  # some row has other flags
+    if data[FLAGS_AT::ROW_BYTES].strip(_PLAIN_FLAGS):  # some row has other flags
         return map(_LateEntry, map(source.rows.row, range(last, first - 1, -1)), repeat(source))
     oids, times, counts, authors = zip(*TOLD.iter_unpack(data), strict=True)
     return map(
@@ -341,7 +341,7 @@ class _Authors(dict[bytes, str]):
         return author
 
 
-def _told(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
+def _lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
     # `summary` is loaded late, because few logs compute a line.
     return history.summary.told(commit, read)
 

@@ -89,7 +89,7 @@ def matching(
     if wanted.kind and not is_kind(wanted.kind):
         _check("kind", wanted.kind, KINDS)
     _check("role", wanted.role, ROLES)
-    match = _Match(contexts, wanted, tip)
+    match = _Matcher(contexts, wanted, tip)
     for entry in entries:
         if match.entry(entry):
             yield entry
@@ -117,7 +117,7 @@ def _check(what: str, word: str, known: Iterable[str]) -> None:
         )
 
 
-class _Match:
+class _Matcher:
     """A filter applied to one log."""
 
     def __init__(self, contexts: ContextCompiler, wanted: LogFilter, tip: ObjectId) -> None:
@@ -128,9 +128,9 @@ class _Match:
         self._text = wanted.text.casefold()
         self._tip = tip
         self._fold: Fold | None = None
-        self._asks_content = bool(wanted.text or wanted.path)
-        self._asks_message = bool(
-            self._asks_content or wanted.kind or wanted.role or wanted.tool or wanted.priority
+        self._needs_content = bool(wanted.text or wanted.path)
+        self._needs_message = bool(
+            self._needs_content or wanted.kind or wanted.role or wanted.tool or wanted.priority
         )
 
     def entry(self, entry: LogEntry) -> bool:
@@ -145,17 +145,17 @@ class _Match:
             return False
         if wanted.operation and wanted.operation not in entry.operations:
             return False
-        if wanted.label and not _labels(entry.commit, wanted.label):
+        if wanted.label and not _has_label(entry.commit, wanted.label):
             return False
-        if wanted.meta and not _records(entry.commit, wanted.meta):
+        if wanted.meta and not _has_meta(entry.commit, wanted.meta):
             return False
         if wanted.follow is not None and not any(
             address == wanted.follow for address, _ in named(entry.oid, entry.commit)
         ):
             return False
-        return not self._asks_message or self._says(entry.oid, entry.commit)
+        return not self._needs_message or self._matches_message(entry.oid, entry.commit)
 
-    def _says(self, oid: ObjectId, commit: Commit) -> bool:
+    def _matches_message(self, oid: ObjectId, commit: Commit) -> bool:
         wanted = self._wanted
         only_text = not (
             wanted.kind or wanted.role or wanted.tool or wanted.priority or wanted.path
@@ -198,7 +198,7 @@ class _Match:
             return False
         if wanted.priority and wanted.priority not in (priority, self._priority(address)):
             return False
-        return not self._asks_content or self._content(stored)
+        return not self._needs_content or self._content(stored)
 
     def _is_tools(self, part: Mapping[str, Any], address: Address) -> bool:
         """Return True if a part calls the wanted tool or is a result of it."""
@@ -255,12 +255,12 @@ def snippet_of(contexts: ContextCompiler, oid: ObjectId, text: str) -> Snippet |
     return next((each for each in found if each is not None), None)
 
 
-def _labels(commit: Commit, label: str) -> bool:
+def _has_label(commit: Commit, label: str) -> bool:
     """Return True if a commit sets a label."""
     return any(label in each.fields.get("labels", ()) for each in commit.operations)
 
 
-def _records(commit: Commit, wanted: str) -> bool:
+def _has_meta(commit: Commit, wanted: str) -> bool:
     """Return True if a commit records a metadata field or setting, given as `name` or `name=value`."""
     name, given, value = wanted.partition("=")
     found = [ops.facts_of(commit, key).get(name) for key in (ops.META, ops.SETTINGS)]

@@ -27,8 +27,8 @@ def newest_first(store: Store, name: str) -> Iterator[ReflogEntry]:
 
     A renamed branch continues with the entries of its old name.
     """
-    recent = recent_moves(store)
-    return through_renames(name, lambda each: _entries(store, each, recent))
+    unsealed_entries = recent_moves(store)
+    return through_renames(name, lambda each: _entries(store, each, unsealed_entries))
 
 
 def has_log(store: Store, name: str) -> bool:
@@ -67,29 +67,29 @@ def all_logs(store: Store) -> dict[str, Iterator[ReflogEntry]]:
     if not store.local:
         names = {NAME, *store.refs.logged()}  # type: ignore[union-attr]
         return {name: _entries(store, name, {}) for name in sorted(names)}
-    recent = recent_moves(store)
-    names = {*recent, *_names_of_files(store)}
-    return {name: _entries(store, name, recent) for name in sorted(names)}
+    unsealed_entries = recent_moves(store)
+    names = {*unsealed_entries, *_names_of_files(store)}
+    return {name: _entries(store, name, unsealed_entries) for name in sorted(names)}
 
 
 def _entries(
-    store: Store, name: str, recent: dict[str, list[ReflogEntry]]
+    store: Store, name: str, unsealed_entries: dict[str, list[ReflogEntry]]
 ) -> Iterator[ReflogEntry]:
     if not store.local:
         yield from store.refs.reflog(name)
         return
-    unsealed = recent.get(name, [])
+    unsealed = unsealed_entries.get(name, [])
     oldest = min((entry.time for entry in unsealed), default=0)
     logged = newest_of_file(store.disk, store.layout.log_file(name))
     # Setting HEAD first writes its journal entries to the file, so any that the file lacks are newer.
-    near: list[ReflogEntry] = []
+    overlapping: list[ReflogEntry] = []
     for entry in logged if unsealed else ():
-        near.append(entry)
+        overlapping.append(entry)
         if entry.time < oldest:
             break
-    known = set(near)
+    known = set(overlapping)
     yield from (entry for entry in reversed(unsealed) if entry not in known)
-    yield from near
+    yield from overlapping
     yield from logged
 
 

@@ -114,7 +114,7 @@ def repair(
         raise InvalidInputError(
             f"{revision[:80]} is not a branch, so it cannot be repaired in place"
         )
-    mended, count = _look(contexts, ref or tip, providers)
+    mended, count = _repair(contexts, ref or tip, providers)
     if not mended.faults:
         return RepairReport(SOUND, ref, tip, count, (), mended.adaptations)
     target = ref
@@ -122,7 +122,7 @@ def repair(
         target, end = _target(contexts, ref, tip)
         if end != tip:
             tip = end
-            mended, count = _look(contexts, target, providers)
+            mended, count = _repair(contexts, target, providers)
             if not mended.faults:
                 return RepairReport(
                     REPAIRED_BEFORE, ref, tip, count, (), mended.adaptations, target
@@ -132,7 +132,7 @@ def repair(
     return RepairReport(outcome, ref, tip, count, mended.faults, mended.adaptations, target, result)
 
 
-def _look(
+def _repair(
     contexts: ContextCompiler, where: str | ObjectId, providers: Sequence[str]
 ) -> tuple[Mended, int]:
     context = contexts.compile(where)
@@ -158,7 +158,7 @@ def _write(
     contexts: ContextCompiler, mended: Mended, target: str, onto: ObjectId, author: str
 ) -> CommitResult:
     draft = new_draft(contexts.store)
-    _Changes(draft, mended, contexts.fold(onto)).draw_up()
+    _Changes(draft, mended, contexts.fold(onto)).add_operations()
     counts = Counter(fault.code for fault in mended.faults)
     said = ", ".join(f"{count} {code}" for code, count in sorted(counts.items()))
     return write(
@@ -203,12 +203,12 @@ class _Changes:
             for (calling, _), (at, index) in pair(items)[0].items()
         }
 
-    def draw_up(self) -> None:
+    def add_operations(self) -> None:
         """Add the operations to the draft."""
-        parted = self._parted()
+        split = self._split_units()
         for item in self._items:
             own = item if item.replaces is None else item.replaces
-            if own.address is None or self._state.unit_id(own.address) in parted:
+            if own.address is None or self._state.unit_id(own.address) in split:
                 continue
             self._addresses[id(item)] = own.address
             if own is not item:
@@ -216,20 +216,20 @@ class _Changes:
                 self._addresses[id(item)] = made[0]
             elif item.reworded:
                 self._draft.edit(own.address, self._parts(item), force=True)
-        gone = self._state.units([*self._removed, *parted])
+        gone = self._state.units([*self._removed, *split])
         for start in range(0, len(gone), MAXIMUM_TARGETS):
             self._draft.remove(gone[start : start + MAXIMUM_TARGETS])
-        self._arrange()
+        self._move_and_add()
         addresses = [self._addresses[id(item)] for item in self._items]
         made = [address for address in addresses if not address.birth]
         for start in range(0, len(made), MAXIMUM_TARGETS):
             self._draft.annotate(made[start : start + MAXIMUM_TARGETS], labels=[LABEL])
 
-    def _parted(self) -> set[Address]:
+    def _split_units(self) -> set[Address]:
         """Return the units that cannot stay together."""
         state = self._state
         removed = {state.unit_id(address) for address in self._removed}
-        parted: set[Address] = set()
+        split: set[Address] = set()
         for item in self._items:
             own = item if item.replaces is None else item.replaces
             if own.address is None:
@@ -237,10 +237,10 @@ class _Changes:
             unit = state.unit_id(own.address)
             several = len(state.unit(unit)) > 1
             if unit in removed or (several and (own is not item or item.moved)):
-                parted.add(unit)
-        return parted
+                split.add(unit)
+        return split
 
-    def _arrange(self) -> None:
+    def _move_and_add(self) -> None:
         """Move and add messages front to back, so that each one's predecessor is in place."""
         before: Address | None = None
         for item in self._items:

@@ -90,7 +90,7 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
             before
         )  # before any ref moves, so that the old tip can always be found
         name = head.ref or NAME
-        edits = _staging(store, refs, name, before) if soft else [keeping(name, before)]
+        edits = _stage_edits(store, refs, name, before) if soft else [keeping(name, before)]
         kept = edits[0].name
         return [*edits, *keeping_others(refs, name)] if head.ref else edits
 
@@ -107,7 +107,7 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
     return Reset(head.ref, head.oid, after, kept, count)
 
 
-def _staging(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[RefEdit]:
+def _stage_edits(store: Store, refs: RefReader, ref: str, before: ObjectId) -> list[RefEdit]:
     """Return the edits that stage a branch's old tip, or keep the staged commits if they continue it."""
     name = staged_ref(ref)
     already = refs.read(name)

@@ -61,7 +61,7 @@ def switch(store: Store, name: str, *, author: str) -> Switched:
         name = refs.reflog_query.branch_left(store.refs)
         if is_full_id(name):  # HEAD was detached
             return detach(store, name, author=author)
-    return _go(store, find_branch(store, name), author=author)
+    return _move_head(store, find_branch(store, name), author=author)
 
 
 def begin_branch(
@@ -85,9 +85,9 @@ def begin_branch(
     if start is None and head.unborn:
         if store.refs.read(ref) is not None:
             raise name_taken(ref)
-        return _go(store, ref, author=author, created=True)
+        return _move_head(store, ref, author=author, created=True)
     oid = revisions.resolve_commit(store, "HEAD" if start is None else start)
-    message = _message(head, short(ref))
+    message = _reflog_message(head, short(ref))
     if head.ref == ref:
         message = f"branch: reset to {start or 'HEAD'}"  # HEAD stays on the branch
 
@@ -107,7 +107,7 @@ def begin_branch(
         return Transaction((), edits, message)
 
     store.transact(build, author=author)
-    done = _go(store, ref, author=author, created=not was_there)
+    done = _move_head(store, ref, author=author, created=not was_there)
     return replace(done, reset=was_there, replaced=kept)
 
 
@@ -121,12 +121,12 @@ def begin_empty(store: Store, name: str, *, author: str) -> Switched:
     ref = branch_ref(name)
     if store.refs.read(ref) is not None:
         raise name_taken(ref)
-    return _go(store, ref, author=author, created=True)
+    return _move_head(store, ref, author=author, created=True)
 
 
 def detach(store: Store, revision: str = "HEAD", *, author: str) -> Switched:
     """Detach HEAD at a commit; raises as `resolve_commit`."""
-    return _go(store, revisions.resolve_commit(store, revision), author=author)
+    return _move_head(store, revisions.resolve_commit(store, revision), author=author)
 
 
 def keep_and_move(
@@ -167,24 +167,26 @@ def keep_and_move(
     store.transact(move)
 
 
-def _go(store: Store, target: str | ObjectId, *, author: str, created: bool = False) -> Switched:
+def _move_head(
+    store: Store, target: str | ObjectId, *, author: str, created: bool = False
+) -> Switched:
     before = store.refs.head()
     to = short(target) if isinstance(target, str) else str(target)
-    message = _message(before, to)
+    message = _reflog_message(before, to)
     if before.ref == target or (before.ref is None and before.oid == target):
         return Switched(before, store.refs.head(), created)
-    keep = _what_is_left(store, before)
+    keep = _keep_edit(store, before)
     made = None if keep is None else lambda _: [keep]
     keep_and_move(store, before, target, message, author, made)
     kept = None if keep is None else keep.name
     return Switched(before, store.refs.head(), created, kept=kept)
 
 
-def _message(before: Head, to: str) -> str:
+def _reflog_message(before: Head, to: str) -> str:
     return switch_message(short(before.ref) if before.ref else str(before.oid), to)
 
 
-def _what_is_left(store: Store, before: Head) -> RefEdit | None:
+def _keep_edit(store: Store, before: Head) -> RefEdit | None:
     """Return the edit that keeps the commit of a detached HEAD, if it would become unreachable."""
     if before.ref is not None or before.oid is None:
         return None
@@ -193,12 +195,12 @@ def _what_is_left(store: Store, before: Head) -> RefEdit | None:
             if entry.new == before.oid:
                 return None
             break
-    if store.refs.naming([before.oid]).get(before.oid) or _is_led_to(store, before.oid):
+    if store.refs.naming([before.oid]).get(before.oid) or _is_reachable(store, before.oid):
         return None
     return keeping(NAME, before.oid)
 
 
-def _is_led_to(store: Store, oid: ObjectId) -> bool:
+def _is_reachable(store: Store, oid: ObjectId) -> bool:
     """Return True if a commit is reachable from a ref outside the trash and the staged refs."""
     commits = revisions.commits_of(store)
     try:

@@ -48,22 +48,22 @@ class Piece:
 def word_diff(before: str, after: str) -> list[Piece]:
     """Return the word diff of two texts: SAME and GONE form the first, SAME and NEW the second."""
     pieces: list[Piece] = []
-    for same, one, other in blocks(_whole_lines(before), _whole_lines(after)):
+    for same, one, other in blocks(_split_lines(before), _split_lines(after)):
         if same:
-            _add(pieces, SAME, "".join(one))
+            _add_piece(pieces, SAME, "".join(one))
             continue
         words = _words("".join(one)), _words("".join(other))
         if not all(words) or sum(map(len, words)) > MOST_WORDS:
-            _add(pieces, GONE, "".join(one))
-            _add(pieces, NEW, "".join(other))
+            _add_piece(pieces, GONE, "".join(one))
+            _add_piece(pieces, NEW, "".join(other))
             continue
         for equal, gone, new in blocks(*words):
             if equal:
-                _add(pieces, SAME, "".join(gone))
+                _add_piece(pieces, SAME, "".join(gone))
             else:
-                _add(pieces, GONE, "".join(gone))
-                _add(pieces, NEW, "".join(new))
-    return _joined(pieces)
+                _add_piece(pieces, GONE, "".join(gone))
+                _add_piece(pieces, NEW, "".join(new))
+    return _merge_spaces(pieces)
 
 
 def paired_lines(
@@ -98,24 +98,24 @@ def blocks(one: Sequence[str], other: Sequence[str]) -> Iterator[Run]:
         tail += 1
     if head:
         yield True, one[:head], other[:head]
-    yield from _changed(one[head : len(one) - tail], other[head : len(other) - tail])
+    yield from _diff_blocks(one[head : len(one) - tail], other[head : len(other) - tail])
     if tail:
         yield True, one[len(one) - tail :], other[len(other) - tail :]
 
 
-def _changed(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
+def _diff_blocks(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
     """Yield the runs of two sequences that differ in their first and last items."""
     if not left or not right or len(left) + len(right) > MOST_LINES:
         if left or right:
             yield False, left, right
-    elif _steps(left, right) <= MOST_STEPS * (len(left) + len(right)):
-        yield from _matched(left, right)
+    elif _cost(left, right) <= MOST_STEPS * (len(left) + len(right)):
+        yield from _match(left, right)
     else:
         i = j = 0
-        for at, to, size in (*_landmarks(left, right), (len(left), len(right), 0)):
+        for at, to, size in (*_unique_runs(left, right), (len(left), len(right), 0)):
             gap = left[i:at], right[j:to]
-            if all(gap) and _steps(*gap) <= MOST_STEPS * (at - i + to - j):
-                yield from _matched(*gap)
+            if all(gap) and _cost(*gap) <= MOST_STEPS * (at - i + to - j):
+                yield from _match(*gap)
             elif any(gap):
                 yield False, *gap
             if size:
@@ -123,12 +123,12 @@ def _changed(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
             i, j = at + size, to + size
 
 
-def _matched(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
+def _match(left: Sequence[str], right: Sequence[str]) -> Iterator[Run]:
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, left, right).get_opcodes():
         yield tag == "equal", left[i1:i2], right[j1:j2]
 
 
-def _steps(left: Sequence[str], right: Sequence[str]) -> int:
+def _cost(left: Sequence[str], right: Sequence[str]) -> int:
     """Return the maximum number of steps to match two sequences.
 
     Each search for a run visits all equal pairs; `SequenceMatcher` ignores items that are very frequent on the second
@@ -139,7 +139,7 @@ def _steps(left: Sequence[str], right: Sequence[str]) -> int:
     return (len(left) + len(right) + pairs) * min(len(left), len(right))
 
 
-def _landmarks(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int, int]]:
+def _unique_runs(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int, int]]:
     """Return (left, right, length) of runs of unique items that have the same order on both sides."""
     once = {item for item, count in Counter(left).items() if count == 1}
     once &= {item for item, count in Counter(right).items() if count == 1}
@@ -167,7 +167,7 @@ def _landmarks(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int
     return found[::-1]
 
 
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+def _merge_spaces(pieces: Sequence[Piece]) -> list[Piece]:
     """Merge words that differ across single spaces that do not."""
     found: list[Piece] = []
     at = 0
@@ -184,20 +184,20 @@ def _joined(pieces: Sequence[Piece]) -> list[Piece]:
             else:
                 break
             at += 1
-        _add(found, GONE, gone)
-        _add(found, NEW, new)
+        _add_piece(found, GONE, gone)
+        _add_piece(found, NEW, new)
         if at < len(pieces):
-            _add(found, SAME, pieces[at].text)
+            _add_piece(found, SAME, pieces[at].text)
             at += 1
     return found
 
 
-def _add(pieces: list[Piece], sign: str, text: str) -> None:
+def _add_piece(pieces: list[Piece], sign: str, text: str) -> None:
     if text:
         pieces.append(Piece(sign, text))
 
 
-def _whole_lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     """Return the lines of a text with their newlines."""
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]

@@ -39,38 +39,38 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
 
     The parent of a commit that only appends need not be compiled.
     """
-    growing = _Growing(contexts)
+    counts = _TokenCounts(contexts)
     for entry in reversed(entries):  # oldest first, since compiling builds on earlier contexts
-        growing.weigh(entry)
+        counts.count(entry)
     source = contexts.compile(entries[0].oid).estimate_source if entries else ""
     growth: dict[bytes, TokenGrowth] = {}
     for entry in reversed(entries):  # parents first: most commits share their parent's report
-        before = growing.total(entry.parents[0])[0] if entry.parents else 0
-        after, name = growing.total(entry.oid, entry.commit)
+        before = counts.total(entry.parents[0])[0] if entry.parents else 0
+        after, name = counts.total(entry.oid, entry.commit)
         growth[entry.oid] = TokenGrowth(after, after - before, name or source)
     return growth
 
 
-class _Growing:
+class _TokenCounts:
     """Cached estimates and reports of contexts."""
 
     def __init__(self, contexts: ContextCompiler) -> None:
         self._contexts = contexts
-        self._bare: dict[bytes, int] = {}
+        self._estimates: dict[bytes, int] = {}
         self._reports: dict[bytes, Report | None] = {}
 
-    def weigh(self, entry: LogEntry) -> None:
+    def count(self, entry: LogEntry) -> None:
         """Count the context of a commit and its parent; only one of them if the commit only appends."""
-        commit, weights = entry.commit, self._bare
+        commit, known = entry.commit, self._estimates
         sets_tools = any(operation.name == TOOLS for operation in commit.operations)
         if not commit.parents or not only_appends(commit) or sets_tools:
-            self._bare_tokens(entry.oid)
+            self._count_context(entry.oid)
             return
         added, parent = self._contexts.weigh_added(commit), commit.parents[0]
-        if parent in weights:
-            weights.setdefault(entry.oid, weights[parent] + added)
+        if parent in known:
+            known.setdefault(entry.oid, known[parent] + added)
         else:
-            weights[parent] = self._bare_tokens(entry.oid) - added
+            known[parent] = self._count_context(entry.oid) - added
 
     def total(self, oid: bytes, commit: Commit | None = None) -> tuple[int, str]:
         """Return the tokens of a context, and the source of a provider's report or ""."""
@@ -83,23 +83,23 @@ class _Growing:
         return max(0, token_count + changed), source
 
     def _estimate(self, oid: bytes) -> int:
-        bare = self._bare_tokens(oid)
+        bare = self._count_context(oid)
         return bare + tokens.models.REPLY_TOKENS if bare else 0
 
-    def _bare_tokens(self, oid: bytes) -> int:
+    def _count_context(self, oid: bytes) -> int:
         """Return the estimated tokens without the overhead of a request."""
-        if oid not in self._bare:
+        if oid not in self._estimates:
             context = self._contexts.compile(ObjectId(oid))
             estimated = context.estimated_token_count
-            self._bare[oid] = estimated - tokens.models.REPLY_TOKENS if estimated else 0
-        return self._bare[oid]
+            self._estimates[oid] = estimated - tokens.models.REPLY_TOKENS if estimated else 0
+        return self._estimates[oid]
 
     def _report(self, oid: bytes, commit: Commit | None) -> Report | None:
         if oid not in self._reports:
-            self._reports[oid] = self._found(oid, commit)
+            self._reports[oid] = self._find_report(oid, commit)
         return self._reports[oid]
 
-    def _found(self, oid: bytes, commit: Commit | None) -> Report | None:
+    def _find_report(self, oid: bytes, commit: Commit | None) -> Report | None:
         own = (
             objects.reports.report_of(commit)
             if commit is not None and is_measured(commit)

@@ -102,9 +102,9 @@ def commands(store: Store) -> Iterator[Group]:
     """Yield the changes of each command to refs and HEAD, newest first, without changes made by git."""
     waiting: Group | None = None
     for group in _transactions(store):
-        if waiting is None or _attaches(waiting, group):
+        if waiting is None or _completes_import(waiting, group):
             waiting = group
-        elif _belong_together(waiting, group):
+        elif _is_same_command(waiting, group):
             waiting.entries += group.entries
             waiting.given_up += group.given_up
             waiting.head = waiting.head or group.head
@@ -130,7 +130,7 @@ def _last(store: Store) -> Group:
             skipped -= 1
         else:
             return group
-    raise errors.StateError("nothing to undo", hint=_NOTHING)
+    raise errors.StateError("nothing to undo", hint=_NOTHING_HINT)
 
 
 def _last_undone(store: Store) -> Group:
@@ -148,7 +148,7 @@ def _last_undone(store: Store) -> Group:
     raise errors.StateError("nothing to redo", hint="`redo` repeats what `undo` undid last")
 
 
-_NOTHING = "what moves no ref, such as purge, prune and config, cannot be undone"
+_NOTHING_HINT = "what moves no ref, such as purge, prune and config, cannot be undone"
 
 
 def _transactions(store: Store) -> Iterator[Group]:
@@ -193,7 +193,7 @@ def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogE
         heads[name] = entry
 
 
-def _attaches(later: Group, earlier: Group) -> bool:
+def _completes_import(later: Group, earlier: Group) -> bool:
     """Return True if the later group only put HEAD, which had no commit, on an imported branch."""
     head = later.head
     if head is None or head.old is not None or later.entries or later.message != earlier.message:
@@ -201,7 +201,7 @@ def _attaches(later: Group, earlier: Group) -> bool:
     return read_switch(later.message) is None and read_rename(later.message) is None
 
 
-def _belong_together(later: Group, earlier: Group) -> bool:
+def _is_same_command(later: Group, earlier: Group) -> bool:
     """Return True if two transactions are steps of one command: a switch, a rename or an import.
 
     Between two equal switches there must be one back, so equal adjacent messages are one command. An import makes many
@@ -216,7 +216,7 @@ def _belong_together(later: Group, earlier: Group) -> bool:
 def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool) -> Undone:
     said = without_word(group.message)[1] if word == REDO else group.message
     message = word + said
-    moves = _inverse(group)
+    moves = _inverse_moves(group)
     before = store.refs.head()
     target = _head_target(store, group, before)
 
@@ -227,9 +227,9 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
             if at == now:
                 made.append(RefEdit(name, wanted, at))
             elif not name.startswith(TRASH):  # trash may have been emptied
-                raise _moved_since(name, said, at)
+                raise _moved_error(name, said, at)
         made = [edit for edit in made if not _empties_trash(edit, made)]
-        made += _kept(store, made)
+        made += _keep_edits(store, made)
         if target is not None and before.ref is None and before.oid and not read_switch(said):
             keep = keeping(NAME, before.oid)  # a commit on a detached HEAD is undone
             made += [] if any(edit.name == keep.name for edit in made) else [keep]
@@ -252,8 +252,8 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
     if renamed is not None and store.local:
         rename_upstreams(store, *renamed)
     elif store.local:
-        _follow_upstreams(store, moves)
-    _part_tips(store, group.given_up)  # also those that an undone undo restored
+        _restore_upstreams(store, moves)
+    _restore_tips(store, group.given_up)  # also those that an undone undo restored
     after = store.refs.head()
     told = [*moves]
     if target is not None:
@@ -261,7 +261,7 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
     return Undone(said, group.author, group.time, tuple(told), after)
 
 
-def _part_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
+def _restore_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
     """Restore tips of branches that a join or a forced move dropped.
 
     A seal deletes the files of tips that a join contains. Until they are restored, the trash keeps the join.
@@ -278,7 +278,7 @@ def _part_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
         seal(store, fully=True)  # so that the tips do not count as brought by git
 
 
-def _follow_upstreams(
+def _restore_upstreams(
     store: Store, moves: list[tuple[str, ObjectId | None, ObjectId | None]]
 ) -> None:
     """Restore the upstreams of restored branches, and move those of deleted ones to the trash."""
@@ -289,7 +289,7 @@ def _follow_upstreams(
             move_upstream(store, name, keeping(name, was).name)
 
 
-def _inverse(group: Group) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
+def _inverse_moves(group: Group) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
     """Return (name, required value, new value) of each ref, without duplicates."""
     found: dict[str, tuple[ObjectId | None, ObjectId | None]] = {}
     for name, old, new in group.entries:  # newest first
@@ -307,7 +307,7 @@ def _empties_trash(edit: RefEdit, edits: list[RefEdit]) -> bool:
     )
 
 
-def _kept(store: Store, edits: list[RefEdit]) -> list[RefEdit]:
+def _keep_edits(store: Store, edits: list[RefEdit]) -> list[RefEdit]:
     """Return the edits that keep the current values of moved refs."""
     named = {edit.name for edit in edits}
     given = {edit.new for edit in edits}
@@ -334,7 +334,7 @@ def _head_target(store: Store, group: Group, at: Head) -> str | ObjectId | None:
     switched = read_switch(entry.message)
     if switched is not None:
         left, went = switched
-        if _named(at) != went:
+        if _head_name(at) != went:
             raise errors.StateError(f"HEAD is no longer on {went[:100]}")
         return ObjectId.parse(left) if is_full_id(left) else BRANCHES + left
     renamed = read_rename(entry.message)
@@ -347,11 +347,11 @@ def _head_target(store: Store, group: Group, at: Head) -> str | ObjectId | None:
     return ObjectId(entry.old)
 
 
-def _named(head: Head) -> str:
+def _head_name(head: Head) -> str:
     return str(head.oid) if head.ref is None else head.ref.removeprefix(BRANCHES)
 
 
-def _moved_since(name: str, said: str, at: ObjectId | None) -> errors.StateError:
+def _moved_error(name: str, said: str, at: ObjectId | None) -> errors.StateError:
     now = "is gone" if at is None else f"is at {at.short()}"
     return errors.StateError(
         f"{name} has moved since: it {now}, so {said[:80]!r} cannot be undone",

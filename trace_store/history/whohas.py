@@ -94,7 +94,7 @@ def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
     read = contexts.store.objects.read
     known: dict[bytes, bool] = {}
 
-    def says(oid: bytes) -> bool:
+    def matches_blob(oid: bytes) -> bool:
         found = known.get(oid)
         if found is None:
             try:
@@ -105,7 +105,7 @@ def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
             known[oid] = found
         return found
 
-    return _search(contexts, lambda stored: any(map(says, part_blobs(stored["parts"]))))
+    return _search(contexts, lambda stored: any(map(matches_blob, part_blobs(stored["parts"]))))
 
 
 def whohas_message(contexts: ContextCompiler, address: Address) -> list[Found]:
@@ -124,7 +124,7 @@ def whohas_commit(store: Store, commit: bytes) -> list[str]:
         ObjectNotFoundError, CorruptObjectError: the history of a ref is incomplete or damaged.
     """
     names, tips = _tips(store)
-    for oid, _, mask in _reached(store, tips):
+    for oid, _, mask in _reachable_commits(store, tips):
         if oid == commit:
             return [name for at, name in enumerate(names) if mask >> at & 1]
     return []
@@ -134,8 +134,8 @@ def _search(contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bo
     store = contexts.store
     names, tips = _tips(store)
     wordings: dict[tuple[Address, bytes], tuple[Wording, int]] = {}
-    for oid, commit, mask in _reached(store, tips):
-        for address, number, stored in _wordings(contexts, oid, commit):
+    for oid, commit, mask in _reachable_commits(store, tips):
+        for address, number, stored in _versions_of(contexts, oid, commit):
             if matches(stored):
                 seen = seen_of(stored["role"], stored.get("name", ""), stored["parts"])
                 wording = Wording(address, (oid, number), stored["role"], seen)
@@ -170,7 +170,9 @@ def _tips(store: Store) -> tuple[list[str], list[ObjectId]]:
     return names, tips
 
 
-def _reached(store: Store, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit, int]]:
+def _reachable_commits(
+    store: Store, tips: Sequence[ObjectId]
+) -> Iterator[tuple[ObjectId, Commit, int]]:
     """Yield each reachable commit, children before parents, with a bit mask of the tips that reach it."""
     masks: dict[ObjectId, int] = {}
     for at, tip in enumerate(tips):
@@ -183,7 +185,7 @@ def _reached(store: Store, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId,
         yield oid, commit, mask
 
 
-def _wordings(
+def _versions_of(
     contexts: ContextCompiler, oid: ObjectId, commit: Commit
 ) -> Iterator[tuple[Address, int, Mapping[str, Any]]]:
     """Yield (address, number of the version, stored message) of the versions that a commit creates or carries."""
@@ -216,7 +218,7 @@ def _states(
     for wording in wordings:
         found = shown.get(wording.address)
         if found is None:
-            holders.append(Holder(name, _hidden(contexts, tip, wording.address), None))
+            holders.append(Holder(name, _hidden_state(contexts, tip, wording.address), None))
         elif found[0] == wording.seen:
             holders.append(Holder(name, SHOWN, found[1]))
         else:
@@ -224,7 +226,7 @@ def _states(
     return holders
 
 
-def _hidden(contexts: ContextCompiler, tip: ObjectId, address: Address) -> str:
+def _hidden_state(contexts: ContextCompiler, tip: ObjectId, address: Address) -> str:
     """Return why a context does not show a message of its history."""
     try:
         entry = contexts.fold(tip).entry(address)

@@ -69,12 +69,12 @@ class Cut:
     def cancel(self) -> None:
         """Shut the connections down, because the request was cancelled."""
         self.cancelled = True
-        self._cut()
+        self._shut_down()
 
     def expire(self) -> None:
         """Shut the connections down, because the deadline has passed."""
         self.expired = True
-        self._cut()
+        self._shut_down()
 
     def note(self, event: str, info: dict[str, Any]) -> None:
         """Record a new connection; a callback for httpcore's extension `trace`."""
@@ -83,7 +83,7 @@ class Cut:
             if found is not None:
                 self._sockets.append(found)
             if self.cancelled or self.expired:
-                self._cut()
+                self._shut_down()
 
     def check(self) -> None:
         """Raise if the connections were shut down.
@@ -99,7 +99,7 @@ class Cut:
                 "the model did not answer before the deadline", retryable=False
             )
 
-    def _cut(self) -> None:
+    def _shut_down(self) -> None:
         for each in list(self._sockets):
             with suppress(OSError):  # already closed
                 # The method of a TLS socket would first discard state that the reader needs.

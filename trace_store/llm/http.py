@@ -47,7 +47,7 @@ class Connection:
         self._cut = cut
         seconds = settings.timeout
         wait = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
-        self._client = _made(
+        self._client = _create_client(
             lambda: httpx.Client(
                 timeout=wait,
                 verify=_trust(settings),
@@ -151,7 +151,7 @@ def _trust(settings: ModelSettings) -> ssl.SSLContext | bool:
     )
 
 
-def _made(make: Callable[[], httpx.Client]) -> httpx.Client:
+def _create_client(make: Callable[[], httpx.Client]) -> httpx.Client:
     try:
         return make()
     except (OSError, ValueError, ImportError):

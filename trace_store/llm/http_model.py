@@ -111,15 +111,15 @@ class HttpModel:
         """Send one request; errors hide the key, and are not `retryable` after a piece was received."""
         told: list[str] = []
 
-        def hear(piece: str) -> None:
+        def on_piece(piece: str) -> None:
             told.append(piece)
             if heard is not None:
                 heard(piece)
 
         try:
-            return checked(self._ask(connection, prompt, None if heard is None else hear))
+            return checked(self._ask(connection, prompt, None if heard is None else on_piece))
         except errors.ModelError as error:
-            failure = _without(error, self.settings.key)
+            failure = _without_key(error, self.settings.key)
         failure.data["retryable"] = bool(failure.data.get("retryable")) and not told
         raise failure
 
@@ -192,7 +192,7 @@ def _fields(data: bytes | str) -> dict[str, object]:
     return fields
 
 
-def _without(error: errors.ModelError, key: Secret) -> errors.ModelError:
+def _without_key(error: errors.ModelError, key: Secret) -> errors.ModelError:
     """Return a copy of an error with the key masked, not chained to the original."""
     made = type(error)(masked(error.message, key), code=error.code)
     made.data = error.data

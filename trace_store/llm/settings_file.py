@@ -50,7 +50,7 @@ def kept_settings(disk: Disk, environment: Environment) -> Kept:
     own = environment.user_ids
     if own is not None and (found.st_uid not in own or found.st_mode & _WRITABLE_BY_OTHERS):
         raise errors.StateError(f"others can write to your model settings: {path}")
-    kept = _checked(_parsed(_text(disk, path), path), path)
+    kept = _check_values(_parse(_text(disk, path), path), path)
     if own is not None and kept.get("key") and found.st_mode & _READABLE_BY_OTHERS:
         raise errors.StateError(
             f"others can read the model key in {path}", hint=f"`chmod 600 {path}`"
@@ -75,9 +75,9 @@ def set_setting(disk: Disk, environment: Environment, key: str, value: str | Non
     text = _text(disk, path)
     lines = [line for line in text.splitlines() if line.partition("=")[0].strip() != key]
     if value is not None:
-        lines.append(f"{key} = {_written(KEYS[key](value))}")
+        lines.append(f"{key} = {_format(KEYS[key](value))}")
     changed = "".join(f"{line}\n" for line in lines)
-    before, after = _parsed(text, path), _parsed(changed, path)
+    before, after = _parse(text, path), _parse(changed, path)
     before.pop(key, None)
     now = after.pop(key, None)
     if before != after or (now is None) != (value is None):
@@ -95,7 +95,7 @@ def _text(disk: Disk, path: str) -> str:
         raise errors.InvalidInputError(f"{path} is not UTF-8", path=path) from None
 
 
-def _parsed(text: str, path: str) -> dict[str, object]:
+def _parse(text: str, path: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -105,7 +105,7 @@ def _parsed(text: str, path: str) -> dict[str, object]:
     raise failure
 
 
-def _checked(told: dict[str, object], path: str) -> Kept:
+def _check_values(told: dict[str, object], path: str) -> Kept:
     kept: Kept = {}
     for key, said in told.items():
         if key not in KEYS:
@@ -182,13 +182,13 @@ def _number(most: int) -> Callable[[str], int]:
     return read
 
 
-def _switch(text: str) -> bool:
+def _boolean(text: str) -> bool:
     if text not in ("true", "false"):
         raise errors.InvalidInputError(f"expected true or false, not {text[:20]!r}")
     return text == "true"
 
 
-def _written(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -206,6 +206,6 @@ KEYS: dict[str, Callable[[str], str | int | bool | Secret]] = {
     "timeout": _number(86_400),
     "deadline": _number(86_400),
     "attempts": _number(20),
-    "allow_http": _switch,
+    "allow_http": _boolean,
 }
 """The settings, each with the function that parses it."""

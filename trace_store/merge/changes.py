@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Put: TypeAlias = Callable[[bytes], ObjectId]
     Shown: TypeAlias = tuple[str, bool]
     """How a message is hidden ("" if it is not), and whether it leaves a ghost."""
-    Step = tuple[list[Address], Address | None]
+    Move = tuple[list[Address], Address | None]
     """Messages, and the message to put them after; None puts them first."""
 
 
@@ -162,7 +162,7 @@ def steps(
         going: the messages to place.
         among: messages that are in the context; others in the order are ignored.
     """
-    made: list[Step] = []
+    made: list[Move] = []
     last: Address | None = None
     open_run = False
     for each in order:

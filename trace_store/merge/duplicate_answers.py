@@ -46,7 +46,7 @@ class Answers:
         }
         left_out: set[Address] = set()
         for entry in new if mine else ():
-            rivals = [(key, part) for key, part in _keyed(entry) if key in mine]
+            rivals = [(key, part) for key, part in _results_by_call(entry) if key in mine]
             for key, part in rivals:
                 self._settle_result(mine[key], entry, key, part, changes)
             if rivals:
@@ -100,11 +100,11 @@ class Answers:
         yours = [entry for entry in yours if entry.address in coming]
         if not mine or not yours:
             return []
-        if _say_the_same(mine, yours):
-            _hide(yours, changes)
+        if _are_equal(mine, yours):
+            _hide_entries(yours, changes)
             return []
         settled = self._desk.bring(TWO_ANSWERS, [last.address], last, mine, yours)
-        return self._settled(settled, last, mine, yours, changes)
+        return self._apply_choice(settled, last, mine, yours, changes)
 
     def settle_hidden_by_each(self, shared: Sequence[Entry], changes: Changes) -> None:
         """Resolve the case that each side shows one answer and hides the other's, which would hide both.
@@ -150,7 +150,7 @@ class Answers:
             says = mine[-1]
             changes[says.address].parts = reworded_parts(says.parts, settled.text, self._put)
 
-    def _settled(
+    def _apply_choice(
         self,
         settled: Settlement,
         question: Entry,
@@ -159,9 +159,9 @@ class Answers:
         changes: Changes,
     ) -> list[Operation]:
         if settled.choice in (OURS, TEXT):
-            _hide(yours, changes)
+            _hide_entries(yours, changes)
         if settled.choice in (THEIRS, TEXT):
-            _hide(mine, changes)
+            _hide_entries(mine, changes)
         if settled.choice != TEXT:
             return []
         said = store_message(Message("assistant", settled.text), self._put)
@@ -175,12 +175,12 @@ def _key(part: Mapping[str, Any]) -> tuple[Address, str] | None:
     return Address(birth, number), part["id"]
 
 
-def _keyed(entry: Entry) -> list[tuple[Any, Mapping[str, Any]]]:
+def _results_by_call(entry: Entry) -> list[tuple[Any, Mapping[str, Any]]]:
     return [(key, part) for part in entry.parts if (key := _key(part)) is not None]
 
 
 def _results(entry: Entry) -> list[tuple[Any, Mapping[str, Any]]]:
-    return [(key[0], part) for key, part in _keyed(entry)]
+    return [(key[0], part) for key, part in _results_by_call(entry)]
 
 
 def _tail(side: Fold, other: Fold) -> list[Entry]:
@@ -231,13 +231,13 @@ def _by_question(
     return {question: both for question, both in found.items() if all(both)}
 
 
-def _say_the_same(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
+def _are_equal(one: Sequence[Entry], other: Sequence[Entry]) -> bool:
     return len(one) == len(other) and all(
         mine.message["role"] == yours.message["role"] and mine.parts == yours.parts
         for mine, yours in zip(one, other, strict=True)
     )
 
 
-def _hide(entries: Iterable[Entry], changes: Changes) -> None:
+def _hide_entries(entries: Iterable[Entry], changes: Changes) -> None:
     for entry in entries:
         changes[entry.address].shown = _HIDDEN

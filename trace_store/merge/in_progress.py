@@ -179,7 +179,7 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
     def write(_: object) -> None:
         held = None if instead_of is None else read_file(store.disk, path)
         if instead_of and held is None:
-            raise _nothing_waits(
+            raise _not_in_progress_error(
                 "it is no longer in progress: another process has continued or aborted it"
             )
         if instead_of is not None and (held or b"") != instead_of:
@@ -238,11 +238,11 @@ def required_stop(store: Store, kind: str = "") -> Stop:
         what = WORDS.get(kind, "merge, pick, revert or rebase")
         also = "" if found is None else f", but a {WORDS[found.kind]} is"
         waiting = "" if found is None else found.kind
-        raise _nothing_waits(f"no {what} is in progress{also}", kind=kind, waiting=waiting)
+        raise _not_in_progress_error(f"no {what} is in progress{also}", kind=kind, waiting=waiting)
     return found
 
 
-def _nothing_waits(message: str, **data: str) -> errors.StateError:
+def _not_in_progress_error(message: str, **data: str) -> errors.StateError:
     return errors.StateError(message, code=errors.ErrorCode.NOTHING_IN_PROGRESS, **data)
 
 

@@ -53,7 +53,7 @@ class Reading:
             return Fold()
         found = self._folds.get(tip)
         if found is None:
-            found = self._folds[tip] = self._made(tip)
+            found = self._folds[tip] = self._compute_fold(tip)
         return found
 
     def before(self, oid: bytes) -> Fold:
@@ -74,7 +74,7 @@ class Reading:
             found = graph.merge_bases(ours, theirs, lambda oid: self.commit(oid).parents)
         return sorted(found, key=lambda oid: (self.commit(oid).time, oid), reverse=True)
 
-    def _made(self, tip: bytes) -> Fold:
+    def _compute_fold(self, tip: bytes) -> Fold:
         if tip not in self._new:
             return context.snapshots.fold_of(self.store, tip, self._folds)
         commit = self.commit(tip)

@@ -98,9 +98,9 @@ def check_order(
     found: list[MeaningWarning] = []
     for at, others in sorted(passed(ranks).items()):
         entry = entries[at]
-        overtook = [entries[each] for each in sorted(others) if each > at]
-        fell = [entries[each] for each in sorted(others) if each < at]
-        found += _judged(entry, overtook, fell, said_by)
+        moved_before = [entries[each] for each in sorted(others) if each > at]
+        moved_after = [entries[each] for each in sorted(others) if each < at]
+        found += _warnings_about(entry, moved_before, moved_after, said_by)
     return found
 
 
@@ -123,23 +123,23 @@ def passed(ranks: Sequence[int]) -> dict[int, list[int]]:
     return found
 
 
-def _judged(
+def _warnings_about(
     entry: Entry,
-    overtook: Sequence[Entry],
-    fell: Sequence[Entry],
+    moved_before: Sequence[Entry],
+    moved_after: Sequence[Entry],
     said_by: Callable[[Entry], str],
 ) -> list[MeaningWarning]:
     found: list[MeaningWarning] = []
-    calls = [each for each in fell if each.address in entry.answers]
+    calls = [each for each in moved_after if each.address in entry.answers]
     if calls:
         found.append(_warning(RESULT_BEFORE_CALL, entry, calls))
-    if overtook and is_instruction(entry):
-        found.append(_warning(INSTRUCTION_MOVED, entry, overtook))
-    if overtook and DECISION in entry.labels:
-        found.append(_warning(DECISION_LATER, entry, overtook))
-    if fell:
+    if moved_before and is_instruction(entry):
+        found.append(_warning(INSTRUCTION_MOVED, entry, moved_before))
+    if moved_before and DECISION in entry.labels:
+        found.append(_warning(DECISION_LATER, entry, moved_before))
+    if moved_after:
         said = set(mentions(said_by(entry)))
-        named = [e for e in fell if any(_is_called(e.address, each) for each in said)]
+        named = [e for e in moved_after if any(_is_called(e.address, each) for each in said)]
         if named:
             found.append(_warning(REFERENCE_LATER, entry, named))
     return found
@@ -153,7 +153,7 @@ def loose_ends(state: Fold, touched: Iterable[Address]) -> list[MeaningWarning]:
         if entry is None or not entry.visible:
             continue
         others = [state.entry(each) for each in state.unit(address)[1:]]
-        answered = {call for each in others if each.visible for call in _answered(each)}
+        answered = {call for each in others if each.visible for call in _answered_calls(each)}
         if any((address, name) not in answered for name in _calls(entry)):
             found.append(MeaningWarning(CALL_WITHOUT_RESULT, address))
         shown = {each.address for each in others if each.visible}
@@ -212,7 +212,7 @@ def _calls(entry: Entry) -> list[str]:
     return [part["id"] for part in entry.parts if part["type"] == "tool_call"]
 
 
-def _answered(entry: Entry) -> list[tuple[Address, str]]:
+def _answered_calls(entry: Entry) -> list[tuple[Address, str]]:
     return [
         (Address(*part["call"]), part["id"])
         for part in entry.parts

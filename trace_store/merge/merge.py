@@ -92,7 +92,7 @@ def merge(
     name = revision or " ".join([DIVERGED_TIPS, *(tip.short() for tip in theirs)])
     inputs = options.as_inputs(name, theirs, joins=not revision)
     stop = in_progress.Stop(in_progress.MERGE, ref, before, inputs, {}, [])
-    return _Merging(store, stop, author, guard, resolver, advise).run()
+    return _MergeRun(store, stop, author, guard, resolver, advise).run()
 
 
 def continue_merge(
@@ -127,17 +127,17 @@ def continue_merge(
         stop.inputs["message"] = message
     if skip:
         stop.skipped.append(stop.number)
-    return _Merging(store, stop, author, guard, resolver).run()
+    return _MergeRun(store, stop, author, guard, resolver).run()
 
 
 def look_at_merge(store: Store) -> Merge:
     """Return the current result of the merge in progress without writing it; raises as `continue_merge`."""
     stop = in_progress.required_stop(store, in_progress.MERGE)
-    return _Merging(store, stop, JOINER, None, None).look()
+    return _MergeRun(store, stop, JOINER, None, None).look()
 
 
 @value
-class _Course:
+class _Outcome:
     """The result of merging tips one after the other.
 
     Attributes:
@@ -158,7 +158,7 @@ class _Course:
         return not self.conflicts and not self.commits.settled
 
 
-class _Merging:
+class _MergeRun:
     """A merge in progress, from its inputs to the transaction."""
 
     def __init__(
@@ -186,7 +186,7 @@ class _Merging:
 
     def _attempt(self) -> Merge:
         ours = self._store.refs.read(self._stop.ref)
-        course = self._course(ours)
+        course = self._compute(ours)
         found = self._result(ours, course)
         if course.outcome == STOPPED:
             in_progress.write_stop(self._store, self._stop)
@@ -200,9 +200,9 @@ class _Merging:
     def look(self) -> Merge:
         """Return the result without writing it."""
         ours = self._store.refs.read(self._stop.ref)
-        return self._result(ours, self._course(ours))
+        return self._result(ours, self._compute(ours))
 
-    def _result(self, ours: ObjectId | None, course: _Course) -> Merge:
+    def _result(self, ours: ObjectId | None, course: _Outcome) -> Merge:
         commits = course.commits
         return Merge(
             course.outcome,
@@ -217,31 +217,31 @@ class _Merging:
             self._stop.by_hand(commits.settled),
         )
 
-    def _course(self, ours: ObjectId | None) -> _Course:
+    def _compute(self, ours: ObjectId | None) -> _Outcome:
         inputs = self._stop.inputs
         if ours is None or not inputs["joins"] or inputs["strategy"] not in EVEN:
-            return self._one_by_one(ours, self._theirs)
+            return self._merge_in_turn(ours, self._theirs)
         if self._stop.skipped or self._stop.file:  # already being resolved by hand
-            return self._one_by_one(ours, self._theirs)
+            return self._merge_in_turn(ours, self._theirs)
         # Every clone must get the same result: the first order without conflicts.
         tips = sorted([ours, *self._theirs], key=self._age)
         stuck: set[tuple[ObjectId, ...]] = set()
         for order in permutations(tips) if len(tips) <= _FEW else [tuple(tips)]:
             if any(order[: len(start)] == start for start in stuck):
                 continue
-            course = self._one_by_one(order[0], order[1:], asks=False)
+            course = self._merge_in_turn(order[0], order[1:], asks=False)
             if course.is_clean:
                 return course
             if course.conflicts:
                 stuck.add(order[: self._stop.number + 2])
-        return self._one_by_one(ours, self._theirs)
+        return self._merge_in_turn(ours, self._theirs)
 
     def _age(self, oid: ObjectId) -> tuple[int, bytes]:
         return self._reading.commit(oid).time, oid
 
-    def _one_by_one(
+    def _merge_in_turn(
         self, ours: ObjectId | None, theirs: Sequence[ObjectId], *, asks: bool = True
-    ) -> _Course:
+    ) -> _Outcome:
         """Merge tips into ours; `asks` allows the resolver and the model to resolve conflicts."""
         gathering = Gathering() if self._guard is None else self._guard.gathering()
         commits = MergeCommits(self._reading, self._stop, self._author, gathering)
@@ -252,18 +252,20 @@ class _Merging:
             if self._stop.number in self._stop.skipped:
                 continue
             bases = [] if tip is None else self._reading.bases(tip, other)
-            step = self._step(tip, other, bases)
+            step = self._outcome_of(tip, other, bases)
             if tip is None or step == FAST_FORWARD:
                 outcome, tip = FAST_FORWARD, other
             elif step != UP_TO_DATE:
                 made, conflicts = commits.join(tip, other, bases)
                 if conflicts:
-                    return _Course(commits, STOPPED, ours, tuple(conflicts))
+                    return _Outcome(commits, STOPPED, ours, tuple(conflicts))
                 if made is not None:
                     outcome, tip = step, made
-        return _Course(commits, outcome, tip)
+        return _Outcome(commits, outcome, tip)
 
-    def _step(self, ours: ObjectId | None, theirs: ObjectId, bases: Sequence[ObjectId]) -> str:
+    def _outcome_of(
+        self, ours: ObjectId | None, theirs: ObjectId, bases: Sequence[ObjectId]
+    ) -> str:
         """Return the outcome of merging one tip.
 
         Raises:
@@ -293,7 +295,7 @@ class _Merging:
             )
         return SQUASHED if inputs["squash"] else MERGED
 
-    def _write(self, ours: ObjectId | None, tip: ObjectId, course: _Course) -> None:
+    def _write(self, ours: ObjectId | None, tip: ObjectId, course: _Outcome) -> None:
         stop = self._stop
         said = f"merge {stop.inputs['name']}"
         if course.outcome == FAST_FORWARD:

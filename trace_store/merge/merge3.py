@@ -83,9 +83,9 @@ class _Merge:
         self.brought: list[Address] = []
         self._base, self._ours, self._theirs = base, ours, theirs
         self._desk, self._put, self._reverts = desk, put, reverts
-        self._placed: list[Operation] = []
+        self._placements: list[Operation] = []
         self._tools: tuple[bytes, ...] | None = None
-        self._said: list[Operation] = []
+        self._answers: list[Operation] = []
         self._kept: set[Address] = set()  # messages that a resolution keeps as they are in ours
         self._order = [entry.address for entry in ours.entries]
         self._shared = [e for e in theirs.entries if e.address in ours]
@@ -93,23 +93,23 @@ class _Merge:
     def operations(self) -> list[Operation]:
         """Return all operations of the merge, in order."""
         tools = [] if self._tools is None else [ops.tools(list(self._tools))]  # type: ignore[arg-type]
-        return [*self._placed, *tools, *self._said, *self.changes.operations()]
+        return [*self._placements, *tools, *self._answers, *self.changes.operations()]
 
     def join(self, time_of: Callable[[Address], int] | None) -> None:
         """Merge new and changed messages of theirs; `time_of` interleaves the ends by time."""
-        self._settle_shown()
-        self._settle_properties()
+        self._merge_visibility()
+        self._merge_properties()
         new = self._new_of_theirs()
-        self._settle_summaries(new)
+        self._resolve_summaries(new)
         answers = Answers(self._base, self._ours, self._theirs, self._desk, self._put)
         if not self._reverts:
             left_out = answers.settle_results(new, self.changes)
             new = [each for each in new if each.address not in left_out]
-            self._said += answers.settle_turns(new, self.changes)
+            self._answers += answers.settle_turns(new, self.changes)
             answers.settle_hidden_by_each(self._shared, self.changes)
-        self._move()
-        self._bring(new, time_of)
-        self._settle_tools()
+        self._merge_moves()
+        self._add_new(new, time_of)
+        self._merge_tools()
 
     def take_decisions(self) -> None:
         """Add the messages of theirs that are labelled as decisions, with their units."""
@@ -118,7 +118,7 @@ class _Merge:
         new = [
             e for e in self._theirs.entries if e.address in units and e.address not in self._ours
         ]
-        self._bring(new, None)
+        self._add_new(new, None)
 
     def take_theirs(self) -> None:
         """Make the context equal to theirs; messages that only ours has are hidden."""
@@ -140,14 +140,14 @@ class _Merge:
         self._add(new, self._order[-1] if self._order else None)
         wanted = [each.address for each in self._theirs.entries]
         going = changes.moved([a for a in self._order if a in self._theirs], wanted)
-        going |= self._whole(going) & {*wanted}
+        going |= self._whole_units(going) & {*wanted}
         self._place(changes.steps(wanted, going, set(self._order)))
         if self._theirs.tools != self._ours.tools:
             self._tools = self._theirs.tools
 
     # How units are shown
 
-    def _was(self, entry: Entry) -> Entry:
+    def _base_entry(self, entry: Entry) -> Entry:
         """Return a message in the base, or as it was created, since both sides may have added it."""
         if entry.address in self._base:
             return self._base.entry(entry.address)
@@ -156,14 +156,14 @@ class _Merge:
         created.priority, created.labels, created.keep = ops.NORMAL, frozenset(), ()
         return created
 
-    def _unit_was(self, unit: Iterable[Address]) -> Entry:
+    def _base_unit(self, unit: Iterable[Address]) -> Entry:
         """Return the state of a unit in the base, or as it was created."""
         known = [each for each in unit if each in self._base]
-        return self._was(
+        return self._base_entry(
             self._ours.entry(([each for each in known if each in self._ours] or [*unit])[0])
         )
 
-    def _settle_shown(self) -> None:
+    def _merge_visibility(self) -> None:
         """Merge the visibility of units, always as a whole."""
         done: set[Address] = set()
         same = set() if self._reverts else {id(entry) for entry in self._theirs.entries}
@@ -174,31 +174,33 @@ class _Merge:
             unit = self._ours.unit(address)
             done.update(unit[1:])
             yours = next((self._theirs.entry(a) for a in unit if a in self._theirs), None)
-            is_lost = self._is_lost(unit)
+            is_lost = self._is_reverted_add(unit)
             if is_lost or (yours is not None and shown_of(yours) != shown_of(mine)):
                 theirs = (REMOVED, False) if is_lost or yours is None else shown_of(yours)
-                was = self._unit_was(unit)
-                self._settle_unit(unit, shown_of(was), shown_of(mine), theirs)
+                was = self._base_unit(unit)
+                self._merge_unit(unit, shown_of(was), shown_of(mine), theirs)
 
-    def _is_lost(self, unit: Iterable[Address]) -> bool:
+    def _is_reverted_add(self, unit: Iterable[Address]) -> bool:
         """Return True if the reverted commit added a message of a unit."""
         return self._reverts and any(a in self._base and a not in self._theirs for a in unit)
 
-    def _settle_unit(self, unit: Sequence[Address], was: Shown, mine: Shown, yours: Shown) -> None:
+    def _merge_unit(self, unit: Sequence[Address], was: Shown, mine: Shown, yours: Shown) -> None:
         if mine[0] and yours[0] and mine != was:
             return
         if yours == was:
-            self._settle_clash(unit, self._theirs, yours, keeps=mine != was and bool(mine[0]))
+            self._resolve_hidden_change(
+                unit, self._theirs, yours, keeps=mine != was and bool(mine[0])
+            )
             return
-        clashing = self._settle_clash(unit, self._ours, yours, keeps=bool(yours[0]))
+        clashing = self._resolve_hidden_change(unit, self._ours, yours, keeps=bool(yours[0]))
         if clashing:
             return
         if mine != was:  # one shows it, the other hides it differently
-            self._settle_between(unit, kinds.EDITED_AND_REMOVED, yours)
+            self._resolve_visibility(unit, kinds.EDITED_AND_REMOVED, yours)
         else:
             self.changes[unit[0]].shown = yours
 
-    def _settle_clash(
+    def _resolve_hidden_change(
         self, unit: Sequence[Address], changer: Fold, yours: Shown, *, keeps: bool
     ) -> bool:
         """Resolve the conflict that one side hides a unit (`keeps`) and `changer` edited or pinned a message of it."""
@@ -208,47 +210,47 @@ class _Merge:
             if address not in changer:
                 continue
             entry = changer.entry(address)
-            was = self._was(entry)
+            was = self._base_entry(entry)
             if entry.parts != was.parts:
-                replaced = self._hider(changer, unit) == REPLACED
+                replaced = self._hidden_kind(changer, unit) == REPLACED
                 kind = kinds.COMPRESSED_AND_EDITED if replaced else kinds.EDITED_AND_REMOVED
             elif entry.priority == ops.PINNED != was.priority:
                 # In a revert, the message was pinned after the commit.
                 kind = kinds.EDITED_AND_REMOVED if self._reverts else kinds.PINNED_AND_REMOVED
             else:
                 continue
-            self._settle_between((address, *unit), kind, yours)
+            self._resolve_visibility((address, *unit), kind, yours)
             return True
         return False
 
-    def _hider(self, changer: Fold, unit: Iterable[Address]) -> str:
+    def _hidden_kind(self, changer: Fold, unit: Iterable[Address]) -> str:
         other = self._theirs if changer is self._ours else self._ours
         return next((other.entry(a).hidden for a in unit if a in other), REMOVED)
 
-    def _settle_between(self, unit: Sequence[Address], kind: str, yours: Shown) -> None:
+    def _resolve_visibility(self, unit: Sequence[Address], kind: str, yours: Shown) -> None:
         """Resolve the conflict that one side shows a unit and the other hides it; the first message gives the key."""
-        settled = self._bring_up(kind, unit[0], yours)
+        settled = self._resolve(kind, unit[0], yours)
         if settled.choice == THEIRS:
             self.changes[unit[0]].shown = yours
-            self._unskip(unit[0])
+            self._reset_skip(unit[0])
         elif settled.choice == TEXT:
             change = self.changes[unit[0]]
             change.shown = ("", False)
             both = [side.entry(unit[0]) for side in (self._ours, self._theirs) if unit[0] in side]
             says = next((entry for entry in both if not entry.hidden), both[0])
             change.parts = reworded_parts(says.parts, settled.text, self._put)
-            self._unskip(unit[0])
+            self._reset_skip(unit[0])
         if settled.choice != THEIRS:
             self._kept.update(unit)
 
-    def _unskip(self, address: Address) -> None:
+    def _reset_skip(self, address: Address) -> None:
         """Reset the priority `skip` of a message that a resolution shows."""
         sides = [side.entry(address) for side in (self._ours, self._theirs) if address in side]
         change = self.changes[address]
         if change.shown == ("", False) and sides[0].priority == ops.SKIP:
             change.priority = ops.NORMAL if sides[-1].priority == ops.SKIP else sides[-1].priority
 
-    def _bring_up(self, kind: str, address: Address, yours: Shown | None = None) -> Settlement:
+    def _resolve(self, kind: str, address: Address, yours: Shown | None = None) -> Settlement:
         """Return the resolution of a conflict about a message; `yours` overrides how theirs shows its unit."""
         mine, theirs = (
             [side.entry(address)] if address in side else [] for side in (self._ours, self._theirs)
@@ -262,29 +264,29 @@ class _Merge:
 
     # What messages are
 
-    def _settle_properties(self) -> None:
+    def _merge_properties(self) -> None:
         """Merge content, priority, labels and patterns of common messages."""
         ranked: set[Address] = set()
         for yours in self._shared:
             mine = self._ours.entry(yours.address)
             if mine.same_state(yours) or yours.address in self._kept:
                 continue
-            was = self._was(mine)
-            self._settle_wording(was, mine, yours)
+            was = self._base_entry(mine)
+            self._merge_content(was, mine, yours)
             if yours.address not in ranked:
                 unit = self._ours.unit(yours.address)
                 ranked.update(unit)
-                self._settle_priority(self._unit_was(unit), mine, yours)
-            self._add_up(was, mine, yours)
+                self._merge_priority(self._base_unit(unit), mine, yours)
+            self._merge_labels(was, mine, yours)
 
-    def _settle_wording(self, was: Entry, mine: Entry, yours: Entry) -> None:
+    def _merge_content(self, was: Entry, mine: Entry, yours: Entry) -> None:
         if yours.parts in (mine.parts, was.parts):
             return
         change = self.changes
         if mine.parts == was.parts:
             change[mine.address].parts = yours.parts
         elif not (mine.hidden and yours.hidden):
-            settled = self._bring_up(kinds.BOTH_EDITED, mine.address)
+            settled = self._resolve(kinds.BOTH_EDITED, mine.address)
             if settled.choice == THEIRS:
                 change[mine.address].parts = yours.parts
             elif settled.choice == BOTH:
@@ -292,16 +294,16 @@ class _Merge:
             elif settled.choice == TEXT:
                 change[mine.address].parts = reworded_parts(mine.parts, settled.text, self._put)
 
-    def _settle_priority(self, was: Entry, mine: Entry, yours: Entry) -> None:
+    def _merge_priority(self, was: Entry, mine: Entry, yours: Entry) -> None:
         if yours.priority in (mine.priority, was.priority):
             return
         if mine.priority != was.priority:
             kind = kinds.CONTRADICTING_PRIORITIES
-            if self._bring_up(kind, self._ours.unit_id(mine.address)).choice != THEIRS:
+            if self._resolve(kind, self._ours.unit_id(mine.address)).choice != THEIRS:
                 return
         self.changes[mine.address].priority = yours.priority
 
-    def _add_up(self, was: Entry, mine: Entry, yours: Entry) -> None:
+    def _merge_labels(self, was: Entry, mine: Entry, yours: Entry) -> None:
         """Merge labels and patterns: additions of both sides, minus removals of either."""
         labels = (mine.labels | (yours.labels - was.labels)) - (was.labels - yours.labels)
         if labels != mine.labels:
@@ -316,7 +318,7 @@ class _Merge:
                 if more:
                     self.changes[mine.address].keep = (*mine.keep, *more)
 
-    def _settle_tools(self) -> None:
+    def _merge_tools(self) -> None:
         was, mine, yours = self._base.tools, self._ours.tools, self._theirs.tools
         if yours in (mine, was):
             return
@@ -361,7 +363,7 @@ class _Merge:
                 coming.update(each for each in unit if each not in self._ours)
         return [entry for entry in self._theirs.entries if entry.address in coming]
 
-    def _settle_summaries(self, new: Sequence[Entry]) -> None:
+    def _resolve_summaries(self, new: Sequence[Entry]) -> None:
         """Resolve the conflict that both sides replaced the same messages with different summaries."""
         coming = {entry.address for entry in new}
         done: set[Address] = set()
@@ -416,7 +418,7 @@ class _Merge:
         for entry in entries:
             self.changes[entry.address].shown = (REMOVED, False)
 
-    def _bring(self, new: Sequence[Entry], time_of: Callable[[Address], int] | None) -> None:
+    def _add_new(self, new: Sequence[Entry], time_of: Callable[[Address], int] | None) -> None:
         """Add messages after their predecessors in theirs, and results after their calls."""
         coming = {entry.address for entry in new}
         answering = [e for e in new if any(a in self._ours for a in self._theirs.unit(e.address))]
@@ -431,7 +433,7 @@ class _Merge:
                 run.append(entry)
             elif entry.address in there:
                 if run:
-                    self._add(run, self._behind_ours(after, there))
+                    self._add(run, self._end_of_ours(after, there))
                 run, after = [], entry.address
         if time_of is None:
             self._add(run, self._order[-1] if self._order else None)
@@ -446,7 +448,7 @@ class _Merge:
             unit.update(self._ours.unit(each) if each in self._ours else ())
         return next(each for each in reversed(self._order) if each in unit)
 
-    def _behind_ours(self, after: Address | None, there: Collection[Address]) -> Address | None:
+    def _end_of_ours(self, after: Address | None, there: Collection[Address]) -> Address | None:
         """Return the last message that ours added after a common one; theirs goes after it."""
         at = -1 if after is None else self._order.index(after)
         while at + 1 < len(self._order) and self._order[at + 1] not in there:
@@ -457,8 +459,8 @@ class _Merge:
         self, run: Sequence[Entry], own: Sequence[Address], time_of: Callable[[Address], int]
     ) -> None:
         """Add the last messages of theirs by time, without splitting units or reordering a side."""
-        mine = _timed(own, self._ours, time_of)
-        yours = _timed([entry.address for entry in run], self._theirs, time_of)
+        mine = _unit_times(own, self._ours, time_of)
+        yours = _unit_times([entry.address for entry in run], self._theirs, time_of)
         mixed: list[Address] = []
         for _times, _of_ours, addresses in sorted(
             [(time, 0, a) for time, a in mine] + [(time, 1, a) for time, a in yours],
@@ -479,17 +481,17 @@ class _Merge:
         is_end = bool(self._order) and after == self._order[-1]
         carried = [entry.carried() for entry in entries]
         if self._order and after is None:  # `add` cannot insert at the start
-            self._placed.append(ops.add(carried))
-            self._placed.append(ops.move(addresses, after=None))
+            self._placements.append(ops.add(carried))
+            self._placements.append(ops.move(addresses, after=None))
         else:
-            self._placed.append(ops.add(carried, after=None if is_end else after))
+            self._placements.append(ops.add(carried, after=None if is_end else after))
         at = 0 if after is None else self._order.index(after) + 1
         self._order[at:at] = addresses
         self.brought += addresses
 
     # Places
 
-    def _move(self) -> None:
+    def _merge_moves(self) -> None:
         """Apply the moves of theirs."""
         before = [entry.address for entry in self._base.entries]
         ours = [entry.address for entry in self._ours.entries]
@@ -502,24 +504,24 @@ class _Merge:
         still = shared - by_us - going
         for address in [a for a in theirs if a in by_us & going]:
             places = [changes.neighbour(order, address, still) for order in (ours, theirs)]
-            if places[0] == places[1] or self._bring_up(kinds.BOTH_MOVED, address).choice == OURS:
+            if places[0] == places[1] or self._resolve(kinds.BOTH_MOVED, address).choice == OURS:
                 going.discard(address)
-        self._place(changes.steps(theirs, self._whole(going) & shared, shared))
+        self._place(changes.steps(theirs, self._whole_units(going) & shared, shared))
 
-    def _whole(self, addresses: Iterable[Address]) -> set[Address]:
+    def _whole_units(self, addresses: Iterable[Address]) -> set[Address]:
         return {each for a in addresses if a in self._ours for each in self._ours.unit(a)}
 
     def _place(self, steps: Iterable[tuple[list[Address], Address | None]]) -> None:
         for targets, after in steps:
-            moved = [*targets, *(a for a in self._whole(targets) if a not in targets)]
+            moved = [*targets, *(a for a in self._whole_units(targets) if a not in targets)]
             rest = [each for each in self._order if each not in moved]
             at = 0 if after is None else rest.index(after) + 1
-            self._placed.append(ops.move(targets, after=after))
+            self._placements.append(ops.move(targets, after=after))
             whole = [each for each in self._order if each in moved]
-            self._order = [*rest[:at], *_as_moved(targets, whole, self._ours), *rest[at:]]
+            self._order = [*rest[:at], *_moved_order(targets, whole, self._ours), *rest[at:]]
 
 
-def _as_moved(targets: Sequence[Address], moved: Sequence[Address], fold: Fold) -> list[Address]:
+def _moved_order(targets: Sequence[Address], moved: Sequence[Address], fold: Fold) -> list[Address]:
     """Return moved messages in the order of the fold: units as named, each in context order."""
     found: dict[Address, None] = {}
     for address in targets:
@@ -529,7 +531,7 @@ def _as_moved(targets: Sequence[Address], moved: Sequence[Address], fold: Fold) 
     return list(found)
 
 
-def _timed(
+def _unit_times(
     tail: Sequence[Address], fold: Fold, time_of: Callable[[Address], int]
 ) -> list[tuple[int, list[Address]]]:
     """Return units with the time of their last message, raised so that times never decrease."""

@@ -126,7 +126,7 @@ class MergeCommits:
 
         plan, advised = settled(made()), None
         if self._advise is not None:
-            plan, advised = self._advised(self._advise, ours, theirs, bases, plan)
+            plan, advised = self._ask_model(self._advise, ours, theirs, bases, plan)
             plan = settled(plan)  # conflicts that the advice causes
         self.settled += plan.settled
         if plan.conflicts:
@@ -137,10 +137,10 @@ class MergeCommits:
             if not operations:
                 return None, ()
             links = [(SQUASHES, str(theirs))]
-            return self._made([ours], operations, plan, advised, links), ()
-        return self._made([ours, theirs], operations, plan, advised), ()
+            return self._create([ours], operations, plan, advised, links), ()
+        return self._create([ours, theirs], operations, plan, advised), ()
 
-    def _advised(
+    def _ask_model(
         self,
         advise: Advise,
         ours: ObjectId,
@@ -151,7 +151,7 @@ class MergeCommits:
         """Return the plan with a model's advice, and the advice; earlier advice is reused if ours only grew."""
         given = self._advice.pop(theirs, None)
         if given is not None:  # its resolutions are part of the plan already
-            if not plan.conflicts and self._has_grown(given.ours, ours):
+            if not plan.conflicts and self._only_grew(given.ours, ours):
                 for oid, data in given.gathering.objects:
                     self._gathering.add(oid, data)
                 self._facts = {**self._facts, **given.gathering.facts}
@@ -160,7 +160,7 @@ class MergeCommits:
             for key in given.advised.settlements:
                 self._stop.settlements.pop(key, None)
             plan = self._plan(ours, theirs, bases)
-        advised = advise(self._matter(ours, theirs, bases, plan))
+        advised = advise(self._request(ours, theirs, bases, plan))
         self._stop.settlements.update(advised.settlements)
         plan = self._plan(ours, theirs, bases)
         # The stakes of a conflict may depend on how others are resolved.
@@ -175,7 +175,7 @@ class MergeCommits:
         )
         return plan, advised
 
-    def _has_grown(self, earlier: ObjectId, now: ObjectId) -> bool:
+    def _only_grew(self, earlier: ObjectId, now: ObjectId) -> bool:
         """Return True if only appends were committed since an earlier tip."""
         oid = now
         while oid != earlier:
@@ -185,7 +185,7 @@ class MergeCommits:
             oid = commit.parents[0]
         return True
 
-    def _matter(
+    def _request(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan
     ) -> Matter:
         def replan(settlements: Mapping[str, Settlement], put: Put) -> Plan:
@@ -220,7 +220,7 @@ class MergeCommits:
             read=self._store.objects.read,
         )
 
-    def _made(
+    def _create(
         self,
         parents: Sequence[ObjectId],
         operations: Sequence[Operation],
@@ -230,13 +230,13 @@ class MergeCommits:
     ) -> ObjectId:
         """Create a merge commit, check it against its parents, and return its id."""
         inputs = self._stop.inputs
-        nobodys = self._is_nobodys(plan, advised)
+        is_joint = self._is_joint(plan, advised)
         message = inputs["message"] or message_of(inputs, self._stop.ref)
         commit = Commit(
             parents,
-            JOINER if nobodys else self._author,
+            JOINER if is_joint else self._author,
             max(self._reading.commit(each).time for each in parents)
-            if nobodys
+            if is_joint
             else self._store.clock.now(),
             operations,
             self._gathering.text(message),
@@ -261,7 +261,7 @@ class MergeCommits:
         self._reading.remember(oid, commit)
         return oid
 
-    def _is_nobodys(self, plan: Plan, advised: Advised | None) -> bool:
+    def _is_joint(self, plan: Plan, advised: Advised | None) -> bool:
         """Return True if the tips of a branch were joined without a decision, so that the commit has no author."""
         inputs = self._stop.inputs
         decided = plan.settled or advised is not None

@@ -85,17 +85,17 @@ def _move(
     dry_run: bool,
 ) -> MovedMessages:
     tip = resolve_commit(store, "HEAD")
-    named = [_named(store, each) for each in targets]
-    beside = _named(store, neighbour) if where in (AFTER, BEFORE) else None
+    named = [_as_address(store, each) for each in targets]
+    neighbour_address = _as_address(store, neighbour) if where in (AFTER, BEFORE) else None
     state = context.snapshots.fold_of(store, tip)
     seen = list(state.visible())
-    blocks = _blocks(state)
-    wanted = [_block(blocks, each) for each in named]
+    blocks = _split_blocks(state)
+    wanted = [_block_of(blocks, each) for each in named]
     going = [block for block in blocks if any(block is each for each in wanted)]
     staying = [block for block in blocks if not any(block is each for each in going)]
     at = len(staying) if where == LAST else 0
-    if beside is not None:
-        neighbours = _block(blocks, beside)
+    if neighbour_address is not None:
+        neighbours = _block_of(blocks, neighbour_address)
         places = [number for number, block in enumerate(staying) if block is neighbours]
         if not places:
             raise errors.InvalidOperationError("a message cannot be moved next to itself")
@@ -116,11 +116,11 @@ def _move(
     return MovedMessages(moved, after, warnings, result)
 
 
-def _named(store: Store, given: str | tuple[bytes, int]) -> Address:
+def _as_address(store: Store, given: str | tuple[bytes, int]) -> Address:
     return resolve_address(store, given) if isinstance(given, str) else as_address(given)
 
 
-def _blocks(state: context.fold.Fold) -> list[list[Entry]]:
+def _split_blocks(state: context.fold.Fold) -> list[list[Entry]]:
     """Return the visible messages in blocks that must not be split: a unit and everything between its messages."""
     seen = list(state.visible())
     places = {entry.address: at for at, entry in enumerate(seen)}
@@ -134,7 +134,7 @@ def _blocks(state: context.fold.Fold) -> list[list[Entry]]:
     return found
 
 
-def _block(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
+def _block_of(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
     for block in blocks:
         if any(entry.address == address for entry in block):
             return block

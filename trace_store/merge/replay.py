@@ -111,15 +111,15 @@ class Rewriting:
         self._rebases = stop.kind == in_progress.REBASE
         self._steps = _steps(stop)
         self._judgement: Judgement | None = None
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         """Reset the results, to start on the branch's current tip."""
         self._before: ObjectId | None = None
         self._made: list[tuple[ObjectId, ObjectId]] = []
         self._dropped: list[ObjectId] = []
         self._there: list[ObjectId] = []
-        self._parted: dict[
+        self._base_commits_cache: dict[
             tuple[ObjectId | None, ObjectId | None], list[tuple[ObjectId, Commit]] | None
         ] = {}
         self._settled: list[Conflict] = []
@@ -136,7 +136,7 @@ class Rewriting:
             if found.outcome == STOPPED:
                 in_progress.write_stop(self._store, self._stop)
                 return found
-            found = self._checked(found, line)
+            found = self._check(found, line)
             try:
                 self._write(found, line)
                 break
@@ -148,9 +148,9 @@ class Rewriting:
                 done = len(self._steps)
                 take_along(self._store, self._stop)
                 self._steps = _steps(self._stop)
-                found = self._went_through(line, done)
+                found = self._do_steps(line, done)
             else:
-                self._begin()
+                self._reset()
                 found, line = self.look()
         in_progress.clear_stop(self._store)
         return found
@@ -162,9 +162,9 @@ class Rewriting:
         onto, before = stop.inputs["onto"], self._before
         start = before if onto is None else ObjectId.parse(onto) if onto else None
         line = Line(self._reading, start)
-        return self._went_through(line, 0), line
+        return self._do_steps(line, 0), line
 
-    def _checked(self, found: Rewrite, line: Line) -> Rewrite:
+    def _check(self, found: Rewrite, line: Line) -> Rewrite:
         """Check that the result may be written, and add a model's review."""
         if self._rebases and not self._stop.inputs["drop_pinned"]:
             self._refuse_to_drop_pinned(found.before, line)
@@ -173,10 +173,10 @@ class Rewriting:
                 "no commit would be left; `trace branch -d` deletes a branch"
             )
         if self._judge is not None and found.outcome == DONE:
-            found = self._judged(self._judge, found, line)
+            found = self._review(self._judge, found, line)
         return found
 
-    def _went_through(self, line: Line, first: int) -> Rewrite:
+    def _do_steps(self, line: Line, first: int) -> Rewrite:
         """Do the steps from a number on, and return the result."""
         stop = self._stop
         before = stop.before if self._rebases else self._before
@@ -184,7 +184,7 @@ class Rewriting:
             if number in stop.skipped or step.deed == DROP:
                 self._dropped.append(step.oid)
                 continue
-            open_ = self._do(number, step, line)
+            open_ = self._do_step(number, step, line)
             if open_:
                 stop.number = number
                 found = Rewrite(STOPPED, stop.ref, before, before, step=step)
@@ -202,27 +202,27 @@ class Rewriting:
         numbered = self._stop.numbered(open_)
         return replace(found, conflicts=numbered, settled=self._stop.by_hand(self._settled))
 
-    def _do(self, number: int, step: Step, line: Line) -> Sequence[Conflict]:
+    def _do_step(self, number: int, step: Step, line: Line) -> Sequence[Conflict]:
         """Do a step; return its open conflicts."""
-        if self._keeps(step, line):
+        if self._can_keep(step, line):
             kept = self._reading.commit(step.oid)
             line.put(kept, step.oid)
             line.ends_in = step.oid if ops.only_appends(kept) else None
             self._made.append((step.oid, step.oid))
             return ()
 
-        def tried() -> Plan:
+        def compute() -> Plan:
             return self._plan(number, step, line)
 
         said = self._stop.settlements
-        plan = settle_open(self._resolver, said, tried(), tried, lambda made: made.conflicts)
+        plan = settle_open(self._resolver, said, compute(), compute, lambda made: made.conflicts)
         self._settled += plan.settled
         if plan.conflicts:
             return plan.conflicts
-        self._put(step, plan, line)
+        self._create_commit(step, plan, line)
         return ()
 
-    def _keeps(self, step: Step, line: Line) -> bool:
+    def _can_keep(self, step: Step, line: Line) -> bool:
         """Return True if a commit can stay as it is, because its parent did."""
         parents = self._reading.commit(step.oid).parents
         is_next = line.tip == (parents[0] if parents else None)
@@ -232,8 +232,8 @@ class Rewriting:
         """Return the plan of a step."""
         commit, name = self._reading.commit(step.oid), f"{number}:"
         if step.number is not None:
-            return Plan(tuple(self._message(step, line)), (), (), ())
-        plan = self._appended(step.oid, commit, line)
+            return Plan(tuple(self._message_operations(step, line)), (), (), ())
+        plan = self._append_plan(step.oid, commit, line)
         if plan is None:
             plan = three_way(
                 self._reading.before(step.oid),
@@ -245,19 +245,19 @@ class Rewriting:
                 put=self._gathering.put,
                 read=self._store.objects.read,
             )
-            if plan.operations or not commit.operations or _says_only(commit):
+            if plan.operations or not commit.operations or _records_only(commit):
                 whole = carried_operations(step.oid, commit)
                 kept = [o for o in whole if o.name in ops.LEAVES_CONTEXT]
                 plan = replace(plan, operations=(*plan.operations, *kept))
-        return self._reworded(plan, step, line, name) if step.deed == EDIT else plan
+        return self._with_edits(plan, step, line, name) if step.deed == EDIT else plan
 
-    def _appended(self, oid: ObjectId, commit: Commit, line: Line) -> Plan | None:
+    def _append_plan(self, oid: ObjectId, commit: Commit, line: Line) -> Plan | None:
         """Return the plan for a commit that only appends; None if the contexts must be compared.
 
         All of its messages go to the end unchanged, or are there already.
         """
         parent = commit.parents[0] if commit.parents else None
-        beside = self._beside(line.start, parent)
+        beside = self._base_commits(line.start, parent)
         if parent is None or beside is None or not _only_appends(commit):
             return None
         there = {a for each, made in beside for a, _ in ops.added_messages(made, each)}
@@ -270,19 +270,19 @@ class Rewriting:
         made = Plan(tuple(carried_operations(oid, commit)), (), (), ())
         if line.ends_in == parent:
             return made
-        answers = any(_answers(each) for _, each in [(oid, commit), *beside])
+        answers = any(_may_answer(each) for _, each in [(oid, commit), *beside])
         return made if is_first and not answers else None
 
-    def _beside(
+    def _base_commits(
         self, start: ObjectId | None, parent: ObjectId | None
     ) -> list[tuple[ObjectId, Commit]] | None:
         """Return the new base's commits since it parted from `parent`; None if they do more than append."""
         key = (start, parent)
-        if key not in self._parted:
-            self._parted[key] = self._found_beside(start, parent)
-        return self._parted[key]
+        if key not in self._base_commits_cache:
+            self._base_commits_cache[key] = self._find_base_commits(start, parent)
+        return self._base_commits_cache[key]
 
-    def _found_beside(
+    def _find_base_commits(
         self, start: ObjectId | None, parent: ObjectId | None
     ) -> list[tuple[ObjectId, Commit]] | None:
         found: list[tuple[ObjectId, Commit]] = []
@@ -297,7 +297,7 @@ class Rewriting:
             oid = commit.parents[0] if commit.parents else None
         return None
 
-    def _message(self, step: Step, line: Line) -> list[Operation]:
+    def _message_operations(self, step: Step, line: Line) -> list[Operation]:
         """Return the operations that add one message with its unit, in its state at the chosen revision."""
         assert step.number is not None
         commit = self._reading.commit(step.oid)
@@ -309,7 +309,7 @@ class Rewriting:
         new = [state.entry(each) for each in unit if each not in line.state]
         return [ops.add([entry.carried() for entry in new])] if new else []
 
-    def _reworded(self, plan: Plan, step: Step, line: Line, name: str) -> Plan:
+    def _with_edits(self, plan: Plan, step: Step, line: Line, name: str) -> Plan:
         """Add the edits that were requested for new messages of a step to its plan."""
         settlements = self._stop.settlements
         desk = Desk(settlements, "", name, read=self._store.objects.read)
@@ -330,7 +330,7 @@ class Rewriting:
             plan.included,
         )
 
-    def _put(self, step: Step, plan: Plan, line: Line) -> None:
+    def _create_commit(self, step: Step, plan: Plan, line: Line) -> None:
         """Create the commit of a step."""
         old, operations = self._reading.commit(step.oid), list(plan.operations)
         grows = bool(operations) and all(map(_is_at_end, operations))
@@ -384,7 +384,7 @@ class Rewriting:
 
     def _refuse_to_drop_pinned(self, before: ObjectId | None, line: Line) -> None:
         """Raise ConflictError if a pinned message is no longer visible and no resolution decided that."""
-        if before is None or not self._may_lose():
+        if before is None or not self._can_lose():
             return
         decided = {address for each in self._settled for address in each.addresses}
         began = self._reading.fold(line.start)
@@ -403,7 +403,7 @@ class Rewriting:
                 addresses=tuple(lost),
             )
 
-    def _may_lose(self) -> bool:
+    def _can_lose(self) -> bool:
         """Return True if a rebase can lose messages: commits are dropped or reordered, or the base is not upstream."""
         inputs = self._stop.inputs
         return bool(self._dropped or inputs["reordered"] or inputs["elsewhere"])
@@ -415,11 +415,11 @@ class Rewriting:
         new = {address for address, _ in added}
         found: list[MeaningWarning] = []
         if any(stored["role"] == "assistant" for _, stored in added):
-            found = self._premises(line, new)
+            found = self._premise_warnings(line, new)
         if not self._rebases:
-            halves = {address for address, stored in added if _has_halves(stored)}
+            halves = {address for address, stored in added if _has_calls(stored)}
             return [*(meaning_warnings.loose_ends(line.state, halves) if halves else ()), *found]
-        if before is None or not self._may_lose():
+        if before is None or not self._can_lose():
             return found
         old = list(self._reading.fold(before).visible())
         order = [entry.address for entry in line.state.entries]
@@ -436,7 +436,7 @@ class Rewriting:
             *found,
         ]
 
-    def _premises(self, line: Line, new: set[Address]) -> list[MeaningWarning]:
+    def _premise_warnings(self, line: Line, new: set[Address]) -> list[MeaningWarning]:
         """Return warnings about answers whose premises changed on the new base."""
         first = next((step for step in self._steps if step.deed != DROP), None)
         if first is None or first.number is not None or not new:
@@ -444,7 +444,7 @@ class Rewriting:
         was = self._reading.before(first.oid)
         return meaning_warnings.changed_premises(was, line.state, new)
 
-    def _judged(self, judge: Judge, found: Rewrite, line: Line) -> Rewrite:
+    def _review(self, judge: Judge, found: Rewrite, line: Line) -> Rewrite:
         """Add a model's warnings to the result; its usage becomes a commit.
 
         The model is called once, also if the replay is retried.
@@ -498,19 +498,19 @@ def _is_at_end(operation: Operation) -> bool:
     return operation.name not in (ops.MOVE, ops.REPLACE) and "after" not in operation.fields
 
 
-def _answers(commit: Commit) -> bool:
+def _may_answer(commit: Commit) -> bool:
     """Return True if the messages that a commit adds may answer earlier ones."""
     added = [each for o in commit.operations for each in o.fields.get("messages", ())]
-    return any(each["role"] != "user" or _has_halves(each) for each in added[:1]) or any(
-        map(_has_halves, added)
+    return any(each["role"] != "user" or _has_calls(each) for each in added[:1]) or any(
+        map(_has_calls, added)
     )
 
 
-def _has_halves(stored: ops.Stored) -> bool:
+def _has_calls(stored: ops.Stored) -> bool:
     return any(part["type"] in ("tool_call", "tool_result") for part in stored["parts"])
 
 
-def _says_only(commit: Commit) -> bool:
+def _records_only(commit: Commit) -> bool:
     """Return True if a commit records only usage or metadata."""
     return all(operation.name in ops.LEAVES_CONTEXT for operation in commit.operations)
 

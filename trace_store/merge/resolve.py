@@ -34,7 +34,7 @@ def open_conflicts(store: Store) -> tuple[Conflict, ...]:
     Raises:
         StateError: nothing is in progress.
     """
-    found = _look(store)
+    found = _current_result(store)
     return () if found is None else found.conflicts
 
 
@@ -44,7 +44,7 @@ def met_conflicts(store: Store) -> tuple[Conflict, ...]:
     Raises:
         StateError: nothing is in progress.
     """
-    found = _look(store)
+    found = _current_result(store)
     if found is None:
         return ()
     settled = (each for each in found.settled if each.number)
@@ -68,7 +68,7 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
     """
     for _ in range(MAXIMUM_ATTEMPTS):
         try:
-            return _settle(store, which, settlement)
+            return _resolve_once(store, which, settlement)
         except errors.RefChangedError:
             raise  # the operation cannot continue on the branch's current tip
         except errors.ConcurrencyError:
@@ -76,10 +76,10 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
     raise errors.ConcurrencyError("the operation in progress keeps changing")
 
 
-def _settle(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:
+def _resolve_once(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:
     stop = in_progress.required_stop(store)
     found = met_conflicts(store)
-    chosen = _chosen(found, which, settlement)
+    chosen = _choose(found, which, settlement)
     for conflict in chosen:
         check_settlement(conflict, settlement)
         stop.settlements[conflict.key] = replace(settlement, about=conflict.stakes)
@@ -88,7 +88,7 @@ def _settle(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
     return open_conflicts(store)
 
 
-def _look(store: Store) -> Merge | Revert | Rewrite | None:
+def _current_result(store: Store) -> Merge | Revert | Rewrite | None:
     """Return the current result of the operation in progress; None if only continuing can tell."""
     stop = in_progress.required_stop(store)
     try:
@@ -155,7 +155,7 @@ def abort(store: Store, kind: str = "") -> Stop:
     return stop
 
 
-def _chosen(found: Sequence[Conflict], which: str, settlement: Settlement) -> Sequence[Conflict]:
+def _choose(found: Sequence[Conflict], which: str, settlement: Settlement) -> Sequence[Conflict]:
     open_ = [each for each in found if each.settlement is None]
     if which == "all":
         if not open_ and any(
@@ -185,7 +185,7 @@ def find_conflict(found: Sequence[Conflict], which: str) -> Conflict:
             return chosen[0]
         raise errors.InvalidInputError(f"no conflict {which[:20]}")
     for among in (open_, found):
-        chosen = [each for each in among if any(_is_called(a, which) for a in each.addresses)]
+        chosen = [each for each in among if any(_is_address_of(a, which) for a in each.addresses)]
         if len(chosen) == 1:
             return chosen[0]
         if chosen:
@@ -193,11 +193,11 @@ def find_conflict(found: Sequence[Conflict], which: str) -> Conflict:
     raise errors.InvalidInputError(f"no conflict is about {which[:80]}")
 
 
-def _is_called(address: Address, text: str) -> bool:
+def _is_address_of(address: Address, text: str) -> bool:
     prefix, dot, digits = text.rpartition(".")
-    return bool(dot and prefix) and str(address.number) == digits and _begins(address, prefix)
+    return bool(dot and prefix) and str(address.number) == digits and _has_birth(address, prefix)
 
 
-def _begins(address: Address, prefix: str) -> bool:
+def _has_birth(address: Address, prefix: str) -> bool:
     """Return True if an address starts with a prefix, which may be a whole commit id."""
     return address.birth.hex().startswith(prefix[: 2 * BIRTH_BYTES])

@@ -124,7 +124,7 @@ def revert(
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.REVERT, head.ref or NAME, head.oid, inputs, {}, [])
-    return until_written(_Reverting(store, stop, author, guard, resolver).run)
+    return until_written(_RevertRun(store, stop, author, guard, resolver).run)
 
 
 def continue_revert(
@@ -148,16 +148,16 @@ def continue_revert(
         return Revert(DONE, store.refs.head().ref, tip, tip)
     if skip:
         stop.skipped.append(stop.number)
-    return until_written(_Reverting(store, stop, author, guard, resolver).run)
+    return until_written(_RevertRun(store, stop, author, guard, resolver).run)
 
 
 def look_at_revert(store: Store) -> Revert:
     """Return the current result of the revert in progress without writing it; raises as `continue_revert`."""
     stop = in_progress.required_stop(store, in_progress.REVERT)
-    return _Reverting(store, stop, "nobody", None, None).look()
+    return _RevertRun(store, stop, "nobody", None, None).look()
 
 
-class _Reverting:
+class _RevertRun:
     """A revert in progress, from its inputs to the transaction."""
 
     def __init__(
@@ -210,11 +210,11 @@ class _Reverting:
                 open_, by_hand = stop.numbered(plan.conflicts), stop.by_hand(settled)
                 return Revert(STOPPED, head.ref, before, before, (), open_, oid, by_hand)
             if plan.operations:
-                tip = self._put(tip, oid, plan)
+                tip = self._create_commit(tip, oid, plan)
                 names = tuple(operation.name for operation in plan.operations)
                 made.append(Reverted(tip, oid, head.ref, names, plan.settled))
         if oids and not made and not settled and not stop.skipped:
-            raise self._nothing(oids[0])
+            raise self._nothing_error(oids[0])
         by_hand = stop.by_hand(settled)
         return Revert(DONE, head.ref, before, tip, tuple(made), settled=by_hand)
 
@@ -224,7 +224,7 @@ class _Reverting:
         before = reading.before(oid)  # first, so that the others can share its entries
         base, ours = reading.fold(oid), reading.fold(tip)
 
-        def tried() -> Plan:
+        def compute() -> Plan:
             return three_way(
                 base,
                 ours,
@@ -238,9 +238,9 @@ class _Reverting:
             )
 
         said = stop.settlements
-        return settle_open(self._resolver, said, tried(), tried, lambda plan: plan.conflicts)
+        return settle_open(self._resolver, said, compute(), compute, lambda plan: plan.conflicts)
 
-    def _put(self, tip: ObjectId, oid: ObjectId, plan: Plan) -> ObjectId:
+    def _create_commit(self, tip: ObjectId, oid: ObjectId, plan: Plan) -> ObjectId:
         """Create the commit that reverts another, and return its id."""
         message = self._stop.inputs["message"]
         new = Commit(
@@ -258,7 +258,7 @@ class _Reverting:
         self._reading.remember(made, new)
         return made
 
-    def _nothing(self, oid: ObjectId) -> errors.StateError:
+    def _nothing_error(self, oid: ObjectId) -> errors.StateError:
         operations = self._reading.commit(oid).operations
         why = f"the changes of {oid.short()} are no longer visible"
         if operations and all(each.name in ops.LEAVES_CONTEXT for each in operations):

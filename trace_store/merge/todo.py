@@ -122,7 +122,7 @@ def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
                 hint=f"a line is one of {', '.join(DEEDS)}, and a prefix of a commit id",
                 line=number,
             )
-        oid = _named(words[1], known, number)
+        oid = _find_commit(words[1], known, number)
         if any(step.oid == oid for step in steps):
             raise errors.InvalidInputError(f"line {number} repeats {oid.short()}", line=number)
         said = words[2].strip() if deed == REWORD and len(words) > 2 else ""
@@ -172,7 +172,7 @@ def lines(text: str) -> list[tuple[int, str]]:
     return [(at, line) for at, line in numbered if line.strip() and line.lstrip()[0] != "#"]
 
 
-def _named(prefix: str, known: Sequence[ObjectId], line: int) -> ObjectId:
+def _find_commit(prefix: str, known: Sequence[ObjectId], line: int) -> ObjectId:
     found = [oid for oid in known if str(oid).startswith(prefix)]
     if len(found) != 1 or len(prefix) < 4:
         raise errors.InvalidInputError(

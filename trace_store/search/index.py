@@ -67,7 +67,7 @@ class SearchIndex:
         self._store = store
         self._names: dict[str, int] = {}
         self.branches: dict[str, ObjectId] = {}  # as of the last `catch_up`
-        self.base = self._opened()
+        self.base = self._open()
 
     def __enter__(self) -> SearchIndex:
         return self
@@ -160,11 +160,11 @@ class SearchIndex:
         of_others = len(commit.parents) > 1
         for number, wording in enumerate(wordings(commit, oid)):
             if not (of_others and wording.carried):
-                time = self._born(wording.address) if wording.carried else None
+                time = self._birth_time(wording.address) if wording.carried else None
                 place = (number_of(oid), number, self._name(ref), time or commit.time)
                 self._add_wording(place, wording)
 
-    def _born(self, address: Address) -> int | None:
+    def _birth_time(self, address: Address) -> int | None:
         """Return the time of a message; None if its birth commit is missing."""
         objects = self._store.objects
         found = objects.resolve_prefix(address.birth.hex())
@@ -194,27 +194,27 @@ class SearchIndex:
             self._names[name] = int(found[0])
         return self._names[name]
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         store = self._store
         if not store.local:
-            return self._begun(sqlite3.connect(":memory:", isolation_level=None))
+            return self._prepare(sqlite3.connect(":memory:", isolation_level=None))
         path = store.layout.search_files()[0]
         try:
             store.disk.make_directory(store.layout.cache_dir)
             base = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
             try:
-                return self._begun(base)
+                return self._prepare(base)
             except sqlite3.DatabaseError as error:
                 base.close()
                 if isinstance(error, sqlite3.OperationalError):
                     raise
             remove_index(store)
-            return self._begun(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None))
+            return self._prepare(sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None))
         except (sqlite3.OperationalError, TraceError):
             # A read-only repository: use an index in memory.
-            return self._begun(sqlite3.connect(":memory:", isolation_level=None))
+            return self._prepare(sqlite3.connect(":memory:", isolation_level=None))
 
-    def _begun(self, base: sqlite3.Connection) -> sqlite3.Connection:
+    def _prepare(self, base: sqlite3.Connection) -> sqlite3.Connection:
         """Return a connection with the tables created."""
         base.execute("PRAGMA secure_delete = ON")
         wanted = f"{VERSION} {self._store.config.store_id}"

@@ -108,7 +108,7 @@ def search(
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
     wanted = wanted or SearchFilter()
-    pattern = _compiled(query) if regex else None
+    pattern = _compile_pattern(query) if regex else None
     match = "" if regex else fts_query(query)
     if wanted.path and not regex:
         match = " AND ".join(filter(None, (match, _term(wanted.path, "*"))))
@@ -120,11 +120,11 @@ def search(
         )
     with SearchIndex(store) as index:
         index.catch_up(progress)
-        _check_places(wanted, index.branches)
-        showing = _Showing(store, index, query, pattern, wanted)
+        _check_filter(wanted, index.branches)
+        builder = _HitBuilder(store, index, query, pattern, wanted)
         most = max(limit, RANKED if ranked else NEWEST)
         with closing(_rows(index.base, match, wanted, most, ranked=ranked)) as rows:
-            hits = (hit for hit in map(showing.hit, rows) if hit is not None)
+            hits = (hit for hit in map(builder.hit, rows) if hit is not None)
             return list(islice(hits, limit))
 
 
@@ -213,7 +213,7 @@ def _rows(
         yield from base.execute(f"{query} LIMIT -1 OFFSET {newest}", values)
 
 
-def _check_places(wanted: SearchFilter, branches: Iterable[str]) -> None:
+def _check_filter(wanted: SearchFilter, branches: Iterable[str]) -> None:
     """Check that the session and the agent of a filter exist.
 
     Raises:
@@ -242,7 +242,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _compiled(pattern: str) -> Any:
+def _compile_pattern(pattern: str) -> Any:
     import re2  # slow to load
 
     options = re2.Options()
@@ -255,7 +255,7 @@ def _compiled(pattern: str) -> Any:
         raise InvalidInputError(f"not a valid pattern: {told}", value=pattern) from error
 
 
-class _Showing:
+class _HitBuilder:
     """Converts rows of the index to hits; drops those whose commit is on no branch any more.
 
     A version that several commits carry is one hit.
@@ -273,7 +273,7 @@ class _Showing:
         self._commits = commits_of(store)
         self._contexts = ContextCompiler(store)
         self._branches: dict[ObjectId, str | None] = {}
-        self._shown: set[tuple[Address, int]] = set()  # with the hash of the text
+        self._seen: set[tuple[Address, int]] = set()  # with the hash of the text
 
     def hit(self, row: sqlite3.Row) -> Hit | None:
         made_by = self._commit(row["made_by"])
@@ -298,10 +298,10 @@ class _Showing:
                 return None
             start, end = match.span()
         else:
-            start, end = _place(text, self._query)
-        if (wording.address, hash(text)) in self._shown:
+            start, end = _find_match(text, self._query)
+        if (wording.address, hash(text)) in self._seen:
             return None
-        self._shown.add((wording.address, hash(text)))
+        self._seen.add((wording.address, hash(text)))
         return Hit(
             *(wording.address, branch, row["time"], wording.role),
             snippet_at(text, start, end),
@@ -338,7 +338,7 @@ class _Showing:
         return next(islice(wordings(commit, oid), number, None))
 
 
-def _place(text: str, query: str) -> tuple[int, int]:
+def _find_match(text: str, query: str) -> tuple[int, int]:
     """Return the span of the first word of a query that occurs in a text; (0, 0) if none does."""
     for minus, phrase, word in _WORD.findall(query):
         tokens = _TOKEN.findall(phrase or word)

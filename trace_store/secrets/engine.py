@@ -90,7 +90,7 @@ class Scanner:
         self._allowed = frozenset(allowed)
         self._key = key
         self._compiled: dict[int, Any] = {}
-        self._unlesses: dict[int, Any] = {}
+        self._unless_patterns: dict[int, Any] = {}
         self._triggers = re2.Set.SearchSet(_options())
         for rule in self._rules:
             self._triggers.Add(trigger_of(rule).encode())
@@ -137,13 +137,13 @@ class Scanner:
             return []
         place = None
         if self._escapes in hits:
-            view = View(data)
+            view = UnescapedText(data)
             data, place = view.data, view.place
             hits = self.meets(data) or ()
-        taken = _together(self._candidates(data, sorted(hits)))
+        taken = _merge_overlaps(self._candidates(data, sorted(hits)))
         found: list[SecretFinding] = []
         for order, start, end in taken:
-            start, end = _whole(data, start, end)
+            start, end = _whole_characters(data, start, end)
             if is_within(data, start, end):
                 continue
             id_ = finding_id(self._key_bytes(), data[start:end])
@@ -156,9 +156,9 @@ class Scanner:
         return found
 
     def _unless(self, number: int) -> Any:
-        pattern = self._unlesses.get(number)
+        pattern = self._unless_patterns.get(number)
         if pattern is None:
-            pattern = self._unlesses[number] = compiled(self._rules[number].unless)
+            pattern = self._unless_patterns[number] = compiled(self._rules[number].unless)
         return pattern
 
     def _key_bytes(self) -> bytes:
@@ -173,7 +173,7 @@ class Scanner:
         for hit in hits:
             if hit >= len(rules):
                 if hit != self._escapes:
-                    found += _places(data, self._known[hit - len(rules)], len(rules))
+                    found += _find_all(data, self._known[hit - len(rules)], len(rules))
                 continue
             check = rules[hit].check
             pattern = self._compiled.get(hit)
@@ -270,7 +270,7 @@ def _escaped(data: bytes) -> bytes:
     return escaped.encode("latin-1")
 
 
-def _places(data: bytes, secret: bytes, order: int) -> list[tuple[int, int, int]]:
+def _find_all(data: bytes, secret: bytes, order: int) -> list[tuple[int, int, int]]:
     found: list[tuple[int, int, int]] = []
     at = data.find(secret)
     while at >= 0:
@@ -279,7 +279,7 @@ def _places(data: bytes, secret: bytes, order: int) -> list[tuple[int, int, int]
     return found
 
 
-def _together(candidates: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _merge_overlaps(candidates: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Merge overlapping candidates; the most specific rule names the result."""
     found: list[tuple[int, int, int]] = []
     for order, start, end in sorted(candidates, key=lambda each: (each[1], -each[2])):
@@ -291,7 +291,7 @@ def _together(candidates: list[tuple[int, int, int]]) -> list[tuple[int, int, in
     return found
 
 
-def _whole(data: bytes, start: int, end: int) -> tuple[int, int]:
+def _whole_characters(data: bytes, start: int, end: int) -> tuple[int, int]:
     """Extend a span so that it splits no UTF-8 character."""
     while start > 0 and data[start] & 0xC0 == 0x80:
         start -= 1
@@ -300,36 +300,36 @@ def _whole(data: bytes, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-class View:
+class UnescapedText:
     """Unescaped text.
 
     Attributes:
         data: the text.
     """
 
-    __slots__ = ("_froms", "_places", "data")
+    __slots__ = ("_origins", "_starts", "data")
 
     def __init__(self, data: bytes) -> None:
         pieces: list[bytes] = []
-        self._places: list[int] = [0]  # start of each piece in `data`
-        self._froms: list[tuple[int, bool]] = [
+        self._starts: list[int] = [0]  # start of each piece in `data`
+        self._origins: list[tuple[int, bool]] = [
             (0, True)
         ]  # its start in the original, and whether it is unchanged
         at = size = 0
         for found in _ESCAPE.finditer(data):
             pieces.append(data[at : found.start()])
             size += found.start() - at
-            self._places.append(size)
-            self._froms.append((found.start(), False))
+            self._starts.append(size)
+            self._origins.append((found.start(), False))
             pieces.append(bytes((int(found[1], 16),)) if found[1] else b"/")
             size += 1
             at = found.end()
-            self._places.append(size)
-            self._froms.append((at, True))
+            self._starts.append(size)
+            self._origins.append((at, True))
         self.data = b"".join([*pieces, data[at:]])
 
     def place(self, at: int) -> int:
         """Return the position in the original text."""
-        number = bisect_right(self._places, at) - 1
-        begin, plain = self._froms[number]
-        return begin + (at - self._places[number] if plain else 0)
+        number = bisect_right(self._starts, at) - 1
+        begin, plain = self._origins[number]
+        return begin + (at - self._starts[number] if plain else 0)

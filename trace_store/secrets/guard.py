@@ -42,7 +42,16 @@ class Guard:
     """
 
     __slots__ = (
-        *("_cold", "_disk", "_environment", "_folder", "_known", "_mode", "_place", "_probes"),
+        *(
+            "_bytes_before_load",
+            "_disk",
+            "_environment",
+            "_folder",
+            "_known",
+            "_mode",
+            "_place",
+            "_probes",
+        ),
         *("_scanner", "_settings", "_store_id"),
     )
 
@@ -81,7 +90,7 @@ class Guard:
         self._known: tuple[str, ...] = ()
         self._probes: tuple[bytes, ...] | None = None
         self._scanner: Scanner | None = None
-        self._cold = COLD_BYTES
+        self._bytes_before_load = COLD_BYTES
 
     @classmethod
     def of(cls, store: Store, environment: Environment, mode: str = "") -> Guard:
@@ -98,28 +107,28 @@ class Guard:
     def mode(self) -> str:
         """What happens to secrets; raises as `screened`."""
         if self._probes is None:
-            self._begin()
+            self._read_settings()
         return self._mode
 
     @property
     def scanner(self) -> Scanner:
         """The scanner; raises as `screened`."""
         if self._probes is None:
-            self._begin()
+            self._read_settings()
         return self._scanner or self._load()
 
     def gathering(self) -> Gathering:
         """Return a collector for the objects of a commit that checks all content; raises as `screened`."""
-        return Gathering() if self.mode == modes.OFF else _Screening(self)
+        return Gathering() if self.mode == modes.OFF else _GuardedCollector(self)
 
     def meets(self, data: bytes) -> object:
         """Return a true value if data needs a closer look."""
         scanner = self._scanner
         if scanner is None:
             if self._probes is None:
-                self._begin()
-            self._cold -= len(data) + CONTENT_BYTES
-            if self._cold > 0:
+                self._read_settings()
+            self._bytes_before_load -= len(data) + CONTENT_BYTES
+            if self._bytes_before_load > 0:
                 return may_hold(data, self._probes or ())
             scanner = self._load()
         return scanner.meets(data)
@@ -157,7 +166,7 @@ class Guard:
             )
         return secrets.engine.replaced(data, found), found
 
-    def _begin(self) -> None:
+    def _read_settings(self) -> None:
         """Read the user's settings and the known secrets."""
         disk, environment = self._disk, self._environment
         path = settings_file(environment, SETTINGS) if environment.config_dir else ""
@@ -166,7 +175,7 @@ class Guard:
                 read_file(disk, path, limit=MAXIMUM_SETTINGS_BYTES) or b"", path
             )
             self._mode = self._mode or self._settings.mode
-            self._cold = 0  # the prefilter does not know the user's own rules
+            self._bytes_before_load = 0  # the prefilter does not know the user's own rules
         self._mode = self._mode or modes.REDACT
         pairs = list(environment.secrets)
         for name in ENV_FILES if self._folder else ():
@@ -188,7 +197,7 @@ class Guard:
         return self._scanner
 
 
-class _Screening(Gathering):
+class _GuardedCollector(Gathering):
     """Collects objects whose content was checked."""
 
     __slots__ = ("_guard", "_number", "found")
@@ -202,7 +211,7 @@ class _Screening(Gathering):
     def put(self, content: bytes) -> ObjectId:
         self._number += 1
         if self._guard.meets(content):
-            content = self._screened(content, f"content {self._number}")
+            content = self._redact(content, f"content {self._number}")
         return super().put(content)
 
     def putting(self, salt: Salt | None) -> Put:
@@ -212,7 +221,7 @@ class _Screening(Gathering):
 
         def screened(content: bytes) -> ObjectId:
             self._number += 1
-            return put(self._screened(content, f"content {self._number}"))
+            return put(self._redact(content, f"content {self._number}"))
 
         return screened
 
@@ -220,7 +229,7 @@ class _Screening(Gathering):
         if not text:
             return text
         data = bytes_of(text)
-        kept = self._screened(data, "the commit message")
+        kept = self._redact(data, "the commit message")
         return text if kept is data else text_of(kept)
 
     @property
@@ -233,7 +242,7 @@ class _Screening(Gathering):
             {FACT: secrets.rules.VERSION} if self.found and self._guard.mode == modes.REDACT else {}
         )
 
-    def _screened(self, data: bytes, where: str) -> bytes:
+    def _redact(self, data: bytes, where: str) -> bytes:
         kept, found = self._guard.screened(data, where)
         self.found += found
         return kept

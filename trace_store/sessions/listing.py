@@ -124,7 +124,7 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
             below[ref.removesuffix(f"/{named[2]}"), kind] += 1
         else:
             own.append(ref)
-    known = _remembered(store)
+    known = _load_cache(store)
     contexts = ContextCompiler(store)
     found: list[SessionInfo] = []
     fresh: dict[str, list[Any]] = {}
@@ -132,7 +132,7 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
         kept = known.get(ref)
         if kept is None or kept[0] != str(tips[ref]):
             try:
-                kept = [str(tips[ref]), *_told(store, contexts, ref)]
+                kept = [str(tips[ref]), *_read_fields(store, contexts, ref)]
             except StorageError:
                 raise
             except TraceError:
@@ -146,13 +146,13 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
         if progress is not None:
             progress(count + 1, len(own))
     if fresh != known:
-        _remember(store, fresh)
+        _save_cache(store, fresh)
     return sorted(found, key=lambda each: (-each.ended, each.ref))
 
 
 def known_names(store: Store) -> dict[str, str]:
     """Return the names of sessions by branch, as of the last listing: the agent's title or the first prompt."""
-    found = ((ref, kept[3] or kept[4]) for ref, kept in _remembered(store).items())
+    found = ((ref, kept[3] or kept[4]) for ref, kept in _load_cache(store).items())
     return {ref: name for ref, name in found if name}
 
 
@@ -203,7 +203,7 @@ def revision_of(store: Store, text: str) -> str:
     return text
 
 
-def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
+def _read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
     """Return the cached fields of a session, in the order of `SessionInfo`."""
     session = read_session(store, ref, contexts=contexts)
     facts = session.facts()
@@ -223,7 +223,7 @@ def _told(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
     ]
 
 
-def _remembered(store: Store) -> dict[str, list[Any]]:
+def _load_cache(store: Store) -> dict[str, list[Any]]:
     if not store.local:
         return {}
     try:
@@ -237,7 +237,7 @@ def _remembered(store: Store) -> dict[str, list[Any]]:
     return found
 
 
-def _remember(store: Store, found: dict[str, list[Any]]) -> None:
+def _save_cache(store: Store, found: dict[str, list[Any]]) -> None:
     if not store.local:
         return
     data = json.dumps({"version": VERSION, "sessions": found}).encode()

@@ -46,10 +46,12 @@ def mend_contents(bench: Bench) -> None:
         if not (item.ghost or item.says_nothing):
             before: Sequence[Part | None] = (None, *item.parts)
             pairs = zip(before, item.parts, strict=False)
-            item.reword([new for last, part in pairs for new in _mended(bench, item, part, last)])
+            item.reword(
+                [new for last, part in pairs for new in _repair_part(bench, item, part, last)]
+            )
 
 
-def _mended(bench: Bench, item: Item, part: Part, before: Part | None) -> Iterator[Part]:
+def _repair_part(bench: Bench, item: Item, part: Part, before: Part | None) -> Iterator[Part]:
     """Yield the replacement of a part: the part itself if it is valid, nothing if it is left out."""
     if isinstance(part, Text):
         if _carries_signature(item, part, before):
@@ -89,11 +91,11 @@ def _text(bench: Bench, item: Item, part: Text) -> Iterator[Text]:
         if not bench.find(BLANK_TEXT, item, "a text is only white space", LEFT_OUT, ANTHROPIC):
             yield part
     else:
-        text = _whole(bench, item, part.text)
+        text = _replace_surrogates(bench, item, part.text)
         yield part if text is part.text else Text(text)
 
 
-def _whole(bench: Bench, item: Item, text: str) -> str:
+def _replace_surrogates(bench: Bench, item: Item, text: str) -> str:
     """Return the text with lone surrogates replaced; the same object if there are none."""
     whole, broken = scrub(text)
     detail = "text holds half a character"
@@ -107,7 +109,7 @@ def _result(bench: Bench, item: Item, part: ToolResult) -> ToolResult:
     for inner in part.content:
         if isinstance(inner, Text) and len(part.content) == 1:
             # The only text of a result may be blank: a tool that printed nothing is valid.
-            content.append(Text(_whole(bench, item, inner.text)))
+            content.append(Text(_replace_surrogates(bench, item, inner.text)))
         elif isinstance(inner, Text):
             content += _text(bench, item, inner)
         elif isinstance(inner, Image):
@@ -121,7 +123,7 @@ def _result(bench: Bench, item: Item, part: ToolResult) -> ToolResult:
 
 
 def _call(bench: Bench, item: Item, part: ToolCall) -> ToolCall:
-    arguments = _whole(bench, item, part.arguments)
+    arguments = _replace_surrogates(bench, item, part.arguments)
     if part.format != "text" and arguments.strip() and parse_object(arguments) is None:
         detail = f"the arguments of call {part.id!r} are no JSON object"
         done = "kept as text under the name `input`"

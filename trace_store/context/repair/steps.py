@@ -81,13 +81,13 @@ def mend(
         take_out_empty(bench)
         if bench.count == before:
             break
-    rendered = _begin(bench, tools)
+    rendered = _fix_start(bench, tools)
     # Faults of the whole context come last; those of one message stay in the order of the steps.
     faults = sorted(bench.faults, key=lambda found: len(messages) if found.at is None else found.at)
     return Mended(tuple(faults), tuple(bench.items), tuple(bench.removed), rendered)
 
 
-def _begin(bench: Bench, tools: Sequence[dict[str, Any]]) -> dict[str, tuple[Repair, ...]]:
+def _fix_start(bench: Bench, tools: Sequence[dict[str, Any]]) -> dict[str, tuple[Repair, ...]]:
     """Make the user speak first, and add a message if none is left; return the renderers' adaptations.
 
     The renderers decide, since it depends on what they leave out.

@@ -36,8 +36,8 @@ def take_out_copies(bench: Bench) -> None:
     items = bench.items
     for item in items:
         if item.role == "assistant" and not item.ghost:
-            _say_once(bench, item)
-    first_of = _copies(items)
+            _remove_repeated_parts(bench, item)
+    first_of = _find_copies(items)
     gone: list[Item] = []
     for at in sorted(first_of):
         detail = f"it says again what {_name(items[first_of[at]])} says"
@@ -46,7 +46,7 @@ def take_out_copies(bench: Bench) -> None:
     bench.remove(gone)
 
 
-def _say_once(bench: Bench, item: Item) -> None:
+def _remove_repeated_parts(bench: Bench, item: Item) -> None:
     kept: list[Part] = []
     seen: set[Part] = set()
     for part in item.parts:
@@ -63,7 +63,7 @@ def _say_once(bench: Bench, item: Item) -> None:
     item.reword(kept)
 
 
-def _copies(items: list[Item]) -> dict[int, int]:
+def _find_copies(items: list[Item]) -> dict[int, int]:
     """Return the positions of copies, with those of their originals."""
     seen: dict[str, list[int]] = {}
     copies: dict[int, int] = {}
@@ -77,12 +77,12 @@ def _copies(items: list[Item]) -> dict[int, int]:
             seen.setdefault(item.id, []).append(at)
             continue
         copies[at] = original
-        _spread(items, copies, at, -1, lambda _: True)
-        _spread(items, copies, at, 1, _is_results)
+        _extend_copy(items, copies, at, -1, lambda _: True)
+        _extend_copy(items, copies, at, 1, _is_results)
     return copies
 
 
-def _spread(
+def _extend_copy(
     items: list[Item], copies: dict[int, int], start: int, step: int, may: Callable[[Item], bool]
 ) -> None:
     """Extend a copy in one direction as long as messages equal those around the original."""
@@ -94,7 +94,7 @@ def _spread(
         if not (original >= 0 and at < len(items)) or at in copies:
             return
         here, there = items[at], items[original]
-        if here.ghost or there.ghost or not may(here) or _said(here) != _said(there):
+        if here.ghost or there.ghost or not may(here) or _content(here) != _content(there):
             return
         copies[at] = original
 
@@ -105,7 +105,7 @@ def _is_within(item: Item, other: Item) -> bool:
     return all(part in rest for part in item.parts)
 
 
-def _said(item: Item) -> tuple[object, ...]:
+def _content(item: Item) -> tuple[object, ...]:
     return (item.role, item.id, item.name, item.parts)
 
 
@@ -157,7 +157,7 @@ def rename_reused(bench: Bench) -> None:
                 continue
             id_ = part.id
             if id_ in used:
-                new = _unused(id_, taken)
+                new = _unused_id(id_, taken)
                 detail = f"the id {id_!r} is that of an earlier call"
                 done = f"called {new!r}, and so is its result"
                 if bench.find(REUSED_CALL_ID, item, detail, done, ANTHROPIC):
@@ -171,7 +171,7 @@ def rename_reused(bench: Bench) -> None:
             used.add(id_)
 
 
-def _unused(id_: str, taken: set[str]) -> str:
+def _unused_id(id_: str, taken: set[str]) -> str:
     number = 2
     while (new := f"{id_[:MAXIMUM_ID_CHARACTERS]}-{number}") in taken:
         number += 1
@@ -206,12 +206,14 @@ def move_results(bench: Bench) -> None:
             arriving.setdefault(end, []).append((call_of[at, index], (at, index)))
     for results in arriving.values():
         results.sort()
-    _move(bench, going, arriving)
+    _apply_moves(bench, going, arriving)
 
 
-def _move(bench: Bench, going: Mapping[int, Mapping[int, Place]], arriving: Arrivals) -> None:
+def _apply_moves(
+    bench: Bench, going: Mapping[int, Mapping[int, Place]], arriving: Arrivals
+) -> None:
     items = bench.items
-    whole = {at for at, ends in going.items() if _goes_whole(items, at, ends)}
+    whole = {at for at, ends in going.items() if _moves_whole(items, at, ends)}
     inside = {end for end in arriving if _is_answered_inside(items[end[0]], end[1])}
     behind: dict[int, list[Item]] = {}
     for end in sorted(arriving.keys() - inside):
@@ -235,7 +237,7 @@ def _move(bench: Bench, going: Mapping[int, Mapping[int, Place]], arriving: Arri
     bench.insert(behind, {id(items[at]) for at in whole})
 
 
-def _goes_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
+def _moves_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
     """Return True if a message has only results with the same destination, so that it can move as a whole."""
     end = next(iter(ends.values()))
     return (
@@ -269,11 +271,11 @@ def end_cut_turns(bench: Bench) -> None:
         if item is not None and item.role == "assistant":
             turn.append(item)
         elif item is None or not item.says_nothing:
-            _end(bench, turn)
+            _end_turn(bench, turn)
             turn = []
 
 
-def _end(bench: Bench, turn: list[Item]) -> None:
+def _end_turn(bench: Bench, turn: list[Item]) -> None:
     for item in reversed(turn):
         if item.ghost:
             return

@@ -62,15 +62,15 @@ class TokenMemo:
         return f"TokenMemo({self.encoding!r}, path={self._path!r})"
 
     def __len__(self) -> int:
-        return len(self._known())
+        return len(self._load_counts())
 
     def get(self, oid: bytes) -> int | None:
         """Return the count of the content with this id, or None."""
-        return self._known().get(oid)
+        return self._load_counts().get(oid)
 
     def put(self, oid: bytes, count: int) -> None:
         """Add a count; `flush` saves it."""
-        known = self._known()
+        known = self._load_counts()
         if oid not in known and 0 <= count <= _MAXIMUM_COUNT:
             known[bytes(oid)] = count
             self._pending[bytes(oid)] = count
@@ -83,7 +83,7 @@ class TokenMemo:
         if self._disk is None or not self._pending:
             return 0
         try:
-            if not self._add(self._disk):
+            if not self._append(self._disk):
                 return 0
         except errors.StorageError:
             return 0
@@ -91,7 +91,7 @@ class TokenMemo:
         self._pending.clear()
         return written
 
-    def _known(self) -> dict[bytes, int]:
+    def _load_counts(self) -> dict[bytes, int]:
         if self._counts is None:
             self._counts = self._read()
         return self._counts
@@ -125,7 +125,7 @@ class TokenMemo:
             records += checked + zlib.crc32(checked, self._seed).to_bytes(4)
         return bytes(records)
 
-    def _add(self, disk: Disk) -> bool:
+    def _append(self, disk: Disk) -> bool:
         """Append new counts, or rewrite a damaged file; return True if all were written."""
         for _ in range(_ATTEMPTS):
             try:
@@ -153,7 +153,7 @@ class TokenMemo:
 
     def _rewrite(self, disk: Disk) -> None:
         # Read again, since another process may have added counts.
-        counts = {**self._read(), **self._known()}
+        counts = {**self._read(), **self._load_counts()}
         replace_file(disk, self._path, self._records(counts), durable=False)
         self._damaged = False
 

@@ -76,7 +76,7 @@ class MessageTokens:
 
 def count_message(tokenizer: Tokenizer, message: Message) -> MessageTokens:
     """Return the tokens of a message with its content."""
-    tokens = _head(
+    tokens = _count_framing(
         tokenizer, message.name, [isinstance(part, ToolResult) for part in message.parts]
     )
     for part in message.parts:
@@ -108,7 +108,7 @@ def count_stored_message(
     """
     counter = _StoredCounter(tokenizer, read, memo, purged)
     parts = stored["parts"]
-    tokens = _head(
+    tokens = _count_framing(
         tokenizer, stored.get("name", ""), [part["type"] == ToolResult.type for part in parts]
     )
     for part in parts:
@@ -124,7 +124,7 @@ def content_text(content: bytes) -> str:
         return content.decode("utf-8", "replace")
 
 
-def _head(tokenizer: Tokenizer, name: str, is_result: list[bool]) -> MessageTokens:
+def _count_framing(tokenizer: Tokenizer, name: str, is_result: list[bool]) -> MessageTokens:
     """Return the tokens of a message without its parts, given which of them are tool results."""
     named = NAME_TOKENS + tokenizer.count(name) if name else 0
     results_alone = bool(is_result) and all(is_result)
@@ -145,7 +145,7 @@ def _count_part(tokenizer: Tokenizer, part: Part) -> MessageTokens:
     if isinstance(part, Reasoning):
         text = tokenizer.count(part.text)
         signature = (part.signature or "").encode("utf-8", "surrogatepass")
-        return MessageTokens(text=text, guessed=0 if text else _guess_signature(len(signature)))
+        return MessageTokens(text=text, guessed=0 if text else _estimate_signature(len(signature)))
     if isinstance(part, Image):
         return MessageTokens(guessed=image_tokens(part.data) if part.data else IMAGE_TOKENS)
     if isinstance(part, Opaque):
@@ -158,7 +158,7 @@ def _count_opaque(tokenizer: Tokenizer, data: bytes) -> int:
     return tokenizer.count(text) + tokens
 
 
-def _guess_signature(size: int) -> int:
+def _estimate_signature(size: int) -> int:
     """Return the tokens of `size` characters of base64 of encrypted text."""
     return estimate_from_bytes(size * 3 // 4)
 
@@ -198,22 +198,22 @@ class _StoredCounter:
         if text or "signature" not in part or part["signature"] in self._purged:
             return MessageTokens(text=text)
         signature = read_content(part["signature"], self._read)
-        return MessageTokens(guessed=_guess_signature(len(signature)))
+        return MessageTokens(guessed=_estimate_signature(len(signature)))
 
     def _count_image(self, part: Mapping[str, Any]) -> int:
         if "blob" not in part:
             return IMAGE_TOKENS
-        return self._remembered(b"image", part["blob"], image_tokens)
+        return self._cached_count(b"image", part["blob"], image_tokens)
 
     def _count_bytes(self, oid: bytes) -> int:
-        return self._remembered(b"opaque", oid, lambda data: _count_opaque(self._tokenizer, data))
+        return self._cached_count(b"opaque", oid, lambda data: _count_opaque(self._tokenizer, data))
 
-    def _remembered(self, kind: bytes, oid: bytes, weigh: Callable[[bytes], int]) -> int:
+    def _cached_count(self, kind: bytes, oid: bytes, count_data: Callable[[bytes], int]) -> int:
         """Return a count for content that is not text; its cache key differs from that of the same content as text."""
         key = digest(kind + oid)
         count = self._memo.get(key)
         if count is None:
-            count = weigh(read_content(oid, self._read))
+            count = count_data(read_content(oid, self._read))
             self._memo.put(key, count)
         return count
 

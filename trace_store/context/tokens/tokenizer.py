@@ -159,14 +159,14 @@ def as_tokenizer(
     Raises:
         InvalidInputError: the value is neither.
     """
-    if tokenizer is None or _counts(tokenizer):
+    if tokenizer is None or _is_tokenizer(tokenizer):
         return tokenizer
     if callable(tokenizer):
         return CallableTokenizer("custom", tokenizer)
     raise errors.InvalidInputError(f"not a tokenizer: {type(tokenizer).__name__}")
 
 
-def _counts(given: Any) -> TypeGuard[Tokenizer]:
+def _is_tokenizer(given: Any) -> TypeGuard[Tokenizer]:
     return all(hasattr(given, name) for name in ("count", "encoding", "exact"))
 
 

@@ -78,19 +78,19 @@ def read_advice(answer: str, question: Question) -> Advice:
         ModelNonsenseError: it is malformed, names messages that were not shown, leaves a conflict open, or loses text
             that must be kept; `faults` lists what is wrong.
     """
-    reading = _Reading(question)
+    reading = _AnswerParser(question)
     told = object_in(answer)
     if told is None:
-        raise _wrong(["it has no JSON object"])
+        raise _unusable_error(["it has no JSON object"])
     settlements, reasons = reading.conflicts(told)
     summaries = reading.summaries(told)
     conclusion = reading.conclusion(told.get("conclusion"))
     if reading.faults:
-        raise _wrong(reading.faults)
+        raise _unusable_error(reading.faults)
     return Advice(settlements, reasons, summaries, conclusion)
 
 
-class _Reading:
+class _AnswerParser:
     """Parses the fields of an answer, and collects faults."""
 
     def __init__(self, question: Question) -> None:
@@ -139,7 +139,7 @@ class _Reading:
                 self.fault(f"{where} is settled twice")
             text = self.text(fields, "text", where) if take == TEXT else ""
             if take == TEXT and text:
-                self._keeps([each.address for each in _entries(conflict)], text, where)
+                self._check_kept([each.address for each in _all_entries(conflict)], text, where)
             settlements[conflict.key] = Settlement(take, text)
             reasons[conflict.key] = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
         told_well = not self.faults  # a conflict with a fault is not also reported as open
@@ -162,10 +162,10 @@ class _Reading:
                     name = self._question.names[address]
                     self.fault(f"{where}: {name} {why_not or 'is in another summary'}")
             taken.update(targets)
-            self._whole_groups(targets, where)
+            self._check_groups(targets, where)
             text = self.text(fields, "text", where)
             if text:
-                self._keeps(targets, text, where)
+                self._check_kept(targets, text, where)
             why = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
             found.append(Written(self._role(fields, where), text, targets, targets, why))
         return tuple(found)
@@ -203,14 +203,14 @@ class _Reading:
                 found[address] = None
         return tuple(found)
 
-    def _whole_groups(self, targets: Sequence[Address], where: str) -> None:
+    def _check_groups(self, targets: Sequence[Address], where: str) -> None:
         chosen = set(targets)
         for group in self._question.groups:
             if chosen & group and not group <= chosen:
                 names = sorted(self._question.names[each] for each in group - chosen)
                 self.fault(f"{where} parts a tool call from its result: {names[0]} is missing")
 
-    def _keeps(self, addresses: Sequence[Address], text: str, where: str) -> None:
+    def _check_kept(self, addresses: Sequence[Address], text: str, where: str) -> None:
         for address in addresses:
             for pattern, said in self._question.kept.get(address, ()):
                 gone = lost(pattern, said, text)
@@ -219,7 +219,7 @@ class _Reading:
                     self.fault(f"{where} loses {gone[0][:80]!r}, which {name} must keep")
 
 
-def _entries(conflict: Any) -> list[Any]:
+def _all_entries(conflict: Any) -> list[Any]:
     return [*([conflict.base] if conflict.base else []), *conflict.ours, *conflict.theirs]
 
 
@@ -246,7 +246,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _wrong(faults: Sequence[str]) -> errors.ModelNonsenseError:
+def _unusable_error(faults: Sequence[str]) -> errors.ModelNonsenseError:
     more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
     return errors.ModelNonsenseError(
         f"the model's answer cannot be used: {faults[0]}{more}",

@@ -86,9 +86,9 @@ def question(
     Raises:
         BudgetError: the two sides are too long for one request.
     """
-    made = _Asking(base, ours, theirs, read, MAXIMUM_TEXT).made(conflicts)
+    made = _RequestBuilder(base, ours, theirs, read, MAXIMUM_TEXT).made(conflicts)
     if len(made.text) > MAXIMUM_QUESTION:
-        made = _Asking(base, ours, theirs, read, SHORT_TEXT).made(conflicts)
+        made = _RequestBuilder(base, ours, theirs, read, SHORT_TEXT).made(conflicts)
     if len(made.text) <= MAXIMUM_QUESTION:
         return made
     raise errors.BudgetError(
@@ -98,7 +98,7 @@ def question(
     )
 
 
-class _Asking:
+class _RequestBuilder:
     """Builds a request."""
 
     def __init__(self, base: Fold, ours: Fold, theirs: Fold, read: Read, most: int) -> None:
@@ -123,8 +123,8 @@ class _Asking:
             "ours": self._shown(ours),
             "theirs": self._shown([e for e in theirs if e not in ours]),
             "reworded": [
-                *self._reworded(self._ours, "ours"),
-                *self._reworded(self._theirs, "theirs"),
+                *self._edits(self._ours, "ours"),
+                *self._edits(self._theirs, "theirs"),
             ],
             "conflicts": [self._conflict(n, each) for n, each in enumerate(conflicts, 1)],
         }
@@ -150,7 +150,7 @@ class _Asking:
         return [self._message(entry) for entry in entries]
 
     def _message(self, entry: Entry) -> dict[str, Any]:
-        said = self._said(entry)
+        said = self._text(entry)
         shown: dict[str, Any] = {"id": self._names[entry.address], "role": entry.message["role"]}
         if entry.priority != ops.NORMAL:
             shown["priority"] = entry.priority
@@ -167,13 +167,13 @@ class _Asking:
             shown["fixed"] = True
         return {**shown, "text": shortened}
 
-    def _reworded(self, entries: Iterable[Entry], side: str) -> list[dict[str, Any]]:
+    def _edits(self, entries: Iterable[Entry], side: str) -> list[dict[str, Any]]:
         return [
             {
                 "id": self._names[entry.address],
                 "side": side,
-                "was": cut(self._said(was), self._most),
-                "is": cut(self._said(entry), self._most),
+                "was": cut(self._text(was), self._most),
+                "is": cut(self._text(entry), self._most),
             }
             for entry in entries
             if (was := self._base.get(entry.address)) is not None and was.parts != entry.parts
@@ -190,7 +190,7 @@ class _Asking:
             "theirs": self._shown(conflict.theirs),
         }
 
-    def _said(self, entry: Entry) -> str:
+    def _text(self, entry: Entry) -> str:
         return said_by(entry, self._read)
 
 

@@ -112,7 +112,7 @@ class Judge:
     ) -> str:
         fields = {
             "messages": [
-                {**self._message(entry, called), **self._was(entry, old)}
+                {**self._message(entry, called), **self._old_state(entry, old)}
                 for entry, old in zip(shown, was, strict=True)
             ],
             "gone": [self._message(entry, called) for entry in gone],
@@ -129,7 +129,7 @@ class Judge:
             )
         return text
 
-    def _was(self, entry: Entry, old: tuple[int, Entry] | None) -> dict[str, Any]:
+    def _old_state(self, entry: Entry, old: tuple[int, Entry] | None) -> dict[str, Any]:
         """Return a message's old position, and its old text if it changed."""
         if old is None:
             return {"was": None}
@@ -146,21 +146,21 @@ class Judge:
         self, question: str, known: Mapping[str, Address], answers: list[Completion]
     ) -> tuple[MeaningWarning, ...]:
         messages = [("user", question)]
-        found, faults = self._asked(messages, known, answers)
+        found, faults = self._send(messages, known, answers)
         if faults:
             told = "\n".join(f"- {each}" for each in faults)
             messages += [
                 ("assistant", answers[-1].text or "(nothing)"),
                 ("user", f"That cannot be used:\n{told}\nAnswer again, with the whole object."),
             ]
-            found, faults = self._asked(messages, known, answers)
+            found, faults = self._send(messages, known, answers)
         if faults:
             raise errors.ModelNonsenseError(
                 f"the model's answer cannot be used: {faults[0]}", faults=tuple(faults)
             )
         return found
 
-    def _asked(
+    def _send(
         self,
         messages: Sequence[tuple[str, str]],
         known: Mapping[str, Address],
@@ -168,7 +168,7 @@ class Judge:
     ) -> tuple[tuple[MeaningWarning, ...], list[str]]:
         prompt = llm.contract.Prompt(tuple(messages), SYSTEM, ANSWER_TOKENS)
         answers.append(llm.contract.ask(self._model, prompt))
-        return _read(answers[-1], known)
+        return _parse(answers[-1], known)
 
     def _usage(self, answers: Sequence[Completion]) -> list[Operation]:
         made = []
@@ -180,7 +180,7 @@ class Judge:
         return made
 
 
-def _read(
+def _parse(
     answer: Completion, known: Mapping[str, Address]
 ) -> tuple[tuple[MeaningWarning, ...], list[str]]:
     """Return the warnings in an answer, and its faults."""

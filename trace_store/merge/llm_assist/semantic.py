@@ -104,12 +104,12 @@ class Advisor:
                 code=errors.ErrorCode.MERGE_CONFLICT,
                 hint="merge without `-s semantic`, or try again",
             )
-        return self._advised(matter, asked, proposal)
+        return self._to_advice(matter, asked, proposal)
 
     def _proposal(self, matter: Matter, asked: Question) -> Proposal:
         messages = [("user", asked.text)]
         try:
-            return self._asked(matter, asked, messages)
+            return self._send(matter, asked, messages)
         except errors.ModelNonsenseError as error:
             faults = list(error.data.get("faults", ()))  # type: ignore[call-overload]
             if not faults:
@@ -119,9 +119,9 @@ class Advisor:
             ("assistant", self._answers[-1].text or "(nothing)"),
             ("user", f"That cannot be used:\n{told}\nAnswer again, with the whole object."),
         ]
-        return self._asked(matter, asked, messages)
+        return self._send(matter, asked, messages)
 
-    def _asked(
+    def _send(
         self, matter: Matter, asked: Question, messages: Sequence[tuple[str, str]]
     ) -> Proposal:
         answer = llm.contract.ask(
@@ -132,24 +132,24 @@ class Advisor:
             raise errors.ModelNonsenseError(
                 "the model's answer was cut off", faults=("it was cut off: be brief",)
             )
-        return self._checked(matter, asked, read_advice(answer.text, asked))
+        return self._check(matter, asked, read_advice(answer.text, asked))
 
-    def _checked(self, matter: Matter, asked: Question, advice: Advice) -> Proposal:
+    def _check(self, matter: Matter, asked: Question, advice: Advice) -> Proposal:
         """Return a proposal whose merged context is valid and within the budget."""
         trial = Gathering()  # its content is not stored
         plan = matter.replan(advice.settlements, trial.put)
         if plan.conflicts:
-            raise _unusable(
+            raise _unusable_error(
                 "it leaves a conflict open",
                 f"a conflict of the kind {plan.conflicts[0].kind} is left open",
             )
-        merged = _merged(matter, plan.operations)
-        advice = _with_answers(advice, merged, asked)
+        merged = _apply(matter, plan.operations)
+        advice = _extend_to_results(advice, merged, asked)
         without = self._tokens(merged, trial)
         tokens = without
         if advice.summaries or advice.conclusion:
             extra = _operations(advice, trial.put, None, "")
-            tokens = self._tokens(_merged(matter, [*plan.operations, *extra]), trial)
+            tokens = self._tokens(_apply(matter, [*plan.operations, *extra]), trial)
         budget = self._store.config.budget
         if budget is not None and tokens > budget:
             raise errors.ModelNonsenseError(
@@ -159,7 +159,7 @@ class Advisor:
         model = self._answers[-1].model or self._name
         return Proposal(advice, asked.conflicts, model, tokens, without)
 
-    def _advised(self, matter: Matter, asked: Question, proposal: Proposal) -> Advised:
+    def _to_advice(self, matter: Matter, asked: Question, proposal: Proposal) -> Advised:
         advice, gathering = proposal.advice, matter.gathering
         prompt = gathering.put(bytes_of(f"{SYSTEM}\n\n{asked.text}"))
         model = gathering.text(proposal.model)
@@ -196,14 +196,14 @@ class Advisor:
         )
 
 
-def _merged(matter: Matter, operations: Sequence[Operation]) -> Fold:
+def _apply(matter: Matter, operations: Sequence[Operation]) -> Fold:
     """Return the result of applying operations to ours."""
     state = matter.ours.copy()
     state.apply(address.HERE, Commit((), "", 0, list(operations)))
     return state
 
 
-def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
+def _extend_to_results(advice: Advice, merged: Fold, asked: Question) -> Advice:
     """Return advice whose summaries replace only visible messages, and results that resolutions add to their calls.
 
     Hidden messages remain sources of a summary.
@@ -216,14 +216,14 @@ def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
     for number, each in enumerate(advice.summaries, 1):
         chosen = [address for address in each.targets if address in shown]
         if not chosen:
-            raise _unusable(
+            raise _unusable_error(
                 "a summary stands for what is not shown",
                 f"summary {number} stands for messages that your settlements hide: settle otherwise, or leave it out",
             )
         met = {a for a in merged.units(chosen) if a in shown}
         missing = sorted(asked.names[a] for a in met.difference(chosen) if a.birth)
         if missing:
-            raise _unusable(
+            raise _unusable_error(
                 "a summary parts a tool call from its result",
                 f"summary {number} parts a tool call from its result: {missing[0]} is missing",
             )
@@ -232,7 +232,7 @@ def _with_answers(advice: Advice, merged: Fold, asked: Question) -> Advice:
     return replace(advice, summaries=tuple(summaries))
 
 
-def _unusable(why: str, fault: str) -> errors.ModelNonsenseError:
+def _unusable_error(why: str, fault: str) -> errors.ModelNonsenseError:
     return errors.ModelNonsenseError(f"the model's answer cannot be used: {why}", faults=(fault,))
 
 
