@@ -804,7 +804,7 @@ def test_what_somebody_else_went_on_with_is_not_gone_on_with(
     repo.switch("main")
     repo.cherry_pick("side~1", "side", resolver=lambda _: None)
     repo.settle("", "ours")
-    note = in_progress.note_tip
+    note = in_progress.save_tip
 
     def after_the_other(*given: Any) -> None:
         monkeypatch.setattr(in_progress, "note_tip", note)

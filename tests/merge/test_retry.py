@@ -114,14 +114,14 @@ def test_a_long_rebase_ends_though_somebody_goes_on_all_the_time(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only what came meanwhile is made anew each time."""
-    writing = replay.Rewriting._write
+    writing = replay.Replay._write
 
     def late(*given: Any) -> None:
         if pair.appended < 30:
             pair.append()
         writing(*given)
 
-    monkeypatch.setattr(replay.Rewriting, "_write", late)
+    monkeypatch.setattr(replay.Replay, "_write", late)
     found = pair.repo.rebase("side", favour="ours")
     assert found.outcome == "done"
     assert len(found.made) == 31
@@ -193,13 +193,13 @@ def test_what_a_resolver_says_beside_advice_that_is_used_again_is_stored(pair: P
 def test_a_rebase_that_is_outpaced_again_and_again_says_so(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writing = replay.Rewriting._write
+    writing = replay.Replay._write
 
     def late(*given: Any) -> None:
         pair.append()
         writing(*given)
 
-    monkeypatch.setattr(replay.Rewriting, "_write", late)
+    monkeypatch.setattr(replay.Replay, "_write", late)
     monkeypatch.setattr(replay, "MAXIMUM_ATTEMPTS", 3)
     with pytest.raises(RefChangedError):
         pair.repo.rebase("side", favour="ours")

@@ -7,7 +7,7 @@ contexts have equal prefixes, whatever their history.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.line import LINE_WIDTH, Line, call_line, result_line
+from trace_store.context.line import LINE_WIDTH, SummaryLine, call_line, result_line
 from trace_store.objects import operations as ops
 from trace_store.objects.address import RESULT, Address, absolute
 from trace_store.objects.codec import encode
@@ -108,29 +108,31 @@ def one_line(commit: Commit, read: Callable[[bytes], bytes], width: int = 72) ->
     return "; ".join(line.cut(width) for line in lines_of(commit, read))
 
 
-def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
+def lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
     """Return the commit message's first line, or a line for each operation; at least one."""
     if commit.message:
-        return [Line(commit.message.split("\n", 1)[0])]
+        return [SummaryLine(commit.message.split("\n", 1)[0])]
     if not commit.operations:
-        return [Line("(metadata only)" if commit.meta else "no change")]
+        return [SummaryLine("(metadata only)" if commit.meta else "no change")]
     # Usage and metadata are mentioned only if nothing else happened.
     telling = [o for o in commit.operations if o.name not in ops.LEAVES_CONTEXT]
     operations = telling or commit.operations
     return [
         _add_line(operation, read)
         if operation.name == ops.ADD
-        else Line(_operation_line(operation))
+        else SummaryLine(_operation_line(operation))
         for operation in operations
     ]
 
 
-def _add_line(operation: Operation, read: Callable[[bytes], bytes]) -> Line:
+def _add_line(operation: Operation, read: Callable[[bytes], bytes]) -> SummaryLine:
     messages = operation.fields["messages"]
     if not messages:
-        return Line("nothing")
+        return SummaryLine("nothing")
     more = f" (+{len(messages) - 1})" if len(messages) > 1 else ""
-    return Line(f"{messages[0]['role']}: ", _quote_parts(ops.worded(messages[0]), read), more)
+    return SummaryLine(
+        f"{messages[0]['role']}: ", _quote_parts(ops.worded(messages[0]), read), more
+    )
 
 
 def _operation_line(operation: Operation) -> str:
@@ -172,7 +174,7 @@ def message_line(stored: Stored, read: Callable[[bytes], bytes], width: int = 72
 
     Reasoning and opaque parts are named only if there is nothing else.
     """
-    return Line(f"{stored['role']}: ", _quote_parts(stored, read)).cut(width)
+    return SummaryLine(f"{stored['role']}: ", _quote_parts(stored, read)).cut(width)
 
 
 def _quote_parts(stored: Stored, read: Callable[[bytes], bytes]) -> str:

@@ -398,7 +398,7 @@ def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
         InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
     """
     line, _ = line_since(tip, read_commit, lambda oid: False)
-    return go_on(Fold(), line)
+    return apply_commits(Fold(), line)
 
 
 def line_since(
@@ -415,7 +415,7 @@ def line_since(
     return line, oid
 
 
-def go_on(state: Fold, line: list[tuple[bytes, Commit]]) -> Fold:
+def apply_commits(state: Fold, line: list[tuple[bytes, Commit]]) -> Fold:
     """Apply commits, oldest first, to a fold, and return it."""
     for oid, commit in line:
         state.apply(oid, commit)

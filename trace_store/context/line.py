@@ -6,7 +6,7 @@ LINE_WIDTH = 300
 """Maximum number of quoted characters in a line."""
 
 
-class Line:
+class SummaryLine:
     """A line whose quoted text may be shortened, but not what comes before and after."""
 
     __slots__ = ("after", "before", "said")

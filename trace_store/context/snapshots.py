@@ -24,7 +24,7 @@ import zlib
 
 from trace_store import errors
 from trace_store.context.entries import REMOVED, REPLACED, Entry, Place, Version
-from trace_store.context.fold import Fold, go_on, line_since
+from trace_store.context.fold import Fold, apply_commits, line_since
 from trace_store.files import read_file, replace_file
 from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
@@ -278,9 +278,9 @@ def _compute(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
         state = state.copy()
         before = line[: -max(BACK, len(line) // _SHARE)] if is_long else []
         if before:
-            state = go_on(state, before)
+            state = apply_commits(state, before)
             files.write(before[-1][0], state)
-        state = go_on(state, line[len(before) :])
+        state = apply_commits(state, line[len(before) :])
     if is_long:
         files.write(tip, state)
     return state

@@ -12,7 +12,7 @@ from trace_store.commit_table.commits import Commits
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.files import replace_file
 from trace_store.frozen import value
-from trace_store.history.trash import keeping, keeping_others
+from trace_store.history.trash import keep_in_trash, keep_other_tips
 from trace_store.ident import count_of, is_count
 from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
@@ -93,7 +93,7 @@ def list_branches(
     found = [
         Branch(ref, tips, ref == current, _tracking(store, tips[0], known.get(ref), commits))
         for ref, tips in store.refs.iterate_tips(BRANCHES)
-        if not patterns or is_like(ref.removeprefix(BRANCHES), patterns)
+        if not patterns or matches_any(ref.removeprefix(BRANCHES), patterns)
     ]
     led_to = commits.is_ancestor
     return [
@@ -201,7 +201,7 @@ def create_branch(
             raise errors.StateError(f"HEAD is on {short(ref)}; only a reset moves it")
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
-            edits += [keeping(ref, before), *keeping_others(refs, ref)]
+            edits += [keep_in_trash(ref, before), *keep_other_tips(refs, ref)]
             kept = edits[1].name
         return Transaction((), edits, f"branch: created from {start}")
 
@@ -250,14 +250,14 @@ def rename_branch(
             raise errors.StateError(f"HEAD is on {short(target)}; only a reset moves it")
         edits = [RefEdit(target, oid, there)]
         if there is not None and there != oid:
-            edits += [keeping(target, there), *keeping_others(refs, target)]
+            edits += [keep_in_trash(target, there), *keep_other_tips(refs, target)]
         return Transaction((), edits, message) if oid is not None else None
 
     def remove(refs: RefReader) -> Transaction | None:
         oid = refs.read(ref)
         if oid is None:
             return None
-        return Transaction((), [RefEdit(ref, None, oid), *keeping_others(refs, ref)], message)
+        return Transaction((), [RefEdit(ref, None, oid), *keep_other_tips(refs, ref)], message)
 
     def follow(_: RefReader) -> None:
         if store.refs.head_target() == ref:
@@ -300,7 +300,7 @@ def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) 
                 raise errors.RefNotFoundError(f"no {what} {short(ref)!r}", ref=ref)
             if store.refs.head_target() == ref:
                 raise errors.StateError(f"HEAD is on {short(ref)}; switch to another branch first")
-            kept = [keeping(ref, tip) for tip in tips]
+            kept = [keep_in_trash(ref, tip) for tip in tips]
             edits += [RefEdit(ref, None, tips[0]), *kept]
             found.append(Deleted(ref, tips[0], tuple(edit.name for edit in kept)))
         names = " ".join(map(short, wanted))
@@ -310,7 +310,7 @@ def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) 
     return found
 
 
-def is_like(name: str, patterns: Sequence[str]) -> bool:
+def matches_any(name: str, patterns: Sequence[str]) -> bool:
     """Return True if a name matches one of some shell patterns, such as `feature/*`."""
     from fnmatch import fnmatchcase  # few give any, and it takes long to load
 

@@ -63,8 +63,8 @@ class MessageChange:
     kinds: tuple[str, ...]
     before: CompiledMessage | None
     after: CompiledMessage | None
-    before_by: By | None
-    after_by: By | None
+    before_by: LastOperation | None
+    after_by: LastOperation | None
     tokens_before: int
     tokens_after: int
     labels_before: frozenset[str]
@@ -130,7 +130,7 @@ class ContextDiff:
 
 
 @value
-class By:
+class LastOperation:
     """The operation that last named a message.
 
     Attributes:
@@ -142,7 +142,7 @@ class By:
     commit: ObjectId
 
 
-class Way:
+class DiffSide:
     """The commits of one side since two histories parted.
 
     Attributes:
@@ -157,17 +157,17 @@ class Way:
     def __init__(self, commits: Sequence[tuple[ObjectId, Commit]], *, meets: bool) -> None:
         self.commits = commits
         self.meets = meets
-        self.last: dict[Address, By] = {}
+        self.last: dict[Address, LastOperation] = {}
         self.ranked: set[Address] = set()
         for oid, commit in commits:
             for address, operation in reversed(list(named(oid, commit))):
                 if "priority" in operation.fields:
                     self.ranked.add(address)
                 if address not in self.last:
-                    self.last[address] = By(operation.name, oid)
+                    self.last[address] = LastOperation(operation.name, oid)
 
 
-def ways(one: ObjectId, other: ObjectId, read_commit: ReadCommit) -> tuple[Way, Way]:
+def ways(one: ObjectId, other: ObjectId, read_commit: ReadCommit) -> tuple[DiffSide, DiffSide]:
     """Return both sides since the first parents of two commits parted.
 
     Raises:
@@ -184,12 +184,12 @@ def ways(one: ObjectId, other: ObjectId, read_commit: ReadCommit) -> tuple[Way, 
             met = places[1 - side].get(oid)
             if met is not None:
                 del lines[1 - side][met:]
-                return Way(lines[0], meets=True), Way(lines[1], meets=True)
+                return DiffSide(lines[0], meets=True), DiffSide(lines[1], meets=True)
             commit = read_commit(oid)
             places[side][oid] = len(lines[side])
             lines[side].append((oid, commit))
             at[side] = commit.parents[0] if commit.parents else None
-    return Way(lines[0], meets=False), Way(lines[1], meets=False)
+    return DiffSide(lines[0], meets=False), DiffSide(lines[1], meets=False)
 
 
 class Pair:
@@ -235,7 +235,7 @@ class Alignment:
             pairs += self._copies(said)
             pairs.sort(key=lambda pair: pair.before.ordinal)
         self.pairs = pairs
-        stay = longest_rise([pair.after.ordinal for pair in pairs])
+        stay = longest_increasing([pair.after.ordinal for pair in pairs])
         for index, pair in enumerate(pairs):
             pair.moved = index not in stay
 
@@ -268,7 +268,7 @@ def same_message(one: MessageRecord, other: MessageRecord) -> bool:
     )
 
 
-def longest_rise(values: Sequence[int]) -> set[int]:
+def longest_increasing(values: Sequence[int]) -> set[int]:
     """Return the indexes of a longest increasing subsequence, so that the fewest messages count as moved."""
     ends: list[int] = []  # the smallest last value of a subsequence of each length
     last: list[int] = []  # the index of that value
@@ -322,7 +322,7 @@ def diff(
     return found.result(turned=turned)
 
 
-def parted(one: IndexView, other: IndexView) -> int:
+def common_length(one: IndexView, other: IndexView) -> int:
     """Return how many messages at the start of two contexts look the same to a model."""
     low, high = 0, min(one.message_count, other.message_count)
     middle = high
@@ -363,7 +363,7 @@ class _Row:
         self.before, self.after = self.after, self.before
         self.labels = self.labels[1], self.labels[0]
 
-    def by(self, way: Way) -> By | None:
+    def by(self, way: DiffSide) -> LastOperation | None:
         """Return the last operation of one side that named it."""
         for record in (self.after, self.before):
             found = None if record is None else way.last.get(record.address)
@@ -381,14 +381,14 @@ class _Comparison:
         self._contexts = contexts
         self._sides = (one, other)
         self._views = (one.view, other.view)
-        self._ways: tuple[Way, ...] = ()
+        self._ways: tuple[DiffSide, ...] = ()
         if one.commit is not None and other.commit is not None:
             self._ways = ways(one.commit, other.commit, contexts.read_commit)
         self._touched: set[Address] = {address for way in self._ways for address in way.last}
         for way, side in zip(self._ways, self._sides, strict=False):
             if way.ranked and side.commit is not None:
                 self._touched |= _units(contexts, side.commit, side.view, way.ranked)
-        self.common = parted(*self._views)
+        self.common = common_length(*self._views)
         self._pairs = self._prefix_pairs()
         tails = [list(view.messages(self.common)) for view in self._views]
         self._tail = Alignment(tails[0], tails[1], self._content_hash)

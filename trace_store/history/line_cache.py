@@ -33,7 +33,7 @@ from trace_store.commit_table.rows import (
     is_sound,
     tag_of,
 )
-from trace_store.context.line import LINE_WIDTH, Line
+from trace_store.context.line import LINE_WIDTH, SummaryLine
 from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
     Opened: TypeAlias = OpenColumn | MemoryBytes
-    Tell: TypeAlias = Callable[[Commit, Callable[[bytes], bytes]], list[Line]]
+    Tell: TypeAlias = Callable[[Commit, Callable[[bytes], bytes]], list[SummaryLine]]
 
 LINES_MAGIC = b"TRCL"
 TEXT_MAGIC = b"TRCX"
@@ -215,7 +215,7 @@ class Lines:
         data = self._places.read(HEADER_BYTES + (number - 1) * LINE_BYTES, LINE_BYTES)
         return int(_ROW.unpack(data)[5]) if len(data) == LINE_BYTES else SEED
 
-    def _line_of(self, oid: bytes) -> tuple[Line | None, str]:
+    def _line_of(self, oid: bytes) -> tuple[SummaryLine | None, str]:
         """Return the line for a commit, or None if it depends on a missing object, and the commit message."""
         read = self._store.objects.read
         whole = True
@@ -234,11 +234,11 @@ class Lines:
         except (errors.FormatError, errors.NotFoundError):
             return None, ""
         if len(lines) > 1 and not any(line.said for line in lines):
-            lines = [Line("; ".join(line.before + line.after for line in lines))]
+            lines = [SummaryLine("; ".join(line.before + line.after for line in lines))]
         return lines[0] if whole and len(lines) == 1 else None, commit.message
 
 
-def encode_line(at: int, line: Line | None, message: str, check: int) -> tuple[bytes, bytes]:
+def encode_line(at: int, line: SummaryLine | None, message: str, check: int) -> tuple[bytes, bytes]:
     """Return the row and the text of a line.
 
     Args:

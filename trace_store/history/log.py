@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from trace_store.commit_table.commits import Commits
     from trace_store.commit_table.rows import CommitRows, Row
-    from trace_store.context.line import Line
+    from trace_store.context.line import SummaryLine
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit, Operation
     from trace_store.store.handle import Store
@@ -341,7 +341,7 @@ class _Authors(dict[bytes, str]):
         return author
 
 
-def _lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
+def _lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
     # `summary` is loaded late, because few logs compute a line.
     return history.summary.told(commit, read)
 

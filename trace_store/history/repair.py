@@ -12,7 +12,7 @@ from trace_store import revision as revisions
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import Fold
 from trace_store.context.repair.faults import Fault
-from trace_store.context.repair.steps import Mended, mend
+from trace_store.context.repair.steps import RepairedContext, repair_context
 from trace_store.context.repair.working_copy import Item
 from trace_store.errors import InvalidInputError
 from trace_store.frozen import value
@@ -134,9 +134,9 @@ def repair(
 
 def _repair(
     contexts: ContextCompiler, where: str | ObjectId, providers: Sequence[str]
-) -> tuple[Mended, int]:
+) -> tuple[RepairedContext, int]:
     context = contexts.compile(where)
-    return mend(context.messages, context.tools, providers=providers), len(context)
+    return repair_context(context.messages, context.tools, providers=providers), len(context)
 
 
 def _target(contexts: ContextCompiler, ref: str, tip: ObjectId) -> tuple[str, ObjectId]:
@@ -155,7 +155,7 @@ def _target(contexts: ContextCompiler, ref: str, tip: ObjectId) -> tuple[str, Ob
 
 
 def _write(
-    contexts: ContextCompiler, mended: Mended, target: str, onto: ObjectId, author: str
+    contexts: ContextCompiler, mended: RepairedContext, target: str, onto: ObjectId, author: str
 ) -> CommitResult:
     draft = new_draft(contexts.store)
     _Changes(draft, mended, contexts.fold(onto)).add_operations()
@@ -172,7 +172,7 @@ def _write(
     )
 
 
-def _facts(mended: Mended, counts: Mapping[str, int]) -> dict[str, Any]:
+def _facts(mended: RepairedContext, counts: Mapping[str, int]) -> dict[str, Any]:
     """Return a commit's metadata about a repair: the counts of faults, and each change with its message."""
     changes = [
         {
@@ -192,7 +192,7 @@ class _Changes:
     unit is removed, and those that stay are added again.
     """
 
-    def __init__(self, draft: Draft, mended: Mended, state: Fold) -> None:
+    def __init__(self, draft: Draft, mended: RepairedContext, state: Fold) -> None:
         self._draft = draft
         self._items = items = mended.items
         self._removed = [item.address for item in mended.removed if item.address is not None]

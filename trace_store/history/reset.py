@@ -13,7 +13,13 @@ from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.history.switch import keep_and_move
-from trace_store.history.trash import goes_on, is_kept_by, keeping, keeping_others, steps_between
+from trace_store.history.trash import (
+    goes_on,
+    is_kept_by,
+    keep_in_trash,
+    keep_other_tips,
+    steps_between,
+)
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation, read_commit
@@ -90,9 +96,9 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
             before
         )  # before any ref moves, so that the old tip can always be found
         name = head.ref or NAME
-        edits = _stage_edits(store, refs, name, before) if soft else [keeping(name, before)]
+        edits = _stage_edits(store, refs, name, before) if soft else [keep_in_trash(name, before)]
         kept = edits[0].name
-        return [*edits, *keeping_others(refs, name)] if head.ref else edits
+        return [*edits, *keep_other_tips(refs, name)] if head.ref else edits
 
     def build(refs: RefReader) -> Transaction | None:
         assert head.ref is not None
@@ -117,7 +123,7 @@ def _stage_edits(store: Store, refs: RefReader, ref: str, before: ObjectId) -> l
         return [RefEdit(name, already, already)]
     if revisions.commits_of(store).is_ancestor(already, before):
         return [RefEdit(name, before, already)]
-    return [RefEdit(name, before, already), keeping(name, already)]
+    return [RefEdit(name, before, already), keep_in_trash(name, already)]
 
 
 @value
@@ -214,7 +220,7 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitte
     said = "commit: staged"
 
     def keep(refs: RefReader) -> list[RefEdit]:
-        return [RefEdit(ready.ref, None, ready.tip), keeping(head.ref or NAME, ready.tip)]
+        return [RefEdit(ready.ref, None, ready.tip), keep_in_trash(head.ref or NAME, ready.tip)]
 
     def build(refs: RefReader) -> Transaction:
         assert head.ref is not None

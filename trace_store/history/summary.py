@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_store.context.content import lines_of
-from trace_store.context.line import LINE_WIDTH, Line
+from trace_store.context.line import LINE_WIDTH, SummaryLine
 from trace_store.objects.commit import Commit
 from trace_store.store.handle import Store
 from trace_store.transcripts.event_text import event_of, event_text
@@ -18,10 +18,10 @@ def summary(store: Store, commit: Commit, width: int = 72) -> str:
     return "; ".join(line.cut(width) for line in told(commit, store.objects.read))
 
 
-def told(commit: Commit, read: Callable[[bytes], bytes]) -> list[Line]:
+def told(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
     """Return the lines for a commit, at least one."""
     event = event_of(commit)
     if not event or commit.message:
         return lines_of(commit, read)
     text = " ".join(event_text(commit, read)[: 8 * LINE_WIDTH].split()).rstrip(" :")
-    return [Line(f"{event}: ", text) if text else Line(event.rstrip(" :"))]
+    return [SummaryLine(f"{event}: ", text) if text else SummaryLine(event.rstrip(" :"))]

@@ -12,7 +12,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import replace, value
 from trace_store.history.branches import find_branch, name_taken, short
 from trace_store.history.reflog import newest_first
-from trace_store.history.trash import keeping, keeping_others
+from trace_store.history.trash import keep_in_trash, keep_other_tips
 from trace_store.oid import is_full_id
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.log_messages import read_switch, switch_message
@@ -102,7 +102,7 @@ def begin_branch(
             raise name_taken(ref)
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
-            edits += [keeping(ref, before), *keeping_others(refs, ref)]
+            edits += [keep_in_trash(ref, before), *keep_other_tips(refs, ref)]
         kept = edits[1].name if edits[1:] else None
         return Transaction((), edits, message)
 
@@ -197,7 +197,7 @@ def _keep_edit(store: Store, before: Head) -> RefEdit | None:
             break
     if store.refs.naming([before.oid]).get(before.oid) or _is_reachable(store, before.oid):
         return None
-    return keeping(NAME, before.oid)
+    return keep_in_trash(NAME, before.oid)
 
 
 def _is_reachable(store: Store, oid: ObjectId) -> bool:

@@ -10,8 +10,8 @@ from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
-from trace_store.history.branches import Deleted, delete_refs, is_like, short
-from trace_store.history.trash import keeping
+from trace_store.history.branches import Deleted, delete_refs, matches_any, short
+from trace_store.history.trash import keep_in_trash
 from trace_store.ident import check_author
 from trace_store.objects.codec import TAG, kind_of
 from trace_store.objects.commit import Tag
@@ -54,7 +54,7 @@ def list_tags(store: Store, patterns: Sequence[str] = ()) -> list[TagEntry]:
     found: list[TagEntry] = []
     for ref, oid in store.refs.iterate(TAGS):
         name = ref.removeprefix(TAGS)
-        if not patterns or is_like(name, patterns):
+        if not patterns or matches_any(name, patterns):
             found.append(_entry(store, ref, oid))
     return found
 
@@ -103,7 +103,7 @@ def create_tag(
             )
         edits = [RefEdit(ref, oid, before)]
         if before is not None and before != oid:
-            edits.append(keeping(ref, before))
+            edits.append(keep_in_trash(ref, before))
         return Transaction(made, edits, f"tag: {short(ref)}")
 
     store.transact(build, author=author)

@@ -23,16 +23,16 @@ _TOO_LONG = TRASH + "long/"
 _NEAR = 8
 
 
-def keeping(ref: str, oid: ObjectId) -> RefEdit:
+def keep_in_trash(ref: str, oid: ObjectId) -> RefEdit:
     """Return the edit that keeps a tip of a ref or HEAD; its name is the ref in the trash."""
     name = f"{TRASH}{ref.removeprefix('refs/')}/{oid.short()}"
     # A ref whose own name is almost too long has no room for the prefix.
     return RefEdit(name if is_ref_name(name) else f"{_TOO_LONG}{oid.short()}", oid, ANY)
 
 
-def keeping_others(refs: RefReader, ref: str) -> list[RefEdit]:
+def keep_other_tips(refs: RefReader, ref: str) -> list[RefEdit]:
     """Return the edits that keep the other tips of a diverged ref, which a forced move drops."""
-    return [keeping(ref, tip) for tip in refs.tips(ref)[1:]]
+    return [keep_in_trash(ref, tip) for tip in refs.tips(ref)[1:]]
 
 
 def steps_between(store: Store, start: ObjectId, end: ObjectId, limit: int = _NEAR) -> int | None:

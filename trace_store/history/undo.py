@@ -13,7 +13,7 @@ from trace_store.frozen import field, mutable, value
 from trace_store.history.branches import move_upstream, rename_upstreams
 from trace_store.history.reflog import all_logs
 from trace_store.history.switch import keep_and_move
-from trace_store.history.trash import is_kept_by, keeping
+from trace_store.history.trash import is_kept_by, keep_in_trash
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
@@ -231,7 +231,7 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
         made = [edit for edit in made if not _empties_trash(edit, made)]
         made += _keep_edits(store, made)
         if target is not None and before.ref is None and before.oid and not read_switch(said):
-            keep = keeping(NAME, before.oid)  # a commit on a detached HEAD is undone
+            keep = keep_in_trash(NAME, before.oid)  # a commit on a detached HEAD is undone
             made += [] if any(edit.name == keep.name for edit in made) else [keep]
         return made
 
@@ -284,9 +284,9 @@ def _restore_upstreams(
     """Restore the upstreams of restored branches, and move those of deleted ones to the trash."""
     for name, was, now in moves:
         if name.startswith(BRANCHES) and was is None and now is not None:
-            move_upstream(store, keeping(name, now).name, name)
+            move_upstream(store, keep_in_trash(name, now).name, name)
         elif name.startswith(BRANCHES) and was is not None and now is None:
-            move_upstream(store, name, keeping(name, was).name)
+            move_upstream(store, name, keep_in_trash(name, was).name)
 
 
 def _inverse_moves(group: Group) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
@@ -316,7 +316,7 @@ def _keep_edits(store: Store, edits: list[RefEdit]) -> list[RefEdit]:
         had = edit.expected
         if edit.name.startswith(TRASH) or not isinstance(had, ObjectId) or had in given:
             continue
-        keep = keeping(edit.name, had)
+        keep = keep_in_trash(edit.name, had)
         if keep.name not in named and not is_kept_by(store, had, edit.new):
             found[keep.name] = keep
     return list(found.values())

@@ -56,7 +56,7 @@ class Cancellation:
         self._actions.remove(action)
 
 
-class Cut:
+class RequestConnections:
     """The connections of one request, which can be shut down."""
 
     __slots__ = ("_sockets", "cancelled", "expired")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from trace_store.llm.cancel import Cut
+    from trace_store.llm.cancel import RequestConnections
     from trace_store.llm.settings import ModelSettings
 
     T = TypeVar("T")
@@ -31,10 +31,13 @@ _AGENT = "trace-store"
 class Connection:
     """The HTTP client of one request to a model, including retries."""
 
-    __slots__ = ("_client", "_cut", "_settings")
+    __slots__ = ("_client", "_connections", "_settings")
 
     def __init__(
-        self, settings: ModelSettings, cut: Cut, transport: httpx.BaseTransport | None = None
+        self,
+        settings: ModelSettings,
+        connections: RequestConnections,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
         """Create it, without opening a connection.
 
@@ -44,7 +47,7 @@ class Connection:
         import httpx
 
         self._settings = settings
-        self._cut = cut
+        self._connections = connections
         seconds = settings.timeout
         wait = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
         self._client = _create_client(
@@ -65,7 +68,7 @@ class Connection:
         Raises:
             ModelUnreachableError, ModelCancelledError: as `Answer.chunks`.
         """
-        self._cut.check()
+        self._connections.check()
         self._client.cookies.clear()
 
         def send() -> httpx.Response:
@@ -74,7 +77,7 @@ class Connection:
                 address,
                 content=body,
                 headers={"content-type": "application/json", **headers},
-                extensions={"trace": self._cut.note},
+                extensions={"trace": self._connections.note},
             )
             return self._client.send(request, stream=True)
 
@@ -90,9 +93,9 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - any exception may contain the key
             failure = _failure(error, self._settings)
         else:
-            self._cut.check()  # a connection that was shut down may look like one that ended
+            self._connections.check()  # a connection that was shut down may look like one that ended
             return found
-        self._cut.check()
+        self._connections.check()
         raise failure
 
 

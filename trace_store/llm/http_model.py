@@ -10,7 +10,7 @@ import json
 from trace_store import errors
 from trace_store.llm.apis import FORMS
 from trace_store.llm.apis.form import failure_of, parsed
-from trace_store.llm.cancel import Cut
+from trace_store.llm.cancel import RequestConnections
 from trace_store.llm.contract import checked
 from trace_store.llm.http import Connection
 from trace_store.llm.keys import masked
@@ -85,11 +85,11 @@ class HttpModel:
             ModelCancelledError: the request was cancelled.
             InvalidInputError: the proxy or the certificates from the environment cannot be used.
         """
-        cut = Cut()
+        connections = RequestConnections()
         if cancellation is not None:
-            cancellation.add(cut.cancel)
-        call_off = self._timing.alarm(self.settings.deadline, cut.expire)
-        connection = Connection(self.settings, cut, self._transport)
+            cancellation.add(connections.cancel)
+        call_off = self._timing.alarm(self.settings.deadline, connections.expire)
+        connection = Connection(self.settings, connections, self._transport)
         sleep = self._timing.sleep or _sleep(cancellation, self._timing)
         try:
             return with_retries(
@@ -102,7 +102,7 @@ class HttpModel:
         finally:
             call_off()
             if cancellation is not None:
-                cancellation.drop(cut.cancel)
+                cancellation.drop(connections.cancel)
             connection.close()
 
     def _attempt(
@@ -145,14 +145,14 @@ class HttpModel:
             answer.close()
 
     def _stream(self, answer: Answer, heard: Callable[[str], None]) -> Completion:
-        hearing = self._form.hearing()
+        stream_reader = self._form.stream_reader()
         for event in events(answer.chunks()):
             if event.strip() == _END:
                 break
-            piece = hearing.take(_fields(event))
+            piece = stream_reader.take(_fields(event))
             if piece:
                 heard(piece)
-        completion = hearing.completion()
+        completion = stream_reader.completion()
         if completion is None:
             raise errors.ModelUnreachableError(
                 f"the model's answer is incomplete ({self.settings.url})", retryable=True

@@ -19,7 +19,7 @@ from trace_store.llm.settings_file import (
     checked_key,
     checked_name,
     checked_url,
-    kept_settings,
+    read_settings_file,
 )
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
         InvalidInputError: a setting is not valid.
         StorageError: the user's file cannot be read.
     """
-    kept: dict[str, Any] = kept_settings(disk, environment)
+    kept: dict[str, Any] = read_settings_file(disk, environment)
     told = environment.variables(NAME, API, URL, KEY, *VENDOR_KEYS.values())
     name = checked_name(told[NAME]) if NAME in told else kept.get("name", "")
     if not name:

@@ -33,7 +33,7 @@ APIS = (CHAT, RESPONSES, ANTHROPIC)
 _WRITABLE_BY_OTHERS, _READABLE_BY_OTHERS = 0o022, 0o044
 
 
-def kept_settings(disk: Disk, environment: Environment) -> Kept:
+def read_settings_file(disk: Disk, environment: Environment) -> Kept:
     """Return the settings in the file; empty without one.
 
     Raises:
@@ -71,7 +71,7 @@ def set_setting(disk: Disk, environment: Environment, key: str, value: str | Non
             f"unknown model setting {key!r} (known: {', '.join(KEYS)})", key=key
         )
     path = user_files.settings_file(environment, NAME)
-    kept_settings(disk, environment)
+    read_settings_file(disk, environment)
     text = _text(disk, path)
     lines = [line for line in text.splitlines() if line.partition("=")[0].strip() != key]
     if value is not None:

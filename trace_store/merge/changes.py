@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_store.context.entries import REPLACED
-from trace_store.history.diff import longest_rise
+from trace_store.history.diff import longest_increasing
 from trace_store.merge.conflicts import stored_text
 from trace_store.objects import operations as ops
 
@@ -140,7 +140,7 @@ def moved(before: Sequence[Address], after: Sequence[Address]) -> set[Address]:
     if old == new:
         return set()
     ranks = {each: rank for rank, each in enumerate(old)}
-    staying = longest_rise([ranks[each] for each in new])
+    staying = longest_increasing([ranks[each] for each in new])
     return {each for at, each in enumerate(new) if at not in staying}
 
 

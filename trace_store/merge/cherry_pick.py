@@ -11,7 +11,7 @@ from trace_store import revision as revisions
 from trace_store.ident import count_of, is_count
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import check_favour
-from trace_store.merge.replay import Rewriting
+from trace_store.merge.replay import Replay
 from trace_store.merge.todo import PICK, Step
 from trace_store.revision import commits_of, reach
 
@@ -70,7 +70,7 @@ def cherry_pick(
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.CHERRY_PICK, ref, store.refs.read(ref), inputs, {}, [])
-    return Rewriting(store, stop, author, guard, resolver, judge).run()
+    return Replay(store, stop, author, guard, resolver, judge).run()
 
 
 def _steps(store: Store, text: str) -> list[Step]:

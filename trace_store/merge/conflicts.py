@@ -291,7 +291,7 @@ def stored_text(text: str, put: Any) -> dict[str, Any]:
     return {"blob": put(text.encode("utf-8", "surrogatepass")), "type": "text"}
 
 
-class Desk:
+class ConflictCollector:
     """Collects conflicts and returns their resolutions.
 
     Attributes:
@@ -328,7 +328,7 @@ class Desk:
         self.open: list[Conflict] = []
         self.settled: list[Conflict] = []
 
-    def bring(
+    def add(
         self,
         kind: str,
         addresses: Sequence[Address],

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Entry
     from trace_store.merge.changes import Changes, Put
-    from trace_store.merge.conflicts import Desk, Settlement
+    from trace_store.merge.conflicts import ConflictCollector, Settlement
     from trace_store.objects.commit import Operation
 
 _HIDDEN = (REMOVED, False)
@@ -29,9 +29,11 @@ _HIDDEN = (REMOVED, False)
 class Answers:
     """Detects and resolves duplicate answers of two sides."""
 
-    def __init__(self, base: Fold, ours: Fold, theirs: Fold, desk: Desk, put: Put) -> None:
+    def __init__(
+        self, base: Fold, ours: Fold, theirs: Fold, conflicts: ConflictCollector, put: Put
+    ) -> None:
         self._base, self._ours, self._theirs = base, ours, theirs
-        self._desk, self._put = desk, put
+        self._conflicts, self._put = conflicts, put
 
     def settle_results(self, new: Sequence[Entry], changes: Changes) -> set[Address]:
         """Resolve duplicate results of a call; return the messages of theirs to leave out.
@@ -73,7 +75,7 @@ class Answers:
         if own["parts"] == part["parts"]:
             return
         call = self._ours.entry(key[0]) if key[0] in self._ours else None
-        settled = self._desk.bring(TWO_ANSWERS, [key[0]], call, [mine], [yours])
+        settled = self._conflicts.add(TWO_ANSWERS, [key[0]], call, [mine], [yours])
         if settled.choice == OURS:
             return
         if settled.choice == THEIRS:
@@ -103,7 +105,7 @@ class Answers:
         if _are_equal(mine, yours):
             _hide_entries(yours, changes)
             return []
-        settled = self._desk.bring(TWO_ANSWERS, [last.address], last, mine, yours)
+        settled = self._conflicts.add(TWO_ANSWERS, [last.address], last, mine, yours)
         return self._apply_choice(settled, last, mine, yours, changes)
 
     def settle_hidden_by_each(self, shared: Sequence[Entry], changes: Changes) -> None:
@@ -137,7 +139,7 @@ class Answers:
     ) -> None:
         mine = [self._ours.entry(each.address) for each in going]
         asked = self._ours.entry(question)
-        settled = self._desk.bring(TWO_ANSWERS, [question], asked, mine, hidden)
+        settled = self._conflicts.add(TWO_ANSWERS, [question], asked, mine, hidden)
         if settled.choice in (OURS, BOTH):
             for entry in mine:
                 changes[entry.address].shown = None

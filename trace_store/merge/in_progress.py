@@ -192,7 +192,7 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
     )  # under the journal's lock, so that no other process writes the file meanwhile
 
 
-def note_tip(store: Store, stop: Stop, tip: ObjectId) -> None:
+def save_tip(store: Store, stop: Stop, tip: ObjectId) -> None:
     """Save the commit that a resumed operation is about to move the branch to.
 
     Raises:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-class Reading:
+class ContextCache:
     """Cached commits and contexts of a store."""
 
     def __init__(self, store: Store) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.history.diff import longest_rise
+from trace_store.history.diff import longest_increasing
 from trace_store.merge.inputs import DECISION
 from trace_store.objects.address import Address
 from trace_store.objects.content import read_content, text_of
@@ -110,7 +110,7 @@ def passed(ranks: Sequence[int]) -> dict[int, list[int]]:
     `ranks` are the new positions by old position. Two messages that did not move keep their order, so nearly all pairs
     are skipped.
     """
-    staying = longest_rise(ranks)
+    staying = longest_increasing(ranks)
     found: dict[int, list[int]] = {}
     for at in range(len(ranks)):
         if at in staying:

@@ -14,8 +14,8 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import OURS
-from trace_store.merge.inputs import DECISIONS, SEMANTIC, Reading
-from trace_store.merge.merge_commits import EVEN, MergeCommits, until_written
+from trace_store.merge.inputs import DECISIONS, SEMANTIC, ContextCache
+from trace_store.merge.merge_commits import EVEN, MergeCommits, retry_until_written
 from trace_store.merge.result import (
     FAST_FORWARD,
     JOINER,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from trace_store.contracts import RefReader
     from trace_store.merge.conflicts import Conflict, Resolver
-    from trace_store.merge.merge_commits import GivenAdvice
+    from trace_store.merge.merge_commits import CachedAdvice
     from trace_store.merge.result import Advise
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
@@ -176,13 +176,13 @@ class _MergeRun:
         self._guard = guard
         self._resolver = resolver
         self._advise = advise
-        self._reading = Reading(store)
-        self._advice: dict[ObjectId, GivenAdvice] = {}
+        self._cache = ContextCache(store)
+        self._advice: dict[ObjectId, CachedAdvice] = {}
         self._theirs = [ObjectId.parse(each) for each in stop.inputs["theirs"]]
 
     def run(self) -> Merge:
         """Merge, or stop and save the state."""
-        return until_written(self._attempt)
+        return retry_until_written(self._attempt)
 
     def _attempt(self) -> Merge:
         ours = self._store.refs.read(self._stop.ref)
@@ -192,7 +192,7 @@ class _MergeRun:
             in_progress.write_stop(self._store, self._stop)
             return found
         if course.tip is not None and course.tip != ours:
-            in_progress.note_tip(self._store, self._stop, course.tip)
+            in_progress.save_tip(self._store, self._stop, course.tip)
             self._write(ours, course.tip, course)
         in_progress.clear_stop(self._store)
         return found
@@ -237,21 +237,21 @@ class _MergeRun:
         return self._merge_in_turn(ours, self._theirs)
 
     def _age(self, oid: ObjectId) -> tuple[int, bytes]:
-        return self._reading.commit(oid).time, oid
+        return self._cache.commit(oid).time, oid
 
     def _merge_in_turn(
         self, ours: ObjectId | None, theirs: Sequence[ObjectId], *, asks: bool = True
     ) -> _Outcome:
         """Merge tips into ours; `asks` allows the resolver and the model to resolve conflicts."""
         gathering = Gathering() if self._guard is None else self._guard.gathering()
-        commits = MergeCommits(self._reading, self._stop, self._author, gathering)
+        commits = MergeCommits(self._cache, self._stop, self._author, gathering)
         if asks:
             commits.ask(self._resolver, self._advise, self._advice)
         outcome, tip = UP_TO_DATE, ours
         for self._stop.number, other in enumerate(theirs):
             if self._stop.number in self._stop.skipped:
                 continue
-            bases = [] if tip is None else self._reading.bases(tip, other)
+            bases = [] if tip is None else self._cache.bases(tip, other)
             step = self._outcome_of(tip, other, bases)
             if tip is None or step == FAST_FORWARD:
                 outcome, tip = FAST_FORWARD, other

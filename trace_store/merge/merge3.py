@@ -7,7 +7,7 @@ from trace_store.context.fold import Fold
 from trace_store.merge import changes
 from trace_store.merge import conflicts as kinds
 from trace_store.merge.changes import Changes, both_parts, reworded_parts, shown_of
-from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, Desk
+from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, ConflictCollector
 from trace_store.merge.duplicate_answers import Answers
 from trace_store.merge.inputs import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, no_put
 from trace_store.objects import operations as ops
@@ -55,8 +55,8 @@ def three_way(
     Raises:
         InvalidOperationError: a text resolves a conflict, and there is no `put`.
     """
-    desk = Desk(settlements or {}, favour, step, reverts=reverts, read=read)
-    made = _Merge(base, ours, theirs, desk, put, reverts=reverts)
+    conflicts = ConflictCollector(settlements or {}, favour, step, reverts=reverts, read=read)
+    made = _Merge(base, ours, theirs, conflicts, put, reverts=reverts)
     if strategy == THEIRS:
         made.take_theirs()
     elif strategy == DECISIONS:
@@ -64,7 +64,10 @@ def three_way(
     elif strategy != OURS:
         made.join(time_of if strategy == INTERLEAVE else None)
     return Plan(
-        tuple(made.operations()), tuple(desk.open), tuple(desk.settled), tuple(made.brought)
+        tuple(made.operations()),
+        tuple(conflicts.open),
+        tuple(conflicts.settled),
+        tuple(made.brought),
     )
 
 
@@ -77,12 +80,19 @@ class _Merge:
     """
 
     def __init__(
-        self, base: Fold, ours: Fold, theirs: Fold, desk: Desk, put: Put, *, reverts: bool
+        self,
+        base: Fold,
+        ours: Fold,
+        theirs: Fold,
+        conflicts: ConflictCollector,
+        put: Put,
+        *,
+        reverts: bool,
     ) -> None:
         self.changes = Changes()
         self.brought: list[Address] = []
         self._base, self._ours, self._theirs = base, ours, theirs
-        self._desk, self._put, self._reverts = desk, put, reverts
+        self._conflicts, self._put, self._reverts = conflicts, put, reverts
         self._placements: list[Operation] = []
         self._tools: tuple[bytes, ...] | None = None
         self._answers: list[Operation] = []
@@ -101,7 +111,7 @@ class _Merge:
         self._merge_properties()
         new = self._new_of_theirs()
         self._resolve_summaries(new)
-        answers = Answers(self._base, self._ours, self._theirs, self._desk, self._put)
+        answers = Answers(self._base, self._ours, self._theirs, self._conflicts, self._put)
         if not self._reverts:
             left_out = answers.settle_results(new, self.changes)
             new = [each for each in new if each.address not in left_out]
@@ -260,7 +270,7 @@ class _Merge:
             for each in theirs:
                 each.hidden, each.ghost = yours
         base = self._base.entry(address) if address in self._base else None
-        return self._desk.bring(kind, [address], base, mine, theirs)
+        return self._conflicts.add(kind, [address], base, mine, theirs)
 
     # What messages are
 
@@ -324,7 +334,7 @@ class _Merge:
             return
         if mine != was:
             kind = kinds.BOTH_SET_TOOLS if self._reverts else kinds.CONTRADICTING_TOOLS
-            settled = self._desk.bring(kind, [])
+            settled = self._conflicts.add(kind, [])
             if settled.choice == BOTH:
                 yours = (*mine, *(each for each in yours if each not in mine))
             elif settled.choice != THEIRS:
@@ -358,7 +368,7 @@ class _Merge:
             base = self._base.entry(address) if address in self._base else None
             unit = self._theirs.unit(address)
             entries = [self._theirs.entry(each) for each in self._theirs.in_order(unit)]
-            settled = self._desk.bring(kinds.MISSING_TARGET, [address], base, (), entries)
+            settled = self._conflicts.add(kinds.MISSING_TARGET, [address], base, (), entries)
             if settled.choice == THEIRS:
                 coming.update(each for each in unit if each not in self._ours)
         return [entry for entry in self._theirs.entries if entry.address in coming]
@@ -375,7 +385,7 @@ class _Merge:
             done |= gone & left
             if not mine or not yours:
                 continue
-            settled = self._desk.bring(
+            settled = self._conflicts.add(
                 *(kinds.BOTH_COMPRESSED, [first], self._base.entry(first), mine, yours)
             )
             if settled.choice == OURS:

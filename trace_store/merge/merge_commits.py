@@ -11,7 +11,7 @@ from trace_store.frozen import replace, value
 from trace_store.merge.conflicts import settle_open
 from trace_store.merge.inputs import APPEND, INTERLEAVE, Plan
 from trace_store.merge.merge3 import three_way
-from trace_store.merge.result import JOINER, Matter, message_of, meta_of
+from trace_store.merge.result import JOINER, MergeRequest, message_of, meta_of
 from trace_store.objects import address
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import SQUASHES, Commit
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from trace_store.merge.changes import Put
     from trace_store.merge.conflicts import Conflict, Resolver, Settlement
     from trace_store.merge.in_progress import Stop
-    from trace_store.merge.inputs import Reading
-    from trace_store.merge.result import Advise, Advised
+    from trace_store.merge.inputs import ContextCache
+    from trace_store.merge.result import Advise, MergeAdvice
     from trace_store.objects.commit import Operation
     from trace_store.objects.content import Gathering
 
@@ -38,7 +38,7 @@ EVEN = (APPEND, INTERLEAVE)
 
 
 @value
-class GivenAdvice:
+class CachedAdvice:
     """A model's advice, kept in case the branch moves while the model answers.
 
     Attributes:
@@ -48,7 +48,7 @@ class GivenAdvice:
     """
 
     ours: ObjectId
-    advised: Advised
+    advised: MergeAdvice
     gathering: Gathering
 
 
@@ -64,21 +64,21 @@ class MergeCommits:
 
     def __init__(
         self,
-        reading: Reading,
+        cache: ContextCache,
         stop: Stop,
         author: str,
         gathering: Gathering,
     ) -> None:
         self.included = self.hidden = self.changed = 0
         self.settled: list[Conflict] = []
-        self._store = reading.store
-        self._reading = reading
+        self._store = cache.store
+        self._cache = cache
         self._stop = stop
         self._author = author
         self._gathering = gathering
         self._resolver: Resolver | None = None
         self._advise: Advise | None = None
-        self._advice: dict[ObjectId, GivenAdvice] = {}
+        self._advice: dict[ObjectId, CachedAdvice] = {}
         self._new: list[tuple[ObjectId, bytes]] = []
         self._facts: Mapping[str, object] = {}  # metadata of earlier advice
 
@@ -86,7 +86,7 @@ class MergeCommits:
         self,
         resolver: Resolver | None,
         advise: Advise | None,
-        advice: dict[ObjectId, GivenAdvice],
+        advice: dict[ObjectId, CachedAdvice],
     ) -> None:
         """Set who resolves conflicts; without this they stay open.
 
@@ -147,7 +147,7 @@ class MergeCommits:
         theirs: ObjectId,
         bases: Sequence[ObjectId],
         plan: Plan,
-    ) -> tuple[Plan, Advised]:
+    ) -> tuple[Plan, MergeAdvice]:
         """Return the plan with a model's advice, and the advice; earlier advice is reused if ours only grew."""
         given = self._advice.pop(theirs, None)
         if given is not None:  # its resolutions are part of the plan already
@@ -170,7 +170,7 @@ class MergeCommits:
             for key, said in advised.settlements.items()
         }
         self._stop.settlements.update(about)
-        self._advice[theirs] = GivenAdvice(
+        self._advice[theirs] = CachedAdvice(
             ours, replace(advised, settlements=about), self._gathering
         )
         return plan, advised
@@ -179,7 +179,7 @@ class MergeCommits:
         """Return True if only appends were committed since an earlier tip."""
         oid = now
         while oid != earlier:
-            commit = self._reading.commit(oid)
+            commit = self._cache.commit(oid)
             if len(commit.parents) != 1 or not ops.only_appends(commit):
                 return False
             oid = commit.parents[0]
@@ -187,13 +187,13 @@ class MergeCommits:
 
     def _request(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan
-    ) -> Matter:
+    ) -> MergeRequest:
         def replan(settlements: Mapping[str, Settlement], put: Put) -> Plan:
             return self._plan(ours, theirs, bases, settlements, put)
 
-        fold = self._reading.fold
+        fold = self._cache.fold
         base = fold(bases[0] if bases else None)
-        return Matter(base, fold(ours), fold(theirs), plan, replan, self._gathering)
+        return MergeRequest(base, fold(ours), fold(theirs), plan, replan, self._gathering)
 
     def _plan(
         self,
@@ -205,7 +205,7 @@ class MergeCommits:
     ) -> Plan:
         inputs = self._stop.inputs
         step = f"{self._stop.number}:" if len(inputs["theirs"]) > 1 else ""
-        fold = self._reading.fold
+        fold = self._cache.fold
         base = fold(bases[0] if bases else None)  # first, so that the others can share its entries
         return three_way(
             base,
@@ -215,7 +215,7 @@ class MergeCommits:
             settlements={**self._stop.settlements, **(settlements or {})},
             favour=inputs["favour"],
             step=step,
-            time_of=self._reading.time,
+            time_of=self._cache.time,
             put=put or self._gathering.put,
             read=self._store.objects.read,
         )
@@ -225,7 +225,7 @@ class MergeCommits:
         parents: Sequence[ObjectId],
         operations: Sequence[Operation],
         plan: Plan,
-        advised: Advised | None = None,
+        advised: MergeAdvice | None = None,
         links: Sequence[tuple[str, str]] = (),
     ) -> ObjectId:
         """Create a merge commit, check it against its parents, and return its id."""
@@ -235,7 +235,7 @@ class MergeCommits:
         commit = Commit(
             parents,
             JOINER if is_joint else self._author,
-            max(self._reading.commit(each).time for each in parents)
+            max(self._cache.commit(each).time for each in parents)
             if is_joint
             else self._store.clock.now(),
             operations,
@@ -247,7 +247,7 @@ class MergeCommits:
             },
             links,
         )
-        merged = self._reading.fold(parents[0]).copy()
+        merged = self._cache.fold(parents[0]).copy()
         merged.apply(address.HERE, commit)
         came = set(plan.included)
         named = {
@@ -258,10 +258,10 @@ class MergeCommits:
         data = commit.encode()
         oid = hash_object(data)
         self._new.append((oid, data))
-        self._reading.remember(oid, commit)
+        self._cache.remember(oid, commit)
         return oid
 
-    def _is_joint(self, plan: Plan, advised: Advised | None) -> bool:
+    def _is_joint(self, plan: Plan, advised: MergeAdvice | None) -> bool:
         """Return True if the tips of a branch were joined without a decision, so that the commit has no author."""
         inputs = self._stop.inputs
         decided = plan.settled or advised is not None
@@ -271,7 +271,7 @@ class MergeCommits:
 MAXIMUM_ATTEMPTS = 100
 
 
-def until_written(attempt: Callable[[], T]) -> T:
+def retry_until_written(attempt: Callable[[], T]) -> T:
     """Retry an attempt until its ref update wins the race; return its result.
 
     Raises:
@@ -282,11 +282,11 @@ def until_written(attempt: Callable[[], T]) -> T:
         try:
             return attempt()
         except errors.RefChangedError as error:
-            if not is_outpaced(error):
+            if not lost_race(error):
                 raise
     return attempt()
 
 
-def is_outpaced(error: errors.RefChangedError) -> bool:
+def lost_race(error: errors.RefChangedError) -> bool:
     """Return True if a ref update lost a race, so that a retry makes sense; not if the ref is gone."""
     return error.data.get("actual") is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store import context, errors, history
 from trace_store.frozen import value
 from trace_store.merge import meaning_warnings
-from trace_store.merge.merge_commits import until_written
+from trace_store.merge.merge_commits import retry_until_written
 from trace_store.revision import as_address, resolve_address, resolve_commit
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ def move(
         RefChangedError: the branch kept moving; every retry lost the race.
         As `history.write`.
     """
-    return until_written(
+    return retry_until_written(
         lambda: _move(store, targets, where, neighbour, author, message, dry_run=dry_run)
     )
 

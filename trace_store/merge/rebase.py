@@ -6,9 +6,9 @@ from trace_store import history
 from trace_store import revision as revisions
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import OURS, REWORDING, Settlement, check_favour
-from trace_store.merge.replay import Rewriting
+from trace_store.merge.replay import Replay
 from trace_store.merge.result import UP_TO_DATE, Rewrite
-from trace_store.merge.todo import DROP, PICK, Step, checked, commits_since, take_along
+from trace_store.merge.todo import DROP, PICK, Step, add_new_commits, checked, commits_since
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of
 
@@ -101,8 +101,8 @@ def rebase(
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.REBASE, ref, tip, inputs, {}, [])
-    take_along(store, stop)  # an agent may have committed while the plan was edited
-    return Rewriting(store, stop, author, guard, resolver, judge).run()
+    add_new_commits(store, stop)  # an agent may have committed while the plan was edited
+    return Replay(store, stop, author, guard, resolver, judge).run()
 
 
 def continue_rewriting(
@@ -131,23 +131,23 @@ def continue_rewriting(
         in_progress.clear_stop(store)
         tip = store.refs.read(stop.ref)
         return Rewrite(UP_TO_DATE, stop.ref, tip, tip)
-    take_along(store, stop)
+    add_new_commits(store, stop)
     if drop_pinned:
         stop.inputs["drop_pinned"] = True
     if skip:
         stop.skipped.append(stop.number)
     else:
         at = stop.number
-        found, _ = Rewriting(store, stop, author, guard).look()
+        found, _ = Replay(store, stop, author, guard).look()
         for conflict in found.conflicts:
             if conflict.kind == REWORDING and stop.number == at:
                 stop.settlements[conflict.key] = Settlement(OURS)
-    return Rewriting(store, stop, author, guard, resolver, judge).run()
+    return Replay(store, stop, author, guard, resolver, judge).run()
 
 
 def look_at_rewriting(store: Store) -> Rewrite:
     """Return the current result of the pick or rebase in progress, without writing it."""
     stop = in_progress.required_stop(store)
-    take_along(store, stop)
-    found, _ = Rewriting(store, stop, "").look()
+    add_new_commits(store, stop)
+    found, _ = Replay(store, stop, "").look()
     return found

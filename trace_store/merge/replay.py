@@ -10,16 +10,16 @@ from trace_store import errors
 from trace_store.context.entries import is_as_created
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import replace
-from trace_store.history.trash import keeping
+from trace_store.history.trash import keep_in_trash
 from trace_store.merge import conflicts as kinds
 from trace_store.merge import in_progress, meaning_warnings
 from trace_store.merge.changes import reworded_parts
-from trace_store.merge.conflicts import TEXT, Desk, settle_open
-from trace_store.merge.inputs import Plan, Reading
+from trace_store.merge.conflicts import TEXT, ConflictCollector, settle_open
+from trace_store.merge.inputs import ContextCache, Plan
 from trace_store.merge.merge3 import three_way
-from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, is_outpaced
+from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, lost_race
 from trace_store.merge.result import DONE, STOPPED, UP_TO_DATE, Rewrite
-from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, Step, take_along
+from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, Step, add_new_commits
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import PICKED, REWRITES, Commit
 from trace_store.objects.content import Gathering
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 
-class Line:
+class ReplayedCommits:
     """The commits that a replay creates.
 
     Attributes:
@@ -51,8 +51,8 @@ class Line:
         ends_in: the original commit whose messages end the context, if known without a fold.
     """
 
-    def __init__(self, reading: Reading, start: ObjectId | None) -> None:
-        self._reading = reading
+    def __init__(self, cache: ContextCache, start: ObjectId | None) -> None:
+        self._cache = cache
         self.start = self.tip = start
         self.made: list[tuple[ObjectId, Commit]] = []
         self.ends_in: ObjectId | None = None
@@ -63,7 +63,7 @@ class Line:
     def state(self) -> Fold:
         """The context at the tip, folded on first use."""
         if self._state is None:
-            self._state = self._reading.fold(self.start).copy()
+            self._state = self._cache.fold(self.start).copy()
             for _, oid, made in self._steps:
                 self._state.apply(oid, made)
         return self._state
@@ -89,7 +89,7 @@ class Line:
         return oid, made
 
 
-class Rewriting:
+class Replay:
     """A pick or rebase in progress, from its inputs to the transaction."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Rewriting:
         self._stop = stop
         self._author = author
         self._resolver = resolver
-        self._reading = Reading(store)
+        self._cache = ContextCache(store)
         self._gathering = Gathering() if guard is None else guard.gathering()
         self._rebases = stop.kind == in_progress.REBASE
         self._steps = _steps(stop)
@@ -141,12 +141,12 @@ class Rewriting:
                 self._write(found, line)
                 break
             except errors.RefChangedError as error:
-                if not left or not is_outpaced(error):
+                if not left or not lost_race(error):
                     raise
             if self._rebases:
                 # Only new commits are replayed on a retry; otherwise a long branch might never win the race.
                 done = len(self._steps)
-                take_along(self._store, self._stop)
+                add_new_commits(self._store, self._stop)
                 self._steps = _steps(self._stop)
                 found = self._do_steps(line, done)
             else:
@@ -155,16 +155,16 @@ class Rewriting:
         in_progress.clear_stop(self._store)
         return found
 
-    def look(self) -> tuple[Rewrite, Line]:
+    def look(self) -> tuple[Rewrite, ReplayedCommits]:
         """Return the result, without writing it."""
         stop = self._stop
         self._before = stop.before if self._rebases else self._store.refs.read(stop.ref)
         onto, before = stop.inputs["onto"], self._before
         start = before if onto is None else ObjectId.parse(onto) if onto else None
-        line = Line(self._reading, start)
+        line = ReplayedCommits(self._cache, start)
         return self._do_steps(line, 0), line
 
-    def _check(self, found: Rewrite, line: Line) -> Rewrite:
+    def _check(self, found: Rewrite, line: ReplayedCommits) -> Rewrite:
         """Check that the result may be written, and add a model's review."""
         if self._rebases and not self._stop.inputs["drop_pinned"]:
             self._refuse_to_drop_pinned(found.before, line)
@@ -176,7 +176,7 @@ class Rewriting:
             found = self._review(self._judge, found, line)
         return found
 
-    def _do_steps(self, line: Line, first: int) -> Rewrite:
+    def _do_steps(self, line: ReplayedCommits, first: int) -> Rewrite:
         """Do the steps from a number on, and return the result."""
         stop = self._stop
         before = stop.before if self._rebases else self._before
@@ -202,10 +202,10 @@ class Rewriting:
         numbered = self._stop.numbered(open_)
         return replace(found, conflicts=numbered, settled=self._stop.by_hand(self._settled))
 
-    def _do_step(self, number: int, step: Step, line: Line) -> Sequence[Conflict]:
+    def _do_step(self, number: int, step: Step, line: ReplayedCommits) -> Sequence[Conflict]:
         """Do a step; return its open conflicts."""
         if self._can_keep(step, line):
-            kept = self._reading.commit(step.oid)
+            kept = self._cache.commit(step.oid)
             line.put(kept, step.oid)
             line.ends_in = step.oid if ops.only_appends(kept) else None
             self._made.append((step.oid, step.oid))
@@ -222,23 +222,23 @@ class Rewriting:
         self._create_commit(step, plan, line)
         return ()
 
-    def _can_keep(self, step: Step, line: Line) -> bool:
+    def _can_keep(self, step: Step, line: ReplayedCommits) -> bool:
         """Return True if a commit can stay as it is, because its parent did."""
-        parents = self._reading.commit(step.oid).parents
+        parents = self._cache.commit(step.oid).parents
         is_next = line.tip == (parents[0] if parents else None)
         return self._rebases and is_next and step.deed not in (*JOINED, EDIT) and not step.message
 
-    def _plan(self, number: int, step: Step, line: Line) -> Plan:
+    def _plan(self, number: int, step: Step, line: ReplayedCommits) -> Plan:
         """Return the plan of a step."""
-        commit, name = self._reading.commit(step.oid), f"{number}:"
+        commit, name = self._cache.commit(step.oid), f"{number}:"
         if step.number is not None:
             return Plan(tuple(self._message_operations(step, line)), (), (), ())
         plan = self._append_plan(step.oid, commit, line)
         if plan is None:
             plan = three_way(
-                self._reading.before(step.oid),
+                self._cache.before(step.oid),
                 line.state,
-                self._reading.fold(step.oid),
+                self._cache.fold(step.oid),
                 settlements=self._stop.settlements,
                 favour=self._stop.inputs.get("favour", ""),
                 step=name,
@@ -251,7 +251,7 @@ class Rewriting:
                 plan = replace(plan, operations=(*plan.operations, *kept))
         return self._with_edits(plan, step, line, name) if step.deed == EDIT else plan
 
-    def _append_plan(self, oid: ObjectId, commit: Commit, line: Line) -> Plan | None:
+    def _append_plan(self, oid: ObjectId, commit: Commit, line: ReplayedCommits) -> Plan | None:
         """Return the plan for a commit that only appends; None if the contexts must be compared.
 
         All of its messages go to the end unchanged, or are there already.
@@ -288,51 +288,51 @@ class Rewriting:
         found: list[tuple[ObjectId, Commit]] = []
         oid = start
         while oid is not None and parent is not None:
-            if self._reading.commits.is_ancestor(oid, parent):
+            if self._cache.commits.is_ancestor(oid, parent):
                 return found
-            commit = self._reading.commit(oid)
+            commit = self._cache.commit(oid)
             if not _only_appends(commit):
                 return None
             found.append((oid, commit))
             oid = commit.parents[0] if commit.parents else None
         return None
 
-    def _message_operations(self, step: Step, line: Line) -> list[Operation]:
+    def _message_operations(self, step: Step, line: ReplayedCommits) -> list[Operation]:
         """Return the operations that add one message with its unit, in its state at the chosen revision."""
         assert step.number is not None
-        commit = self._reading.commit(step.oid)
+        commit = self._cache.commit(step.oid)
         address = list(ops.added_messages(commit, step.oid))[step.number][0]
         at = self._stop.inputs.get("at")
-        state = self._reading.fold(ObjectId.parse(at) if at else step.oid)
+        state = self._cache.fold(ObjectId.parse(at) if at else step.oid)
         state.entry(address)
         unit = state.in_order(state.unit(address))
         new = [state.entry(each) for each in unit if each not in line.state]
         return [ops.add([entry.carried() for entry in new])] if new else []
 
-    def _with_edits(self, plan: Plan, step: Step, line: Line, name: str) -> Plan:
+    def _with_edits(self, plan: Plan, step: Step, line: ReplayedCommits, name: str) -> Plan:
         """Add the edits that were requested for new messages of a step to its plan."""
         settlements = self._stop.settlements
-        desk = Desk(settlements, "", name, read=self._store.objects.read)
-        after = self._reading.fold(step.oid)
+        collector = ConflictCollector(settlements, "", name, read=self._store.objects.read)
+        after = self._cache.fold(step.oid)
         edits: list[Operation] = []
-        for address, _ in ops.added_messages(self._reading.commit(step.oid), step.oid):
+        for address, _ in ops.added_messages(self._cache.commit(step.oid), step.oid):
             if address in line.state:
                 continue
             entry = after.entry(address)
-            settled = desk.bring(kinds.REWORDING, [address], entry, [entry], ())
+            settled = collector.add(kinds.REWORDING, [address], entry, [entry], ())
             if settled.choice == TEXT:
                 parts = reworded_parts(entry.parts, settled.text, self._gathering.put)
                 edits.append(ops.edit(address, parts))
         return Plan(
             (*plan.operations, *edits),
-            (*plan.conflicts, *desk.open),
-            (*plan.settled, *desk.settled),
+            (*plan.conflicts, *collector.open),
+            (*plan.settled, *collector.settled),
             plan.included,
         )
 
-    def _create_commit(self, step: Step, plan: Plan, line: Line) -> None:
+    def _create_commit(self, step: Step, plan: Plan, line: ReplayedCommits) -> None:
         """Create the commit of a step."""
-        old, operations = self._reading.commit(step.oid), list(plan.operations)
+        old, operations = self._cache.commit(step.oid), list(plan.operations)
         grows = bool(operations) and all(map(_is_at_end, operations))
         line.ends_in = step.oid if grows and ops.added_by(old) else None
         if not operations and old.operations:  # resolved to nothing, or there already
@@ -359,7 +359,9 @@ class Rewriting:
         name = str(step.oid) if step.number is None else f"{step.oid}.{step.number}"
         return [*kept, (REWRITES if self._rebases else PICKED, name)]
 
-    def _squash(self, step: Step, old: Commit, operations: Sequence[Operation], line: Line) -> bool:
+    def _squash(
+        self, step: Step, old: Commit, operations: Sequence[Operation], line: ReplayedCommits
+    ) -> bool:
         """Squash a commit into the one before it; return False if there is none."""
         taken = line.take_back()
         if taken is None:
@@ -382,14 +384,14 @@ class Rewriting:
         self._made.append((step.oid, new))
         return True
 
-    def _refuse_to_drop_pinned(self, before: ObjectId | None, line: Line) -> None:
+    def _refuse_to_drop_pinned(self, before: ObjectId | None, line: ReplayedCommits) -> None:
         """Raise ConflictError if a pinned message is no longer visible and no resolution decided that."""
         if before is None or not self._can_lose():
             return
         decided = {address for each in self._settled for address in each.addresses}
-        began = self._reading.fold(line.start)
+        began = self._cache.fold(line.start)
         lost: list[Address] = []
-        for entry in self._reading.fold(before).visible():
+        for entry in self._cache.fold(before).visible():
             if entry.priority != ops.PINNED or entry.address in decided:
                 continue
             by_others = entry.address in began and not began.entry(entry.address).visible
@@ -408,7 +410,7 @@ class Rewriting:
         inputs = self._stop.inputs
         return bool(self._dropped or inputs["reordered"] or inputs["elsewhere"])
 
-    def _warnings(self, before: ObjectId | None, line: Line) -> list[MeaningWarning]:
+    def _warnings(self, before: ObjectId | None, line: ReplayedCommits) -> list[MeaningWarning]:
         """Return warnings about changed meaning."""
         read = self._store.objects.read
         added = [each for oid, made in line.made for each in ops.added_messages(made, oid)]
@@ -421,13 +423,13 @@ class Rewriting:
             return [*(meaning_warnings.loose_ends(line.state, halves) if halves else ()), *found]
         if before is None or not self._can_lose():
             return found
-        old = list(self._reading.fold(before).visible())
+        old = list(self._cache.fold(before).visible())
         order = [entry.address for entry in line.state.entries]
         return [
             *meaning_warnings.check_order(
                 old, order, lambda entry: meaning_warnings.texts_of(entry, read)
             ),
-            *meaning_warnings.newly_loose(self._reading.fold(before), line.state),
+            *meaning_warnings.newly_loose(self._cache.fold(before), line.state),
             *(
                 meaning_warnings.lost_pins(old, line.state)
                 if self._stop.inputs["reordered"]
@@ -436,15 +438,15 @@ class Rewriting:
             *found,
         ]
 
-    def _premise_warnings(self, line: Line, new: set[Address]) -> list[MeaningWarning]:
+    def _premise_warnings(self, line: ReplayedCommits, new: set[Address]) -> list[MeaningWarning]:
         """Return warnings about answers whose premises changed on the new base."""
         first = next((step for step in self._steps if step.deed != DROP), None)
         if first is None or first.number is not None or not new:
             return []
-        was = self._reading.before(first.oid)
+        was = self._cache.before(first.oid)
         return meaning_warnings.changed_premises(was, line.state, new)
 
-    def _review(self, judge: Judge, found: Rewrite, line: Line) -> Rewrite:
+    def _review(self, judge: Judge, found: Rewrite, line: ReplayedCommits) -> Rewrite:
         """Add a model's warnings to the result; its usage becomes a commit.
 
         The model is called once, also if the replay is retried.
@@ -453,7 +455,7 @@ class Rewriting:
             return replace(found, warnings=(*found.warnings, *self._judgement.warnings))
         said = self._judgement
         if said is None:
-            old = list(self._reading.fold(found.before).visible())
+            old = list(self._cache.fold(found.before).visible())
             said = judge(old, list(line.state.visible()), found.warnings)
             self._judgement = said
         if said.operations and line.tip is not None:
@@ -462,15 +464,15 @@ class Rewriting:
             line.put(Commit([line.tip], self._author, time, said.operations, message))
         return replace(found, after=line.tip, warnings=(*found.warnings, *said.warnings))
 
-    def _write(self, found: Rewrite, line: Line) -> None:
+    def _write(self, found: Rewrite, line: ReplayedCommits) -> None:
         stop, before, after = self._stop, found.before, found.after
         if after is None or after == before:
             return
-        in_progress.note_tip(self._store, stop, after)
+        in_progress.save_tip(self._store, stop, after)
         new = [*self._gathering.objects, *((oid, made.encode()) for oid, made in line.made)]
         edits = [RefEdit(stop.ref, after, before)]
         if self._rebases and before is not None:
-            edits.append(keeping(stop.ref, before))
+            edits.append(keep_in_trash(stop.ref, before))
             self._store.refs.set_original(before)
         said = f"{stop.kind}: {stop.inputs['name']}"
 

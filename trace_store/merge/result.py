@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trace_store.objects.commit import Operation
     from trace_store.objects.content import Gathering
 
-    Advise: TypeAlias = Callable[["Matter"], "Advised"]
+    Advise: TypeAlias = Callable[["MergeRequest"], "MergeAdvice"]
     from collections.abc import Sequence
 
     from trace_store.merge.conflicts import Conflict
@@ -178,7 +178,7 @@ class Rewrite:
 
 
 @value
-class Matter:
+class MergeRequest:
     """A merge for a model to resolve.
 
     Attributes:
@@ -199,7 +199,7 @@ class Matter:
 
 
 @value
-class Advised:
+class MergeAdvice:
     """A model's resolution of a merge.
 
     Attributes:

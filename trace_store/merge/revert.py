@@ -15,9 +15,9 @@ from trace_store.history.switch import keep_and_move
 from trace_store.ident import check_author
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import check_favour, settle_open
-from trace_store.merge.inputs import Reading
+from trace_store.merge.inputs import ContextCache
 from trace_store.merge.merge3 import three_way
-from trace_store.merge.merge_commits import until_written
+from trace_store.merge.merge_commits import retry_until_written
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import Gathering
@@ -124,7 +124,7 @@ def revert(
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.REVERT, head.ref or NAME, head.oid, inputs, {}, [])
-    return until_written(_RevertRun(store, stop, author, guard, resolver).run)
+    return retry_until_written(_RevertRun(store, stop, author, guard, resolver).run)
 
 
 def continue_revert(
@@ -148,7 +148,7 @@ def continue_revert(
         return Revert(DONE, store.refs.head().ref, tip, tip)
     if skip:
         stop.skipped.append(stop.number)
-    return until_written(_RevertRun(store, stop, author, guard, resolver).run)
+    return retry_until_written(_RevertRun(store, stop, author, guard, resolver).run)
 
 
 def look_at_revert(store: Store) -> Revert:
@@ -172,7 +172,7 @@ class _RevertRun:
         self._stop = stop
         self._author = author
         self._resolver = resolver
-        self._reading = Reading(store)
+        self._cache = ContextCache(store)
         self._gathering = Gathering() if guard is None else guard.gathering()
         self._made: list[tuple[ObjectId, bytes]] = []
 
@@ -182,7 +182,7 @@ class _RevertRun:
         if found.outcome == STOPPED:
             in_progress.write_stop(self._store, self._stop)
             return found
-        in_progress.note_tip(self._store, self._stop, found.after)
+        in_progress.save_tip(self._store, self._stop, found.after)
         self._write(found)
         in_progress.clear_stop(self._store)
         return found
@@ -220,9 +220,9 @@ class _RevertRun:
 
     def _plan(self, tip: ObjectId, oid: ObjectId) -> Plan:
         """Return the plan that reverts a commit on a tip."""
-        stop, reading = self._stop, self._reading
-        before = reading.before(oid)  # first, so that the others can share its entries
-        base, ours = reading.fold(oid), reading.fold(tip)
+        stop, cache = self._stop, self._cache
+        before = cache.before(oid)  # first, so that the others can share its entries
+        base, ours = cache.fold(oid), cache.fold(tip)
 
         def compute() -> Plan:
             return three_way(
@@ -255,11 +255,11 @@ class _RevertRun:
         data = new.encode()
         made = hash_object(data)
         self._made.append((made, data))
-        self._reading.remember(made, new)
+        self._cache.remember(made, new)
         return made
 
     def _nothing_error(self, oid: ObjectId) -> errors.StateError:
-        operations = self._reading.commit(oid).operations
+        operations = self._cache.commit(oid).operations
         why = f"the changes of {oid.short()} are no longer visible"
         if operations and all(each.name in ops.LEAVES_CONTEXT for each in operations):
             why = f"{oid.short()} records only usage or metadata"

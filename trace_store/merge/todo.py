@@ -43,7 +43,7 @@ def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> lis
     return found
 
 
-def take_along(store: Store, stop: in_progress.Stop) -> None:
+def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
     """Add commits that were made on the branch meanwhile to a rebase.
 
     Raises:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.merge.llm_assist.answer import Written
+    from trace_store.merge.llm_assist.answer import WrittenMessage
     from trace_store.merge.llm_assist.review import Judge
     from trace_store.merge.llm_assist.semantic import Advisor, Proposal
     from trace_store.objects.address import Address
@@ -99,7 +99,7 @@ def _named(addresses: Sequence[Address]) -> str:
     return f"{names}{more}"
 
 
-def _written(each: Written) -> list[str]:
+def _written(each: WrittenMessage) -> list[str]:
     return [f"     {each.role}:", *_quoted(each.text), *_why(each.why)]
 
 

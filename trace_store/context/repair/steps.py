@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from trace_store.context.repair.faults import PROVIDERS, Fault
-from trace_store.context.repair.parts import mend_contents
+from trace_store.context.repair.parts import repair_parts
 from trace_store.context.repair.turns import (
-    end_cut_turns,
+    complete_pairs,
+    convert_tool_messages,
     move_results,
-    pair_up,
-    rename_reused,
-    speak_for_tools,
-    take_out_copies,
-    take_out_empty,
+    remove_duplicates,
+    remove_empty,
+    rename_reused_ids,
+    trim_cut_turns,
 )
-from trace_store.context.repair.working_copy import Bench, Item
+from trace_store.context.repair.working_copy import Item, WorkingCopy
 from trace_store.errors import InvalidInputError
 from trace_store.frozen import value
 from trace_store.objects.parts import Text
@@ -30,7 +30,7 @@ MAXIMUM_ROUNDS = 8
 
 
 @value
-class Mended:
+class RepairedContext:
     """A repaired context, and its differences from the original.
 
     Attributes:
@@ -46,12 +46,12 @@ class Mended:
     adaptations: dict[str, tuple[Repair, ...]]
 
 
-def mend(
+def repair_context(
     messages: Sequence[Renderable],
     tools: Sequence[dict[str, Any]] = (),
     *,
     providers: Sequence[str] = (),
-) -> Mended:
+) -> RepairedContext:
     """Return the faults of a context, and its repaired form.
 
     Args:
@@ -67,33 +67,37 @@ def mend(
         if name not in PROVIDERS:
             known = ", ".join(PROVIDERS)
             raise InvalidInputError(f"unknown provider {name[:40]!r}; expected one of {known}")
-    chosen = tuple(providers) or PROVIDERS
-    bench = Bench([Item.of(message, at) for at, message in enumerate(messages)], frozenset(chosen))
-    mend_contents(bench)
+    providers_to_suit = tuple(providers) or PROVIDERS
+    copy = WorkingCopy(
+        [Item.of(message, at) for at, message in enumerate(messages)], frozenset(providers_to_suit)
+    )
+    repair_parts(copy)
     for _ in range(MAXIMUM_ROUNDS):
-        before = bench.count
-        take_out_copies(bench)
-        pair_up(bench)
-        move_results(bench)
-        rename_reused(bench)
-        speak_for_tools(bench)
-        end_cut_turns(bench)
-        take_out_empty(bench)
-        if bench.count == before:
+        before = copy.count
+        remove_duplicates(copy)
+        complete_pairs(copy)
+        move_results(copy)
+        rename_reused_ids(copy)
+        convert_tool_messages(copy)
+        trim_cut_turns(copy)
+        remove_empty(copy)
+        if copy.count == before:
             break
-    rendered = _fix_start(bench, tools)
+    rendered = _fix_start(copy, tools)
     # Faults of the whole context come last; those of one message stay in the order of the steps.
-    faults = sorted(bench.faults, key=lambda found: len(messages) if found.at is None else found.at)
-    return Mended(tuple(faults), tuple(bench.items), tuple(bench.removed), rendered)
+    faults = sorted(copy.faults, key=lambda found: len(messages) if found.at is None else found.at)
+    return RepairedContext(tuple(faults), tuple(copy.items), tuple(copy.removed), rendered)
 
 
-def _fix_start(bench: Bench, tools: Sequence[dict[str, Any]]) -> dict[str, tuple[Repair, ...]]:
+def _fix_start(copy: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, tuple[Repair, ...]]:
     """Make the user speak first, and add a message if none is left; return the renderers' adaptations.
 
     The renderers decide, since it depends on what they leave out.
     """
     for _ in range(3):
-        rendered = {name: render(name, bench.items, tools).repairs for name in sorted(bench.chosen)}
+        rendered = {
+            name: render(name, copy.items, tools).repairs for name in sorted(copy.providers_to_suit)
+        }
         refusing: dict[str, list[str]] = {}
         first: dict[str, int | None] = {}
         for name, repairs in rendered.items():
@@ -105,19 +109,20 @@ def _fix_start(bench: Bench, tools: Sequence[dict[str, Any]]) -> dict[str, tuple
             return rendered
         if NO_MESSAGES in refusing:
             detail, done = "nothing is left to send", "a note of the user's says so"
-            bench.find(NO_MESSAGES, None, detail, done, refusing[NO_MESSAGES])
-            bench.items.append(Item.new("user", [Text(NOTHING_LEFT)]))
+            copy.find(NO_MESSAGES, None, detail, done, refusing[NO_MESSAGES])
+            copy.items.append(Item.new("user", [Text(NOTHING_LEFT)]))
         elif LEADING_ASSISTANT in refusing:
             at = first[LEADING_ASSISTANT]
-            item = None if at is None else bench.items[at]
+            item = None if at is None else copy.items[at]
             detail = "the conversation begins with the assistant"
             done = "a note of the user's stands before it"
-            bench.find(LEADING_ASSISTANT, item, detail, done, refusing[LEADING_ASSISTANT])
-            front = (i for i, each in enumerate(bench.items) if not _is_system(each))
-            bench.items.insert(next(front, 0), Item.new("user", [Text(BEGINNING)]))
+            copy.find(LEADING_ASSISTANT, item, detail, done, refusing[LEADING_ASSISTANT])
+            front = (i for i, each in enumerate(copy.items) if not _is_system(each))
+            copy.items.insert(next(front, 0), Item.new("user", [Text(BEGINNING)]))
     # Strict rendering raises if a renderer still refuses the context.
     return {
-        name: render(name, bench.items, tools, strict=True).repairs for name in sorted(bench.chosen)
+        name: render(name, copy.items, tools, strict=True).repairs
+        for name in sorted(copy.providers_to_suit)
     }
 
 

@@ -14,7 +14,7 @@ from trace_store.context.repair.faults import (
     IDS_ONCE,
     REUSED_CALL_ID,
 )
-from trace_store.context.repair.working_copy import Bench, Item
+from trace_store.context.repair.working_copy import Item, WorkingCopy
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.anthropic.render import PROVIDER, THINKING
 from trace_store.providers.media import opaque_block
@@ -27,26 +27,26 @@ TWICE = "it says the same twice"
 MAXIMUM_ID_CHARACTERS = 200
 
 
-def take_out_copies(bench: Bench) -> None:
+def remove_duplicates(copy: WorkingCopy) -> None:
     """Remove messages that were copied when a part of the session was recorded twice.
 
     An assistant message is a copy if an earlier one has the same provider id and all its content; so are equal messages
     right before and equal results right after it. Within a message, equal parts are copies.
     """
-    items = bench.items
+    items = copy.items
     for item in items:
         if item.role == "assistant" and not item.ghost:
-            _remove_repeated_parts(bench, item)
+            _remove_repeated_parts(copy, item)
     first_of = _find_copies(items)
     gone: list[Item] = []
     for at in sorted(first_of):
         detail = f"it says again what {_name(items[first_of[at]])} says"
-        if bench.find(DUPLICATE_MESSAGE, items[at], detail, "taken out", IDS_ONCE):
+        if copy.find(DUPLICATE_MESSAGE, items[at], detail, "taken out", IDS_ONCE):
             gone.append(items[at])
-    bench.remove(gone)
+    copy.remove(gone)
 
 
-def _remove_repeated_parts(bench: Bench, item: Item) -> None:
+def _remove_repeated_parts(copy: WorkingCopy, item: Item) -> None:
     kept: list[Part] = []
     seen: set[Part] = set()
     for part in item.parts:
@@ -55,7 +55,7 @@ def _remove_repeated_parts(bench: Bench, item: Item) -> None:
         own = item.id and maker(item.model) == "anthropic"
         bound = isinstance(part, ToolCall) or (own and isinstance(part, Text))
         detail = f"it holds call {part.id!r} twice" if isinstance(part, ToolCall) else TWICE
-        if not (bound and part in seen) or not bench.find(
+        if not (bound and part in seen) or not copy.find(
             DUPLICATE_MESSAGE, item, detail, "left out once", IDS_ONCE
         ):
             kept.append(part)
@@ -119,9 +119,9 @@ def _name(item: Item) -> str:
     return str(item.address)
 
 
-def pair_up(bench: Bench) -> None:
+def complete_pairs(copy: WorkingCopy) -> None:
     """Make sure that every call has one result, and every result a call."""
-    items = bench.items
+    items = copy.items
     result_of, faults = pair(items)
     ends = standing(items, result_of).ends
     left_out: dict[int, set[int]] = {}
@@ -131,9 +131,9 @@ def pair_up(bench: Bench) -> None:
         wrong = fault.detail.rpartition("; ")[0]
         part = items[at].parts[index]
         if fault.code == ORPHAN_CALL and isinstance(part, ToolCall):
-            if bench.find(fault.code, items[at], wrong, "an error result says so"):
+            if copy.find(fault.code, items[at], wrong, "an error result says so"):
                 unanswered.setdefault(at, []).append(part.id)
-        elif bench.find(fault.code, items[at], wrong, "left out"):
+        elif copy.find(fault.code, items[at], wrong, "left out"):
             left_out.setdefault(at, set()).add(index)
     behind: dict[int, list[Item]] = {}
     for at, ids in sorted(unanswered.items()):
@@ -141,12 +141,12 @@ def pair_up(bench: Bench) -> None:
         behind.setdefault(ends[at], []).append(Item.new("tool", results))
     for at, indexes in left_out.items():
         items[at].reword(p for i, p in enumerate(items[at].parts) if i not in indexes)
-    bench.insert(behind)
+    copy.insert(behind)
 
 
-def rename_reused(bench: Bench) -> None:
+def rename_reused_ids(copy: WorkingCopy) -> None:
     """Give a call with a reused id, and its result, another id."""
-    items = bench.items
+    items = copy.items
     result_of, _ = pair(items)
     taken = {part.id for item in items for part in item.parts if isinstance(part, ToolCall)}
     used: set[str] = set()
@@ -160,7 +160,7 @@ def rename_reused(bench: Bench) -> None:
                 new = _unused_id(id_, taken)
                 detail = f"the id {id_!r} is that of an earlier call"
                 done = f"called {new!r}, and so is its result"
-                if bench.find(REUSED_CALL_ID, item, detail, done, ANTHROPIC):
+                if copy.find(REUSED_CALL_ID, item, detail, done, ANTHROPIC):
                     id_ = new
                     renamed = ToolCall(id_, part.name, part.arguments, part.format)
                     _set_part(item, index, renamed)
@@ -187,9 +187,9 @@ Arrivals = dict[Place, list[tuple[Place, Place]]]
 """Results by the part that they move behind, each with its call, whose order they keep."""
 
 
-def move_results(bench: Bench) -> None:
+def move_results(copy: WorkingCopy) -> None:
     """Move every result directly behind the turn with its call."""
-    items = bench.items
+    items = copy.items
     result_of, _ = pair(items)
     call_of = {result: call for call, result in result_of.items()}
     going: dict[int, dict[int, Place]] = {}
@@ -198,7 +198,7 @@ def move_results(bench: Bench) -> None:
         id_ = part.call_id if isinstance(part, ToolResult) else ""
         wrong = "stands before its call" if (at, index) < call_of[at, index] else "stands apart"
         detail = f"the result of call {id_!r} {wrong}"
-        if bench.find(MOVED_RESULT, items[at], detail, "moved to its call"):
+        if copy.find(MOVED_RESULT, items[at], detail, "moved to its call"):
             going.setdefault(at, {})[index] = end
     arriving: Arrivals = {}
     for at, ends in going.items():
@@ -206,13 +206,13 @@ def move_results(bench: Bench) -> None:
             arriving.setdefault(end, []).append((call_of[at, index], (at, index)))
     for results in arriving.values():
         results.sort()
-    _apply_moves(bench, going, arriving)
+    _apply_moves(copy, going, arriving)
 
 
 def _apply_moves(
-    bench: Bench, going: Mapping[int, Mapping[int, Place]], arriving: Arrivals
+    copy: WorkingCopy, going: Mapping[int, Mapping[int, Place]], arriving: Arrivals
 ) -> None:
-    items = bench.items
+    items = copy.items
     whole = {at for at, ends in going.items() if _moves_whole(items, at, ends)}
     inside = {end for end in arriving if _is_answered_inside(items[end[0]], end[1])}
     behind: dict[int, list[Item]] = {}
@@ -234,7 +234,7 @@ def _apply_moves(
         items[at].reword(parts)
     for at in whole:
         items[at].moved = True
-    bench.insert(behind, {id(items[at]) for at in whole})
+    copy.insert(behind, {id(items[at]) for at in whole})
 
 
 def _moves_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
@@ -252,30 +252,30 @@ def _is_answered_inside(item: Item, index: int) -> bool:
     return any(isinstance(part, ToolResult) for part in item.parts[index + 1 :])
 
 
-def speak_for_tools(bench: Bench) -> None:
+def convert_tool_messages(copy: WorkingCopy) -> None:
     """Turn tool messages without a result into user messages, as every renderer does."""
-    for at, item in enumerate(bench.items):
+    for at, item in enumerate(copy.items):
         if item.role != "tool" or item.ghost or item.says_nothing:
             continue
         if any(isinstance(part, ToolResult) for part in item.parts):
             continue
         detail = "a tool message answers no call"
-        if bench.find(TOOL_WITHOUT_CALL, item, detail, "shown as the user's"):
-            bench.items[at] = Item.new("user", item.parts, replaces=item)
+        if copy.find(TOOL_WITHOUT_CALL, item, detail, "shown as the user's"):
+            copy.items[at] = Item.new("user", item.parts, replaces=item)
 
 
-def end_cut_turns(bench: Bench) -> None:
+def trim_cut_turns(copy: WorkingCopy) -> None:
     """Remove Claude's reasoning at the end of a turn; other models may end a turn with it."""
     turn: list[Item] = []
-    for item in [*bench.items, None]:
+    for item in [*copy.items, None]:
         if item is not None and item.role == "assistant":
             turn.append(item)
         elif item is None or not item.says_nothing:
-            _end_turn(bench, turn)
+            _end_turn(copy, turn)
             turn = []
 
 
-def _end_turn(bench: Bench, turn: list[Item]) -> None:
+def _end_turn(copy: WorkingCopy, turn: list[Item]) -> None:
     for item in reversed(turn):
         if item.ghost:
             return
@@ -285,7 +285,7 @@ def _end_turn(bench: Bench, turn: list[Item]) -> None:
         if len(kept) < len(item.parts):
             detail = "nothing follows the reasoning in its turn"
             done = "the reasoning is left out"
-            if maker(item.model) != "anthropic" or not bench.find(
+            if maker(item.model) != "anthropic" or not copy.find(
                 CUT_TURN, item, detail, done, ANTHROPIC
             ):
                 return
@@ -303,14 +303,14 @@ def _is_reasoning(part: Part) -> bool:
     return block is not None and block["type"] in THINKING
 
 
-def take_out_empty(bench: Bench) -> None:
+def remove_empty(copy: WorkingCopy) -> None:
     """Remove empty messages; those that a repair emptied are no additional fault."""
     gone: list[Item] = []
-    for item in bench.items:
+    for item in copy.items:
         if item.ghost or not item.says_nothing:
             continue
         emptied = item.is_new or item.reworded
         detail = f"a message of role {item.role} says nothing"
-        if emptied or bench.find(EMPTY_MESSAGE, item, detail, "taken out"):
+        if emptied or copy.find(EMPTY_MESSAGE, item, detail, "taken out"):
             gone.append(item)
-    bench.remove(gone)
+    copy.remove(gone)

@@ -84,12 +84,12 @@ class Item:
 
 
 @mutable
-class Bench:
+class WorkingCopy:
     """All messages in order, and the faults found so far.
 
     Attributes:
         items: the current context.
-        chosen: the providers that it must be valid for.
+        providers_to_suit: the providers that it must be valid for.
         removed: messages that were removed.
         faults: the faults, in the order of detection.
         count: number of repairs.
@@ -97,7 +97,7 @@ class Bench:
     """
 
     items: list[Item]
-    chosen: frozenset[str]
+    providers_to_suit: frozenset[str]
     removed: list[Item] = field(default_factory=list)
     faults: dict[Fault, None] = field(default_factory=dict)
     count: int = 0
@@ -115,7 +115,7 @@ class Bench:
 
         The same fault of a message is recorded once; faults of messages that a repair created are not recorded.
         """
-        if not self.chosen.intersection(providers):
+        if not self.providers_to_suit.intersection(providers):
             return False
         self.count += 1
         refusing = tuple(name for name in PROVIDERS if name in providers)

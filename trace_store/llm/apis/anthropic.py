@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from trace_store.llm.apis.form import Form, Hearing, counted, inner, items, nonsense, refusal, text
+from trace_store.llm.apis.form import (
+    Form,
+    StreamReader,
+    counted,
+    inner,
+    items,
+    nonsense,
+    refusal,
+    text,
+)
 from trace_store.llm.contract import DONE, LENGTH, Completion
 
 TYPE_CHECKING = False
@@ -17,7 +26,7 @@ MAXIMUM_TOKENS = 8192
 _CUT = ("max_tokens", "model_context_window_exceeded")
 
 
-class _AnthropicHearing(Hearing):
+class _AnthropicStreamReader(StreamReader):
     __slots__ = ("_ended", "_model", "_stop", "_texts", "_usage")
 
     def __init__(self) -> None:
@@ -64,7 +73,7 @@ class Anthropic(Form):
     """Uses `v1/messages`."""
 
     __slots__ = ()
-    hearing = _AnthropicHearing
+    stream_reader = _AnthropicStreamReader
 
     def address(self, url: str) -> str:
         return f"{url}/messages" if url.endswith("/v1") else f"{url}/v1/messages"

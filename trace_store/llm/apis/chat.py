@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from trace_store.llm.apis.form import Form, Hearing, counted, inner, items, nonsense, refusal, text
+from trace_store.llm.apis.form import (
+    Form,
+    StreamReader,
+    counted,
+    inner,
+    items,
+    nonsense,
+    refusal,
+    text,
+)
 from trace_store.llm.contract import DONE, LENGTH, Completion
 
 TYPE_CHECKING = False
@@ -15,7 +24,7 @@ _VENDOR = "https://api.openai.com"
 _FILTERED = "content_filter"
 
 
-class _ChatHearing(Hearing):
+class _ChatStreamReader(StreamReader):
     __slots__ = ("_model", "_refused", "_stop", "_texts", "_usage")
 
     def __init__(self) -> None:
@@ -53,7 +62,7 @@ class Chat(Form):
     """Uses `chat/completions`."""
 
     __slots__ = ()
-    hearing = _ChatHearing
+    stream_reader = _ChatStreamReader
 
     def address(self, url: str) -> str:
         return f"{url}/chat/completions"

@@ -21,7 +21,7 @@ _BUSY = ("overloaded", "rate_limit", "server_error", "timeout", "api_error", "sl
 _SPENT = ("insufficient_quota", "billing", "credit balance")
 
 
-class Hearing(ABC):
+class StreamReader(ABC):
     """Builds a Completion from the events of a stream."""
 
     __slots__ = ()
@@ -43,7 +43,7 @@ class Form(ABC):
     """The request format of one API."""
 
     __slots__ = ()
-    hearing: type[Hearing]
+    stream_reader: type[StreamReader]
 
     @abstractmethod
     def address(self, url: str) -> str:

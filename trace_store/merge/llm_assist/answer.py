@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from trace_store.merge.llm_assist.request import Question
+    from trace_store.merge.llm_assist.request import ModelRequest
     from trace_store.objects.address import Address
 
 ROLES = ("assistant", "user")
@@ -36,7 +36,7 @@ MAXIMUM_MATCHES = 1000
 
 
 @value
-class Written:
+class WrittenMessage:
     """A message that a model wrote.
 
     Attributes:
@@ -55,7 +55,7 @@ class Written:
 
 
 @value
-class Advice:
+class ModelAnswer:
     """A model's proposal for a merge.
 
     Attributes:
@@ -67,11 +67,11 @@ class Advice:
 
     settlements: Mapping[str, Settlement]
     reasons: Mapping[str, str]
-    summaries: tuple[Written, ...] = ()
-    conclusion: Written | None = None
+    summaries: tuple[WrittenMessage, ...] = ()
+    conclusion: WrittenMessage | None = None
 
 
-def read_advice(answer: str, question: Question) -> Advice:
+def parse_answer(answer: str, question: ModelRequest) -> ModelAnswer:
     """Return the advice in an answer.
 
     Raises:
@@ -87,13 +87,13 @@ def read_advice(answer: str, question: Question) -> Advice:
     conclusion = reading.conclusion(told.get("conclusion"))
     if reading.faults:
         raise _unusable_error(reading.faults)
-    return Advice(settlements, reasons, summaries, conclusion)
+    return ModelAnswer(settlements, reasons, summaries, conclusion)
 
 
 class _AnswerParser:
     """Parses the fields of an answer, and collects faults."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: ModelRequest) -> None:
         self._question = question
         self.faults: list[str] = []
 
@@ -148,8 +148,8 @@ class _AnswerParser:
                 self.fault(f"conflict {number} is left open")
         return settlements, reasons
 
-    def summaries(self, told: Mapping[str, Any]) -> tuple[Written, ...]:
-        found: list[Written] = []
+    def summaries(self, told: Mapping[str, Any]) -> tuple[WrittenMessage, ...]:
+        found: list[WrittenMessage] = []
         taken: set[Address] = set()
         for number, fields in enumerate(self.items(told, "summaries"), 1):
             where = f"summary {number}"
@@ -167,10 +167,10 @@ class _AnswerParser:
             if text:
                 self._check_kept(targets, text, where)
             why = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
-            found.append(Written(self._role(fields, where), text, targets, targets, why))
+            found.append(WrittenMessage(self._role(fields, where), text, targets, targets, why))
         return tuple(found)
 
-    def conclusion(self, fields: Any) -> Written | None:
+    def conclusion(self, fields: Any) -> WrittenMessage | None:
         if fields is None:
             return None
         if not isinstance(fields, dict):
@@ -181,7 +181,7 @@ class _AnswerParser:
             self.fault("the conclusion names no sources")
         text = self.text(fields, "text", "the conclusion")
         why = self.text(fields, "why", "the conclusion", empty=True)[:MAXIMUM_WHY]
-        return Written(self._role(fields, "the conclusion"), text, (), sources, why)
+        return WrittenMessage(self._role(fields, "the conclusion"), text, (), sources, why)
 
     def _role(self, fields: Mapping[str, Any], where: str) -> str:
         role = fields.get("role", ROLES[0])

@@ -56,7 +56,7 @@ makes redundant or wrong. A message with "fixed" is in no summary, a tool call i
 
 
 @value
-class Question:
+class ModelRequest:
     """A request, and what is needed to check the answer.
 
     Attributes:
@@ -78,9 +78,9 @@ class Question:
     kept: Mapping[Address, tuple[tuple[str, str], ...]]
 
 
-def question(
+def build_request(
     base: Fold, ours: Fold, theirs: Fold, conflicts: Sequence[Conflict], read: Read
-) -> Question:
+) -> ModelRequest:
     """Return the request for a merge.
 
     Raises:
@@ -113,7 +113,7 @@ class _RequestBuilder:
         everything = {e.address for e in (*ours.entries, *theirs.entries, *self._base.values())}
         self._names = names(everything)
 
-    def made(self, conflicts: Sequence[Conflict]) -> Question:
+    def made(self, conflicts: Sequence[Conflict]) -> ModelRequest:
         shared = [entry for entry in self._ours if entry.address in self._base]
         for entry in self._base.values():
             self._fixed[entry.address] = "was there before the two sides parted"
@@ -133,7 +133,7 @@ class _RequestBuilder:
             for side, new in zip(self._folds, (ours, theirs), strict=True)
             for entry in new
         }
-        return Question(
+        return ModelRequest(
             json.dumps(fields, ensure_ascii=False, indent=1),
             tuple(conflicts),
             {name: address for address, name in self._names.items()},

@@ -11,9 +11,9 @@ from trace_store import errors, llm
 from trace_store.context import tokens
 from trace_store.context.tokens.overhead import count_message
 from trace_store.frozen import replace, value
-from trace_store.merge.llm_assist.answer import read_advice
-from trace_store.merge.llm_assist.request import SYSTEM, question
-from trace_store.merge.result import Advised
+from trace_store.merge.llm_assist.answer import parse_answer
+from trace_store.merge.llm_assist.request import SYSTEM, build_request
+from trace_store.merge.result import MergeAdvice
 from trace_store.objects import address
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from trace_store.llm.contract import Completion, Model
     from trace_store.merge.changes import Put
     from trace_store.merge.conflicts import Conflict
-    from trace_store.merge.llm_assist.answer import Advice
-    from trace_store.merge.llm_assist.request import Question
-    from trace_store.merge.result import Matter
+    from trace_store.merge.llm_assist.answer import ModelAnswer
+    from trace_store.merge.llm_assist.request import ModelRequest
+    from trace_store.merge.result import MergeRequest
     from trace_store.objects.commit import Operation
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
@@ -54,7 +54,7 @@ class Proposal:
         tokens_without: tokens of the merged context with only the resolutions.
     """
 
-    advice: Advice
+    advice: ModelAnswer
     conflicts: tuple[Conflict, ...]
     model: str
     tokens: int
@@ -81,7 +81,7 @@ class Advisor:
         self._review = review
         self._answers: list[Completion] = []
 
-    def __call__(self, matter: Matter) -> Advised:
+    def __call__(self, request: MergeRequest) -> MergeAdvice:
         """Return the resolution of a merge that the model proposes.
 
         Raises:
@@ -90,26 +90,26 @@ class Advisor:
             ConflictError: the proposal was not accepted.
         """
         self._answers = []
-        asked = question(
-            matter.base,
-            matter.ours,
-            matter.theirs,
-            matter.plan.conflicts,
+        asked = build_request(
+            request.base,
+            request.ours,
+            request.theirs,
+            request.plan.conflicts,
             self._store.objects.read,
         )
-        proposal = self._proposal(matter, asked)
+        proposal = self._proposal(request, asked)
         if self._review is not None and not self._review(proposal):
             raise errors.ConflictError(
                 "the model's proposal was not accepted; nothing was written",
                 code=errors.ErrorCode.MERGE_CONFLICT,
                 hint="merge without `-s semantic`, or try again",
             )
-        return self._to_advice(matter, asked, proposal)
+        return self._to_advice(request, asked, proposal)
 
-    def _proposal(self, matter: Matter, asked: Question) -> Proposal:
+    def _proposal(self, request: MergeRequest, asked: ModelRequest) -> Proposal:
         messages = [("user", asked.text)]
         try:
-            return self._send(matter, asked, messages)
+            return self._send(request, asked, messages)
         except errors.ModelNonsenseError as error:
             faults = list(error.data.get("faults", ()))  # type: ignore[call-overload]
             if not faults:
@@ -119,10 +119,10 @@ class Advisor:
             ("assistant", self._answers[-1].text or "(nothing)"),
             ("user", f"That cannot be used:\n{told}\nAnswer again, with the whole object."),
         ]
-        return self._send(matter, asked, messages)
+        return self._send(request, asked, messages)
 
     def _send(
-        self, matter: Matter, asked: Question, messages: Sequence[tuple[str, str]]
+        self, request: MergeRequest, asked: ModelRequest, messages: Sequence[tuple[str, str]]
     ) -> Proposal:
         answer = llm.contract.ask(
             self._model, llm.contract.Prompt(tuple(messages), SYSTEM, ANSWER_TOKENS)
@@ -132,24 +132,24 @@ class Advisor:
             raise errors.ModelNonsenseError(
                 "the model's answer was cut off", faults=("it was cut off: be brief",)
             )
-        return self._check(matter, asked, read_advice(answer.text, asked))
+        return self._check(request, asked, parse_answer(answer.text, asked))
 
-    def _check(self, matter: Matter, asked: Question, advice: Advice) -> Proposal:
+    def _check(self, request: MergeRequest, asked: ModelRequest, advice: ModelAnswer) -> Proposal:
         """Return a proposal whose merged context is valid and within the budget."""
         trial = Gathering()  # its content is not stored
-        plan = matter.replan(advice.settlements, trial.put)
+        plan = request.replan(advice.settlements, trial.put)
         if plan.conflicts:
             raise _unusable_error(
                 "it leaves a conflict open",
                 f"a conflict of the kind {plan.conflicts[0].kind} is left open",
             )
-        merged = _apply(matter, plan.operations)
+        merged = _apply(request, plan.operations)
         advice = _extend_to_results(advice, merged, asked)
         without = self._tokens(merged, trial)
         tokens = without
         if advice.summaries or advice.conclusion:
             extra = _operations(advice, trial.put, None, "")
-            tokens = self._tokens(_apply(matter, [*plan.operations, *extra]), trial)
+            tokens = self._tokens(_apply(request, [*plan.operations, *extra]), trial)
         budget = self._store.config.budget
         if budget is not None and tokens > budget:
             raise errors.ModelNonsenseError(
@@ -159,8 +159,10 @@ class Advisor:
         model = self._answers[-1].model or self._name
         return Proposal(advice, asked.conflicts, model, tokens, without)
 
-    def _to_advice(self, matter: Matter, asked: Question, proposal: Proposal) -> Advised:
-        advice, gathering = proposal.advice, matter.gathering
+    def _to_advice(
+        self, request: MergeRequest, asked: ModelRequest, proposal: Proposal
+    ) -> MergeAdvice:
+        advice, gathering = proposal.advice, request.gathering
         prompt = gathering.put(bytes_of(f"{SYSTEM}\n\n{asked.text}"))
         model = gathering.text(proposal.model)
         operations = _operations(advice, gathering.put, prompt, model)
@@ -178,7 +180,7 @@ class Advisor:
         meta: dict[str, Any] = {"model": model, "questions": len(self._answers)}
         if why:
             meta["why"] = why
-        return Advised(advice.settlements, tuple(operations), meta)
+        return MergeAdvice(advice.settlements, tuple(operations), meta)
 
     def _tokens(self, merged: Fold, trial: Gathering) -> int:
         """Return the tokens of a merged context."""
@@ -196,14 +198,14 @@ class Advisor:
         )
 
 
-def _apply(matter: Matter, operations: Sequence[Operation]) -> Fold:
+def _apply(request: MergeRequest, operations: Sequence[Operation]) -> Fold:
     """Return the result of applying operations to ours."""
-    state = matter.ours.copy()
+    state = request.ours.copy()
     state.apply(address.HERE, Commit((), "", 0, list(operations)))
     return state
 
 
-def _extend_to_results(advice: Advice, merged: Fold, asked: Question) -> Advice:
+def _extend_to_results(advice: ModelAnswer, merged: Fold, asked: ModelRequest) -> ModelAnswer:
     """Return advice whose summaries replace only visible messages, and results that resolutions add to their calls.
 
     Hidden messages remain sources of a summary.
@@ -236,7 +238,9 @@ def _unusable_error(why: str, fault: str) -> errors.ModelNonsenseError:
     return errors.ModelNonsenseError(f"the model's answer cannot be used: {why}", faults=(fault,))
 
 
-def _operations(advice: Advice, put: Put, prompt: ObjectId | None, model: str) -> list[Operation]:
+def _operations(
+    advice: ModelAnswer, put: Put, prompt: ObjectId | None, model: str
+) -> list[Operation]:
     """Return the operations that add the messages that a model wrote."""
     written = [*advice.summaries, *([advice.conclusion] if advice.conclusion else [])]
     return [
