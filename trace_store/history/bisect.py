@@ -33,7 +33,7 @@ _VERSION = 1
 
 
 @value
-class Told:
+class Verdict:
     """A verdict on one point.
 
     Attributes:
@@ -55,21 +55,21 @@ class Bisection:
     Attributes:
         kind: "commits" or "messages".
         commit: the commit whose messages are bisected, or the first commit that was marked bad.
-        told: all verdicts, oldest first; the last one on a point counts.
+        verdicts: all verdicts, oldest first; the last one on a point counts.
     """
 
     kind: str
     commit: ObjectId
-    told: tuple[Told, ...]
+    verdicts: tuple[Verdict, ...]
 
     @property
     def outcomes(self) -> dict[str, str]:
         """The current verdict on each point."""
-        return {each.point: each.word for each in self.told}
+        return {each.point: each.word for each in self.verdicts}
 
-    def with_told(self, told: Told) -> Bisection:
+    def with_verdict(self, verdict: Verdict) -> Bisection:
         """Return the bisection with one more verdict."""
-        return Bisection(self.kind, self.commit, (*self.told, told))
+        return Bisection(self.kind, self.commit, (*self.verdicts, verdict))
 
 
 @value
@@ -113,7 +113,7 @@ def next_step(store: Store, search: Bisection, message_count: int = 0) -> Step:
     for bad in bads:
         for good in goods:
             if commits.is_ancestor(ObjectId.parse(bad), good):
-                raise _contradiction(str(good), bad)
+                raise _contradiction_error(str(good), bad)
     line = _first_parents(store, search.commit, goods)
     step = halve(line, outcomes)
     while step.is_done and len(step.found) == 1:
@@ -140,7 +140,7 @@ def halve(line: Sequence[str], outcomes: Outcomes) -> Step:
     bad = next((at for at, word in enumerate(words) if word == BAD), len(line) - 1)
     good = max((at for at, word in enumerate(words) if word == GOOD), default=-1)
     if good > bad:
-        raise _contradiction(line[good], line[bad])
+        raise _contradiction_error(line[good], line[bad])
     if not line:
         return Step("", 0, ())
     open_ = [at for at in range(good + 1, bad) if words[at] is None]
@@ -151,7 +151,7 @@ def halve(line: Sequence[str], outcomes: Outcomes) -> Step:
     return Step("", 0, tuple(line[good + 1 : bad + 1]))
 
 
-def judge(failed: int, runs: int, threshold: int | None) -> str:
+def verdict_for(failed: int, runs: int, threshold: int | None) -> str:
     """Return the verdict for a number of failed runs, or "" if the runs are inconclusive.
 
     Without a threshold all runs must agree. With one, that many failures make a point bad.
@@ -174,13 +174,13 @@ def load(store: Store) -> Bisection | None:
         fields = json.loads(data)
         if fields["version"] != _VERSION:
             raise ValueError(fields["version"])
-        told = tuple(Told(*each) for each in fields["told"])
-        if not all(each.word in WORDS for each in told) or fields["kind"] not in (
+        verdicts = tuple(Verdict(*each) for each in fields["told"])
+        if not all(each.word in WORDS for each in verdicts) or fields["kind"] not in (
             COMMITS,
             MESSAGES,
         ):
             raise ValueError(fields["kind"])
-        return Bisection(fields["kind"], ObjectId.parse(fields["commit"]), told)
+        return Bisection(fields["kind"], ObjectId.parse(fields["commit"]), verdicts)
     except (ValueError, KeyError, TypeError, errors.InvalidInputError) as error:
         raise errors.StateError("the state of the bisection is damaged") from error
 
@@ -195,7 +195,7 @@ def save(store: Store, search: Bisection) -> None:
         "version": _VERSION,
         "kind": search.kind,
         "commit": str(search.commit),
-        "told": [[each.word, each.point, each.failed, each.runs] for each in search.told],
+        "told": [[each.word, each.point, each.failed, each.runs] for each in search.verdicts],
     }
     data = json.dumps(fields, indent=1).encode() + b"\n"
     replace_file(store.disk, store.layout.bisect_file, data, scratch=store.layout.tmp_dir)
@@ -225,7 +225,7 @@ def _first_parents(store: Store, end: ObjectId, goods: Sequence[ObjectId]) -> li
     return line
 
 
-def _contradiction(good: str, bad: str) -> errors.InvalidInputError:
+def _contradiction_error(good: str, bad: str) -> errors.InvalidInputError:
     if good == bad:
         return errors.InvalidInputError(f"{bad[:12]} is marked both good and bad")
     return errors.InvalidInputError(f"{good[:12]} is good but comes after {bad[:12]}, which is bad")
@@ -268,19 +268,19 @@ def find_first_bad(
     """
     store = contexts.store
     end, *starts = (resolve_commit(store, each) for each in (bad, *goods))
-    told = (Told(BAD, str(end)), *(Told(GOOD, str(each)) for each in starts))
-    search = Bisection(COMMITS, end, told)
+    verdicts = (Verdict(BAD, str(end)), *(Verdict(GOOD, str(each)) for each in starts))
+    search = Bisection(COMMITS, end, verdicts)
 
     def word(point: str) -> str:
         found = test(contexts.compile(ObjectId.parse(point)))
         return SKIP if found is None else GOOD if found else BAD
 
-    for each in told:
+    for each in verdicts:
         found = word(each.point)
         if found not in (each.word, SKIP):
             raise errors.StateError(
                 f"{each.point[:12]} was given as {each.word}, but the test says {found}"
             )
     while not (step := next_step(store, search)).is_done:
-        search = search.with_told(Told(word(step.point), step.point))
+        search = search.with_verdict(Verdict(word(step.point), step.point))
     return tuple(ObjectId.parse(point) for point in step.found)
