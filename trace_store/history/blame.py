@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Deed:
+class MessageOperation:
     """One operation on a message.
 
     Attributes:
@@ -52,15 +52,15 @@ class Blame:
         branch: full name of the branch that it was created on; "" if unknown.
         model: the model that wrote it, or "".
         tools: the tools that it calls or whose results it holds.
-        deeds: later operations on it, newest first: merges, edits, annotations and moves.
+        changes: later operations on it, newest first: merges, edits, annotations and moves.
     """
 
     message: CompiledMessage
-    made: Deed
+    made: MessageOperation
     branch: str
     model: str
     tools: tuple[str, ...]
-    deeds: tuple[Deed, ...]
+    changes: tuple[MessageOperation, ...]
 
 
 def blame(contexts: ContextCompiler, revision: str | ObjectId = "HEAD") -> Iterator[Blame]:
@@ -74,11 +74,11 @@ def blame(contexts: ContextCompiler, revision: str | ObjectId = "HEAD") -> Itera
     if context.commit is None:
         return
     wanted = {record.address for record in context.view.messages()}
-    deeds = deeds_of(contexts, context.commit, wanted)
-    branches = branches_of(contexts.store, {done[-1].commit for done in deeds.values()})
+    changes = operations_on(contexts, context.commit, wanted)
+    branches = branches_of(contexts.store, {done[-1].commit for done in changes.values()})
     calls: dict[str, str] = {}
     for message in context.messages:
-        *later, made = deeds[message.address]
+        *later, made = changes[message.address]
         stored = message.stored
         yield Blame(
             message,
@@ -90,20 +90,20 @@ def blame(contexts: ContextCompiler, revision: str | ObjectId = "HEAD") -> Itera
         )
 
 
-def deeds_of(
+def operations_on(
     contexts: ContextCompiler, tip: ObjectId, wanted: Iterable[Address]
-) -> dict[Address, list[Deed]]:
+) -> dict[Address, list[MessageOperation]]:
     """Return the operations on messages up to a commit, newest first; the last one created the message.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
-    found: dict[Address, list[Deed]] = {address: [] for address in wanted}
+    found: dict[Address, list[MessageOperation]] = {address: [] for address in wanted}
     stack: list[tuple[ObjectId, set[Address]]] = [(tip, set(found))]
     while stack:
         start, looked_for = stack.pop()
         came: dict[Address, tuple[ObjectId, ...]] = {}
-        carried: dict[Address, list[Deed]] = {}
+        carried: dict[Address, list[MessageOperation]] = {}
         oid: ObjectId | None = start
         while oid is not None and looked_for:
             commit = contexts.read_commit(oid)
@@ -112,7 +112,7 @@ def deeds_of(
                 if address not in looked_for:
                     continue
                 adds = address in added and operation.name in ops.ADDS_MESSAGES
-                deed = Deed(operation.name, oid, commit.author, commit.time)
+                deed = MessageOperation(operation.name, oid, commit.author, commit.time)
                 found[address].append(deed)
                 if not adds:
                     continue
@@ -132,16 +132,16 @@ def deeds_of(
 
 
 def _drop_repeated_carries(
-    found: dict[Address, list[Deed]],
-    carried: Mapping[Address, list[Deed]],
+    found: dict[Address, list[MessageOperation]],
+    carried: Mapping[Address, list[MessageOperation]],
     brought: set[Address],
 ) -> None:
     """Drop operations that carried in a message which was there already.
 
     For a message born on this line all carries are dropped; for one that was merged in (`brought`), all but the oldest.
     """
-    for address, deeds in carried.items():
-        idle = deeds[:-1] if address in brought else deeds
+    for address, changes in carried.items():
+        idle = changes[:-1] if address in brought else changes
         if idle:
             found[address] = [deed for deed in found[address] if not any(deed is i for i in idle)]
 
