@@ -56,8 +56,8 @@ def rebased(repo: Repo, upstream: str | None = "side", *lines: str, **more: Any)
     def plan(steps: Sequence[Step]) -> Sequence[Step]:
         oids = [step.oid for step in steps]
         text = "\n".join(
-            f"{deed} {oids[int(number)]} {rest}"
-            for deed, number, rest in ((line + "  ").split(" ", 2) for line in lines)
+            f"{action} {oids[int(number)]} {rest}"
+            for action, number, rest in ((line + "  ").split(" ", 2) for line in lines)
         )
         return read(text, oids)
 
@@ -707,7 +707,7 @@ def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know() -> None
     oids = [ObjectId(bytes([n]) * 32) for n in (1, 2, 3)]
     steps = [Step("pick", oid) for oid in oids]
     assert read(written(steps, lambda _: "said"), oids) == steps
-    assert [step.deed for step in read(f"p {oids[1]}", oids)] == ["drop", "drop", "pick"]
+    assert [step.action for step in read(f"p {oids[1]}", oids)] == ["drop", "drop", "pick"]
     for text, problem in (
         ("merge 0101", "line 1 of the to-do list is not valid"),
         ("pick ffff", "does not name a commit of the range"),

@@ -90,7 +90,7 @@ def rebase(
     every = [Step(PICK, oid) for oid in commits]
     steps = every if plan is None else checked(plan(every), commits)
     ranks = {step.oid: rank for rank, step in enumerate(every)}
-    order = [ranks.get(step.oid, -1) for step in steps if step.deed != DROP]
+    order = [ranks.get(step.oid, -1) for step in steps if step.action != DROP]
     inputs = {
         "steps": [step.as_json() for step in steps],
         "onto": "" if start is None else str(start),

@@ -181,7 +181,7 @@ class Replay:
         stop = self._stop
         before = stop.before if self._rebases else self._before
         for number, step in enumerate(self._steps[first:], first):
-            if number in stop.skipped or step.deed == DROP:
+            if number in stop.skipped or step.action == DROP:
                 self._dropped.append(step.oid)
                 continue
             open_ = self._do_step(number, step, line)
@@ -226,7 +226,7 @@ class Replay:
         """Return True if a commit can stay as it is, because its parent did."""
         parents = self._cache.commit(step.oid).parents
         is_next = line.tip == (parents[0] if parents else None)
-        return self._rebases and is_next and step.deed not in (*JOINED, EDIT) and not step.message
+        return self._rebases and is_next and step.action not in (*JOINED, EDIT) and not step.message
 
     def _plan(self, number: int, step: Step, line: ReplayedCommits) -> Plan:
         """Return the plan of a step."""
@@ -249,7 +249,7 @@ class Replay:
                 whole = carried_operations(step.oid, commit)
                 kept = [o for o in whole if o.name in ops.LEAVES_CONTEXT]
                 plan = replace(plan, operations=(*plan.operations, *kept))
-        return self._with_edits(plan, step, line, name) if step.deed == EDIT else plan
+        return self._with_edits(plan, step, line, name) if step.action == EDIT else plan
 
     def _append_plan(self, oid: ObjectId, commit: Commit, line: ReplayedCommits) -> Plan | None:
         """Return the plan for a commit that only appends; None if the contexts must be compared.
@@ -338,7 +338,7 @@ class Replay:
         if not operations and old.operations:  # resolved to nothing, or there already
             (self._dropped if plan.settled else self._there).append(step.oid)
             return
-        if step.deed in JOINED and self._squash(step, old, operations, line):
+        if step.action in JOINED and self._squash(step, old, operations, line):
             return
         parent = () if line.tip is None else (line.tip,)
         made = Commit(
@@ -367,7 +367,7 @@ class Replay:
         if taken is None:
             return False
         oid, last = taken
-        more = "" if step.deed == FIXUP else step.message or old.message
+        more = "" if step.action == FIXUP else step.message or old.message
         # A root commit stays one: any other parent would become its first.
         others = [each for each in old.parents[1:] if last.parents and each not in last.parents]
         made = Commit(
@@ -440,7 +440,7 @@ class Replay:
 
     def _premise_warnings(self, line: ReplayedCommits, new: set[Address]) -> list[MeaningWarning]:
         """Return warnings about answers whose premises changed on the new base."""
-        first = next((step for step in self._steps if step.deed != DROP), None)
+        first = next((step for step in self._steps if step.action != DROP), None)
         if first is None or first.number is not None or not new:
             return []
         was = self._cache.before(first.oid)
@@ -519,6 +519,6 @@ def _records_only(commit: Commit) -> bool:
 
 def _steps(stop: in_progress.Stop) -> list[Step]:
     return [
-        Step(deed, ObjectId.parse(oid), said, number)
-        for deed, oid, said, number in stop.inputs["steps"]
+        Step(action, ObjectId.parse(oid), said, number)
+        for action, oid, said, number in stop.inputs["steps"]
     ]

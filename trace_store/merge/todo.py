@@ -63,7 +63,7 @@ def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
 
 PICK, REWORD, EDIT, SQUASH, FIXUP = "pick", "reword", "edit", "squash", "fixup"
 DROP = "drop"
-DEEDS = (PICK, REWORD, EDIT, SQUASH, FIXUP, DROP)
+ACTIONS = (PICK, REWORD, EDIT, SQUASH, FIXUP, DROP)
 SHORT = {"p": PICK, "r": REWORD, "e": EDIT, "s": SQUASH, "f": FIXUP, "d": DROP}
 JOINED = (SQUASH, FIXUP)
 """Actions that squash a commit into the one before it."""
@@ -74,25 +74,25 @@ class Step:
     """A step of a pick or rebase.
 
     Attributes:
-        deed: "pick", "reword", "edit", "squash", "fixup" or "drop".
+        action: "pick", "reword", "edit", "squash", "fixup" or "drop".
         oid: the commit.
         message: the new commit message for "reword"; otherwise "".
         number: the number of a single message to pick; None for the whole commit.
     """
 
-    deed: str
+    action: str
     oid: ObjectId
     message: str = ""
     number: int | None = None
 
     def as_json(self) -> list[Any]:
         """Return it as JSON."""
-        return [self.deed, str(self.oid), self.message, self.number]
+        return [self.action, str(self.oid), self.message, self.number]
 
 
 def written(steps: Iterable[Step], say: Callable[[ObjectId], str]) -> str:
     """Return steps as text for an editor, with instructions; `say` returns a commit's summary."""
-    lines = [f"{step.deed} {step.oid.short()} {say(step.oid)}".rstrip() for step in steps]
+    lines = [f"{step.action} {step.oid.short()} {say(step.oid)}".rstrip() for step in steps]
     lines += [
         "",
         "# One commit a line, oldest first. Lines can be reordered.",
@@ -115,18 +115,18 @@ def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
     steps: list[Step] = []
     for number, line in lines(text):
         words = line.split(None, 2)
-        deed = SHORT.get(words[0], words[0])
-        if deed not in DEEDS or len(words) < 2:
+        action = SHORT.get(words[0], words[0])
+        if action not in ACTIONS or len(words) < 2:
             raise errors.InvalidInputError(
                 f"line {number} of the to-do list is not valid: {line[:80]!r}",
-                hint=f"a line is one of {', '.join(DEEDS)}, and a prefix of a commit id",
+                hint=f"a line is one of {', '.join(ACTIONS)}, and a prefix of a commit id",
                 line=number,
             )
         oid = _find_commit(words[1], known, number)
         if any(step.oid == oid for step in steps):
             raise errors.InvalidInputError(f"line {number} repeats {oid.short()}", line=number)
-        said = words[2].strip() if deed == REWORD and len(words) > 2 else ""
-        steps.append(Step(deed, oid, said))
+        said = words[2].strip() if action == REWORD and len(words) > 2 else ""
+        steps.append(Step(action, oid, said))
     return checked(steps, known)
 
 
@@ -148,19 +148,19 @@ def checked(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
         if not isinstance(step, Step):
             raise errors.InvalidInputError(f"a plan must contain only steps, not {step!r:.80}")
         found.append(step)
-        if step.deed not in DEEDS:
+        if step.action not in ACTIONS:
             raise errors.InvalidInputError(
-                f"{str(step.deed)[:40]!r} is not one of {', '.join(DEEDS)}"
+                f"{str(step.action)[:40]!r} is not one of {', '.join(ACTIONS)}"
             )
-        if step.deed == REWORD and not step.message:
+        if step.action == REWORD and not step.message:
             raise errors.InvalidInputError(f"reword {step.oid.short()} needs a message")
         if step.oid not in range_:
             raise errors.InvalidInputError(f"{str(step.oid)[:12]} is not a commit of the range")
         if step.oid in listed:
             raise errors.InvalidInputError(f"{step.oid.short()} is repeated")
         listed.add(step.oid)
-    first = next((step for step in found if step.deed != DROP), None)
-    if first is not None and first.deed in JOINED:
+    first = next((step for step in found if step.action != DROP), None)
+    if first is not None and first.action in JOINED:
         raise errors.InvalidInputError("the first commit has none before it to squash into")
     # Dropped commits come first, so that messages that depend on them are left out as well.
     return [*(Step(DROP, oid) for oid in known if oid not in listed), *found]
