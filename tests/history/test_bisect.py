@@ -22,8 +22,8 @@ from trace_store.history.bisect import (
     Bisection,
     Verdict,
     halve,
-    verdict_for,
     next_step,
+    verdict_for,
 )
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object

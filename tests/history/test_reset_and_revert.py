@@ -584,7 +584,7 @@ def test_what_is_settled_is_settled_though_nothing_else_can_be_taken_back(tmp_pa
     change(store, lambda draft: draft.edit(at, "twice"))
     found = merge.revert.revert(store, ["HEAD~1", "HEAD~2"], author=AUTHOR)
     assert [each.kind for each in found.conflicts] == ["both-edited"]
-    assert merge.resolve.resolve(store, "1", merge.conflicts.Settlement("ours")) == ()
+    assert merge.resolve.resolve(store, "1", merge.conflicts.Resolution("ours")) == ()
     done = merge.revert.continue_revert(store, author=AUTHOR)
     assert (done.outcome, done.made) == ("done", ())
 

@@ -21,7 +21,7 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import INFO
 from trace_store.merge import in_progress
 from trace_store.merge.cherry_pick import cherry_pick
-from trace_store.merge.conflicts import Settlement
+from trace_store.merge.conflicts import Resolution
 from trace_store.merge.move import move
 from trace_store.merge.rebase import continue_rewriting, rebase
 from trace_store.merge.resolve import abort, open_conflicts, resolve
@@ -225,7 +225,7 @@ def test_a_conflict_is_settled_and_the_rebase_goes_on(
     rebased(repo)
     with pytest.raises(StateError, match="a rebase of main is in progress"):
         rebased(repo)
-    assert resolve(repo.store, "1", Settlement(choice, text)) == ()
+    assert resolve(repo.store, "1", Resolution(choice, text)) == ()
     assert files(repo) == before
     continue_rewriting(repo.store, "rebase", author="ada")
     assert said(repo) == [outcome, "d"]
@@ -304,7 +304,7 @@ def test_edit_stops_for_another_wording(repo: Repo) -> None:
     repo.append("user", "b")
     found = rebased(repo, "HEAD~2", "edit 0", "edit 1")
     assert [each.kind for each in found.conflicts] == ["rewording"]
-    resolve(repo.store, "", Settlement("text", "A"))
+    resolve(repo.store, "", Resolution("text", "A"))
     assert continue_rewriting(repo.store, "rebase", author="ada").outcome == "stopped"
     assert len(open_conflicts(repo.store)) == 1
     assert continue_rewriting(repo.store, "rebase", author="ada").outcome == "done"
@@ -318,7 +318,7 @@ def test_a_side_that_is_favoured_words_nothing(repo: Repo, favour: str) -> None:
     repo.append("user", "b")
     found = rebased(repo, "HEAD~1", "edit 0", favour=favour)
     assert [each.kind for each in found.conflicts] == ["rewording"]
-    repo.settle("", Settlement("text", "c"))
+    repo.settle("", Resolution("text", "c"))
     repo.resume()
     assert said(repo) == ["a", "c"]
 
@@ -660,7 +660,7 @@ def test_settling_the_last_conflict_says_nothing_of_pins_yet(repo: Repo) -> None
     repo.append("user", "b")
     repo.annotate((made.oid, 0), priority="pinned")
     assert rebased(repo, "HEAD~3", "edit 1", "drop 0", "drop 2").outcome == "stopped"
-    assert resolve(repo.store, "1", Settlement("text", "c")) == ()
+    assert resolve(repo.store, "1", Resolution("text", "c")) == ()
     with pytest.raises(ConflictError, match="pinned"):
         continue_rewriting(repo.store, "rebase", author="ada")
     assert said(repo) == ["start", "a", "b"]
@@ -1087,7 +1087,7 @@ def test_an_earlier_wording_comes_back_where_wordings_are_counted_otherwise(repo
     assert said(repo) == ["second", "beside"]
     dropped = rebased(repo, "HEAD~4", "drop 0", "pick 2", "pick 3", "pick 1")
     assert dropped.outcome == "stopped"
-    resolve(repo.store, "all", Settlement("theirs"))
+    resolve(repo.store, "all", Resolution("theirs"))
     continue_rewriting(repo.store, "rebase", author="ada")
     assert said(repo) == ["second", "beside"]
     assert repo.contexts.verify("HEAD").matches

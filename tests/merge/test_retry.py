@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.merge.support.lines import ADA, said
-from trace_store import Conflict, FixedClock, Message, Repo, Settlement, ToolCall
+from trace_store import Conflict, FixedClock, Message, Repo, Resolution, ToolCall
 from trace_store.errors import RefChangedError, StorageError
 from trace_store.merge import replay, revert
 from trace_store.merge.todo import Step
@@ -182,8 +182,8 @@ def test_what_a_resolver_says_beside_advice_that_is_used_again_is_stored(pair: P
         pair.other.append("assistant", "mine")
         return '{"conflicts": [{"number": 1, "take": "ours"}]}'
 
-    def resolver(conflict: Conflict) -> Settlement | None:
-        return Settlement("text", "as I say") if conflict.kind == "two-answers" else None
+    def resolver(conflict: Conflict) -> Resolution | None:
+        return Resolution("text", "as I say") if conflict.kind == "two-answers" else None
 
     found = pair.repo.merge("side", strategy="semantic", model=model, resolver=resolver)
     assert found.outcome == "merged"

@@ -123,7 +123,7 @@ def test_what_is_asked(repo: Repo) -> None:
 
 
 def test_a_summary_stands_where_the_first_of_it_is_shown(repo: Repo) -> None:
-    """What a settlement hides is a source of the summary, and gives it no place."""
+    """What a resolution hides is a source of the summary, and gives it no place."""
     found = semantic(repo, Scripted(settling("ours", summaries=summary(0, 1))))
     assert said(repo)[2:5] == [
         "SQLite: one file, no server.",
@@ -260,7 +260,7 @@ def test_words_around_the_json_and_unknown_fields_do_no_harm(repo: Repo) -> None
         (settling(summaries=[{"messages": [["x"]], "text": "x"}]), "which was not shown"),
         (settling(summaries=[{"messages": "all", "text": "x"}]), "lists no messages"),
         (settling(summaries=summary(2)), "parts a tool call from its result"),
-        (settling("ours", summaries=summary(0)), "stands for messages that your settlements hide"),
+        (settling("ours", summaries=summary(0)), "stands for messages that your resolutions hide"),
         (settling(summaries=summary(1, text="")), "has no text"),
         (settling(summaries=summary(1, text="\ud83c")), "not Unicode"),
         (settling(summaries=lambda q: summary(1)(q) * 2), "is in another summary"),

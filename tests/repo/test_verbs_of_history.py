@@ -18,7 +18,7 @@ from trace_store import (
     Message,
     ObjectId,
     Repo,
-    Settlement,
+    Resolution,
     ToolCall,
     ToolResult,
     errors,
@@ -141,16 +141,16 @@ def test_steps_back_and_forth(repo: Repo) -> None:
     assert repo.tags() == []
 
 
-def test_a_resolver_answers_with_words_or_settlements(repo: Repo) -> None:
+def test_a_resolver_answers_with_words_or_resolutions(repo: Repo) -> None:
     two_wordings(repo)
     found = repo.merge("idea", resolver=lambda conflict: "theirs")
     assert (found.outcome, [each.kind for each in found.settled]) == ("merged", ["both-edited"])
     assert said(repo) == ["Which database?"]
     repo.undo()
 
-    def text(conflict: Conflict) -> Settlement:
+    def text(conflict: Conflict) -> Resolution:
         assert "text" in conflict.choices
-        return Settlement("text", "Which database file?")
+        return Resolution("text", "Which database file?")
 
     repo.merge("idea", resolver=text)
     assert said(repo) == ["Which database file?"]

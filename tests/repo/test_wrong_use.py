@@ -19,7 +19,7 @@ from trace_store.errors import (
     StateError,
     TraceError,
 )
-from trace_store.merge.conflicts import Settlement
+from trace_store.merge.conflicts import Resolution
 from trace_store.merge.todo import Step
 
 
@@ -155,7 +155,7 @@ def test_a_rebase_that_leaves_nothing_is_refused(repo: Repo) -> None:
 
 @pytest.mark.parametrize(
     ("how", "text"),
-    [("text", None), ("text", 5), ("text", ""), (Settlement("text"), "late"), (None, ""), (7, "")],
+    [("text", None), ("text", 5), ("text", ""), (Resolution("text"), "late"), (None, ""), (7, "")],
 )
 def test_what_settles_nothing_is_refused(stopped: Repo, how: Any, text: Any) -> None:
     with pytest.raises(InvalidInputError):

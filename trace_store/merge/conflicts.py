@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from trace_store.objects.parts import Part
 
     Read: TypeAlias = Callable[[bytes], bytes]
-    Settlements = Mapping[str, "Settlement"]
-    Resolver: TypeAlias = Callable[["Conflict"], "Settlement | None"]
+    Resolutions = Mapping[str, "Resolution"]
+    Resolver: TypeAlias = Callable[["Conflict"], "Resolution | None"]
     """Returns the resolution of a conflict, or None to leave it open."""
     T = TypeVar("T")
 
@@ -144,7 +144,7 @@ REVERTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 @value
-class Settlement:
+class Resolution:
     """The resolution of a conflict.
 
     Attributes:
@@ -170,7 +170,7 @@ class Conflict:
         theirs: their versions.
         step: the step that it belongs to; "" if there is only one.
         reverts: whether it is a conflict of a revert, where theirs is the state before the commit.
-        settlement: its resolution; None while it is open.
+        resolution: its resolution; None while it is open.
         number: its number while the operation is stopped, from 1; 0 before that, as for a resolver.
         others: number of earlier conflicts with the same kind and message but different stakes.
     """
@@ -182,7 +182,7 @@ class Conflict:
     theirs: tuple[ConflictMessage, ...] = field(hidden=True)
     step: str = ""
     reverts: bool = False
-    settlement: Settlement | None = None
+    resolution: Resolution | None = None
     number: int = 0
     others: int = 0
 
@@ -212,13 +212,13 @@ class Conflict:
         return (REVERTED if self.reverts else KINDS)[self.kind][0]
 
 
-def check_settlement(conflict: Conflict, said: object) -> None:
+def check_resolution(conflict: Conflict, said: object) -> None:
     """Check that a value resolves a conflict.
 
     Raises:
         InvalidInputError: it is not a resolution, the choice is not allowed, or the text is missing.
     """
-    if not isinstance(said, Settlement):
+    if not isinstance(said, Resolution):
         raise errors.InvalidInputError(
             f"expected a resolution or a choice, not {type(said).__name__}"
         )
@@ -231,9 +231,9 @@ def check_settlement(conflict: Conflict, said: object) -> None:
         raise errors.InvalidInputError(f"no text is given to resolve {conflict.kind}")
 
 
-def settle_open(
+def resolve_open(
     resolver: Resolver | None,
-    settlements: dict[str, Settlement],
+    resolutions: dict[str, Resolution],
     made: T,
     again: Callable[[], T],
     open_of: Callable[[T], Sequence[Conflict]],
@@ -242,27 +242,27 @@ def settle_open(
 
     Args:
         resolver: called once for each conflict, and again if its stakes change; None resolves nothing.
-        settlements: resolutions by conflict key; new ones are added.
+        resolutions: resolutions by conflict key; new ones are added.
         made: the plan with the current resolutions.
         again: computes the plan again.
         open_of: returns the open conflicts of a plan.
 
     Raises:
-        InvalidInputError: as `check_settlement`.
+        InvalidInputError: as `check_resolution`.
     """
     asked: set[tuple[str, str]] = set()
     while resolver is not None:
         new = [each for each in open_of(made) if (each.key, each.stakes) not in asked]
         asked.update((each.key, each.stakes) for each in new)
-        found: dict[str, Settlement] = {}
+        found: dict[str, Resolution] = {}
         for conflict in new:
             said = resolver(conflict)
             if said is not None:
-                check_settlement(conflict, said)
+                check_resolution(conflict, said)
                 found[conflict.key] = replace(said, about=conflict.stakes)
         if not found:
             break
-        settlements.update(found)
+        resolutions.update(found)
         made = again()
     return made
 
@@ -299,11 +299,11 @@ class ConflictCollector:
         settled: resolved conflicts.
     """
 
-    __slots__ = ("_favour", "_met", "_read", "_reverts", "_settlements", "_step", "open", "settled")
+    __slots__ = ("_favour", "_met", "_read", "_resolutions", "_reverts", "_step", "open", "settled")
 
     def __init__(
         self,
-        settlements: Settlements,
+        resolutions: Resolutions,
         favour: str = "",
         step: str = "",
         *,
@@ -313,7 +313,7 @@ class ConflictCollector:
         """Start without conflicts.
 
         Args:
-            settlements: resolutions by conflict key.
+            resolutions: resolutions by conflict key.
             favour: OURS or THEIRS resolves all others that allow it.
             step: prefix of conflict keys.
             reverts: whether they are conflicts of a revert.
@@ -322,7 +322,7 @@ class ConflictCollector:
         self._read = read
         self._step = step
         self._reverts = reverts
-        self._settlements = settlements
+        self._resolutions = resolutions
         self._favour = favour
         self._met: dict[str, list[str]] = {}
         self.open: list[Conflict] = []
@@ -335,7 +335,7 @@ class ConflictCollector:
         base: Entry | None = None,
         ours: Sequence[Entry] = (),
         theirs: Sequence[Entry] = (),
-    ) -> Settlement:
+    ) -> Resolution:
         """Add a conflict and return its resolution; OURS while it is open."""
         # A snapshot, since the merge goes on to change the entries.
         conflict = Conflict(
@@ -351,14 +351,14 @@ class ConflictCollector:
         if conflict.stakes not in met:
             met.append(conflict.stakes)
         conflict = replace(conflict, others=met.index(conflict.stakes))
-        found = self._settlements.get(conflict.key)
+        found = self._resolutions.get(conflict.key)
         contradicts = kind != REWORDING  # a requested edit has no sides
         if found is None and contradicts and self._favour in conflict.choices:
-            found = Settlement(self._favour)
+            found = Resolution(self._favour)
         if found is not None and found.about not in ("", conflict.stakes):
             found = None  # the stakes have changed
         if found is None or found.choice not in conflict.choices:
             self.open.append(conflict)
-            return Settlement(OURS)
-        self.settled.append(replace(conflict, settlement=found))
+            return Resolution(OURS)
+        self.settled.append(replace(conflict, resolution=found))
         return found

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Entry
     from trace_store.merge.changes import Changes, Put
-    from trace_store.merge.conflicts import ConflictCollector, Settlement
+    from trace_store.merge.conflicts import ConflictCollector, Resolution
     from trace_store.objects.commit import Operation
 
 _HIDDEN = (REMOVED, False)
@@ -154,7 +154,7 @@ class Answers:
 
     def _apply_choice(
         self,
-        settled: Settlement,
+        settled: Resolution,
         question: Entry,
         mine: Sequence[Entry],
         yours: Sequence[Entry],

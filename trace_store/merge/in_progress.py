@@ -10,7 +10,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import field, mutable, replace
-from trace_store.merge.conflicts import Settlement
+from trace_store.merge.conflicts import Resolution
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES
 from trace_store.revision import commits_of
@@ -48,7 +48,7 @@ class Stop:
         ref: full name of the branch; HEAD for a revert on a detached HEAD.
         before: its tip at the start; None without a commit.
         inputs: the request, as JSON.
-        settlements: resolutions so far, by conflict key.
+        resolutions: resolutions so far, by conflict key.
         skipped: numbers of steps to skip.
         number: number of the step that it stopped at, from 0.
         met: keys of all conflicts that need or needed a resolution by hand, in order.
@@ -60,7 +60,7 @@ class Stop:
     ref: str
     before: ObjectId | None
     inputs: dict[str, Any]
-    settlements: dict[str, Settlement]
+    resolutions: dict[str, Resolution]
     skipped: list[int]
     number: int = 0
     met: list[str] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Stop:
     def by_hand(self, settled: Iterable[Conflict]) -> tuple[Conflict, ...]:
         """Return resolved conflicts; those resolved by hand have numbers."""
         numbered = {
-            c.key: c for c in self.numbered(c for c in settled if c.key in self.settlements)
+            c.key: c for c in self.numbered(c for c in settled if c.key in self.resolutions)
         }
         return tuple(numbered.get(each.key, each) for each in settled)
 
@@ -127,7 +127,7 @@ def read_stop(store: Store) -> Stop | None:
             str(fields["ref"]),
             None if before is None else ObjectId.parse(before),
             dict(fields["inputs"]),
-            {key: Settlement(*said) for key, said in fields["settlements"].items()},
+            {key: Resolution(*said) for key, said in fields["resolutions"].items()},
             [int(number) for number in fields["skipped"]],
             int(fields["number"]),
             [str(key) for key in fields.get("met", ())],
@@ -166,9 +166,9 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
         "met": stop.met,
         "number": stop.number,
         "ref": stop.ref,
-        "settlements": {
+        "resolutions": {
             key: [said.choice, said.text, said.about]
-            for key, said in sorted(stop.settlements.items())
+            for key, said in sorted(stop.resolutions.items())
         },
         "skipped": stop.skipped,
         **({"tip": str(stop.tip)} if stop.tip is not None else {}),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.entries import Entry
     from trace_store.merge.changes import Put, Shown
-    from trace_store.merge.conflicts import Read, Settlement, Settlements
+    from trace_store.merge.conflicts import Read, Resolution, Resolutions
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
 
@@ -29,7 +29,7 @@ def three_way(
     theirs: Fold,
     *,
     strategy: str = APPEND,
-    settlements: Settlements | None = None,
+    resolutions: Resolutions | None = None,
     favour: str = "",
     step: str = "",
     reverts: bool = False,
@@ -44,7 +44,7 @@ def three_way(
         ours: the context to change.
         theirs: the context to merge.
         strategy: APPEND, INTERLEAVE, OURS, THEIRS or DECISIONS.
-        settlements: resolutions by conflict key.
+        resolutions: resolutions by conflict key.
         favour: OURS or THEIRS resolves all other conflicts.
         step: prefix of conflict keys if there are several merges.
         reverts: whether this is a revert: theirs is the context before a commit, so messages that it lacks are removed.
@@ -55,7 +55,7 @@ def three_way(
     Raises:
         InvalidOperationError: a text resolves a conflict, and there is no `put`.
     """
-    conflicts = ConflictCollector(settlements or {}, favour, step, reverts=reverts, read=read)
+    conflicts = ConflictCollector(resolutions or {}, favour, step, reverts=reverts, read=read)
     made = _Merge(base, ours, theirs, conflicts, put, reverts=reverts)
     if strategy == THEIRS:
         made.take_theirs()
@@ -260,7 +260,7 @@ class _Merge:
         if change.shown == ("", False) and sides[0].priority == ops.SKIP:
             change.priority = ops.NORMAL if sides[-1].priority == ops.SKIP else sides[-1].priority
 
-    def _resolve(self, kind: str, address: Address, yours: Shown | None = None) -> Settlement:
+    def _resolve(self, kind: str, address: Address, yours: Shown | None = None) -> Resolution:
         """Return the resolution of a conflict about a message; `yours` overrides how theirs shows its unit."""
         mine, theirs = (
             [side.entry(address)] if address in side else [] for side in (self._ours, self._theirs)

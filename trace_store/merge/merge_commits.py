@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.frozen import replace, value
-from trace_store.merge.conflicts import settle_open
+from trace_store.merge.conflicts import resolve_open
 from trace_store.merge.inputs import APPEND, INTERLEAVE, Plan
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.result import JOINER, MergeRequest, message_of, meta_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from trace_store.merge.changes import Put
-    from trace_store.merge.conflicts import Conflict, Resolver, Settlement
+    from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.merge.in_progress import Stop
     from trace_store.merge.inputs import ContextCache
     from trace_store.merge.result import Advise, MergeAdvice
@@ -121,8 +121,8 @@ class MergeCommits:
             return self._plan(ours, theirs, bases)
 
         def settled(plan: Plan) -> Plan:
-            said = self._stop.settlements
-            return settle_open(self._resolver, said, plan, made, lambda each: each.conflicts)
+            said = self._stop.resolutions
+            return resolve_open(self._resolver, said, plan, made, lambda each: each.conflicts)
 
         plan, advised = settled(made()), None
         if self._advise is not None:
@@ -157,21 +157,21 @@ class MergeCommits:
                 self._facts = {**self._facts, **given.gathering.facts}
                 self._advice[theirs] = given
                 return plan, given.advised
-            for key in given.advised.settlements:
-                self._stop.settlements.pop(key, None)
+            for key in given.advised.resolutions:
+                self._stop.resolutions.pop(key, None)
             plan = self._plan(ours, theirs, bases)
         advised = advise(self._request(ours, theirs, bases, plan))
-        self._stop.settlements.update(advised.settlements)
+        self._stop.resolutions.update(advised.resolutions)
         plan = self._plan(ours, theirs, bases)
         # The stakes of a conflict may depend on how others are resolved.
         stakes = {each.key: each.stakes for each in plan.settled}
         about = {
             key: replace(said, about=stakes.get(key, ""))
-            for key, said in advised.settlements.items()
+            for key, said in advised.resolutions.items()
         }
-        self._stop.settlements.update(about)
+        self._stop.resolutions.update(about)
         self._advice[theirs] = CachedAdvice(
-            ours, replace(advised, settlements=about), self._gathering
+            ours, replace(advised, resolutions=about), self._gathering
         )
         return plan, advised
 
@@ -188,8 +188,8 @@ class MergeCommits:
     def _request(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan
     ) -> MergeRequest:
-        def replan(settlements: Mapping[str, Settlement], put: Put) -> Plan:
-            return self._plan(ours, theirs, bases, settlements, put)
+        def replan(resolutions: Mapping[str, Resolution], put: Put) -> Plan:
+            return self._plan(ours, theirs, bases, resolutions, put)
 
         fold = self._cache.fold
         base = fold(bases[0] if bases else None)
@@ -200,7 +200,7 @@ class MergeCommits:
         ours: ObjectId,
         theirs: ObjectId,
         bases: Sequence[ObjectId],
-        settlements: Mapping[str, Settlement] | None = None,
+        resolutions: Mapping[str, Resolution] | None = None,
         put: Put | None = None,
     ) -> Plan:
         inputs = self._stop.inputs
@@ -212,7 +212,7 @@ class MergeCommits:
             fold(ours),
             fold(theirs),
             strategy=inputs["strategy"],
-            settlements={**self._stop.settlements, **(settlements or {})},
+            resolutions={**self._stop.resolutions, **(resolutions or {})},
             favour=inputs["favour"],
             step=step,
             time_of=self._cache.time,

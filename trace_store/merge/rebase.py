@@ -5,7 +5,7 @@ from __future__ import annotations
 from trace_store import history
 from trace_store import revision as revisions
 from trace_store.merge import in_progress
-from trace_store.merge.conflicts import OURS, REWORDING, Settlement, check_favour
+from trace_store.merge.conflicts import OURS, REWORDING, Resolution, check_favour
 from trace_store.merge.replay import Replay
 from trace_store.merge.result import UP_TO_DATE, Rewrite
 from trace_store.merge.todo import DROP, PICK, Step, add_new_commits, checked, commits_since
@@ -141,7 +141,7 @@ def continue_rewriting(
         found, _ = Replay(store, stop, author, guard).look()
         for conflict in found.conflicts:
             if conflict.kind == REWORDING and stop.number == at:
-                stop.settlements[conflict.key] = Settlement(OURS)
+                stop.resolutions[conflict.key] = Resolution(OURS)
     return Replay(store, stop, author, guard, resolver, judge).run()
 
 

@@ -14,7 +14,7 @@ from trace_store.history.trash import keep_in_trash
 from trace_store.merge import conflicts as kinds
 from trace_store.merge import in_progress, meaning_warnings
 from trace_store.merge.changes import reworded_parts
-from trace_store.merge.conflicts import TEXT, ConflictCollector, settle_open
+from trace_store.merge.conflicts import TEXT, ConflictCollector, resolve_open
 from trace_store.merge.inputs import ContextCache, Plan
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, lost_race
@@ -214,8 +214,8 @@ class Replay:
         def compute() -> Plan:
             return self._plan(number, step, line)
 
-        said = self._stop.settlements
-        plan = settle_open(self._resolver, said, compute(), compute, lambda made: made.conflicts)
+        said = self._stop.resolutions
+        plan = resolve_open(self._resolver, said, compute(), compute, lambda made: made.conflicts)
         self._settled += plan.settled
         if plan.conflicts:
             return plan.conflicts
@@ -239,7 +239,7 @@ class Replay:
                 self._cache.before(step.oid),
                 line.state,
                 self._cache.fold(step.oid),
-                settlements=self._stop.settlements,
+                resolutions=self._stop.resolutions,
                 favour=self._stop.inputs.get("favour", ""),
                 step=name,
                 put=self._gathering.put,
@@ -311,8 +311,8 @@ class Replay:
 
     def _with_edits(self, plan: Plan, step: Step, line: ReplayedCommits, name: str) -> Plan:
         """Add the edits that were requested for new messages of a step to its plan."""
-        settlements = self._stop.settlements
-        collector = ConflictCollector(settlements, "", name, read=self._store.objects.read)
+        resolutions = self._stop.resolutions
+        collector = ConflictCollector(resolutions, "", name, read=self._store.objects.read)
         after = self._cache.fold(step.oid)
         edits: list[Operation] = []
         for address, _ in ops.added_messages(self._cache.commit(step.oid), step.oid):

@@ -9,7 +9,7 @@ from trace_store import errors
 from trace_store.frozen import replace
 from trace_store.ident import count_of, is_count
 from trace_store.merge import in_progress, merge, rebase, revert
-from trace_store.merge.conflicts import Settlement, check_settlement
+from trace_store.merge.conflicts import Resolution, check_resolution
 from trace_store.objects.address import BIRTH_BYTES, Address
 
 TYPE_CHECKING = False
@@ -51,14 +51,14 @@ def met_conflicts(store: Store) -> tuple[Conflict, ...]:
     return tuple(sorted([*found.conflicts, *settled], key=lambda each: each.number))
 
 
-def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:
+def resolve(store: Store, which: str, resolution: Resolution) -> tuple[Conflict, ...]:
     """Resolve a conflict, or change its resolution; return the open conflicts.
 
     Args:
         store: the repository's store.
         which: its number; the address of one of its messages; "all" for every open conflict that allows the choice; or
             "" for the only open one.
-        settlement: the resolution.
+        resolution: the resolution.
 
     Raises:
         StateError: nothing is in progress.
@@ -68,7 +68,7 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
     """
     for _ in range(MAXIMUM_ATTEMPTS):
         try:
-            return _resolve_once(store, which, settlement)
+            return _resolve_once(store, which, resolution)
         except errors.RefChangedError:
             raise  # the operation cannot continue on the branch's current tip
         except errors.ConcurrencyError:
@@ -76,13 +76,13 @@ def resolve(store: Store, which: str, settlement: Settlement) -> tuple[Conflict,
     raise errors.ConcurrencyError("the operation in progress keeps changing")
 
 
-def _resolve_once(store: Store, which: str, settlement: Settlement) -> tuple[Conflict, ...]:
+def _resolve_once(store: Store, which: str, resolution: Resolution) -> tuple[Conflict, ...]:
     stop = in_progress.required_stop(store)
     found = met_conflicts(store)
-    chosen = _choose(found, which, settlement)
+    chosen = _choose(found, which, resolution)
     for conflict in chosen:
-        check_settlement(conflict, settlement)
-        stop.settlements[conflict.key] = replace(settlement, about=conflict.stakes)
+        check_resolution(conflict, resolution)
+        stop.resolutions[conflict.key] = replace(resolution, about=conflict.stakes)
     stop.numbered(found)
     in_progress.write_stop(store, stop, stop.file)
     return open_conflicts(store)
@@ -155,16 +155,16 @@ def abort(store: Store, kind: str = "") -> Stop:
     return stop
 
 
-def _choose(found: Sequence[Conflict], which: str, settlement: Settlement) -> Sequence[Conflict]:
-    open_ = [each for each in found if each.settlement is None]
+def _choose(found: Sequence[Conflict], which: str, resolution: Resolution) -> Sequence[Conflict]:
+    open_ = [each for each in found if each.resolution is None]
     if which == "all":
         if not open_ and any(
-            each.settlement.choice != settlement.choice for each in found if each.settlement
+            each.resolution.choice != resolution.choice for each in found if each.resolution
         ):
             raise errors.InvalidInputError(
                 "all conflicts are resolved; change a resolution by the conflict's number"
             )
-        return [each for each in open_ if settlement.choice in each.choices]
+        return [each for each in open_ if resolution.choice in each.choices]
     if not which:
         if len(open_) == 1:
             return open_
@@ -178,7 +178,7 @@ def find_conflict(found: Sequence[Conflict], which: str) -> Conflict:
     Raises:
         InvalidInputError: there is none, or there are several.
     """
-    open_ = [each for each in found if each.settlement is None]
+    open_ = [each for each in found if each.resolution is None]
     if is_count(which):
         chosen = [each for each in found if each.number == count_of(which)]
         if chosen:

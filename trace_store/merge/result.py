@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.fold import Fold
     from trace_store.merge.changes import Put
-    from trace_store.merge.conflicts import Settlement
+    from trace_store.merge.conflicts import Resolution
     from trace_store.merge.inputs import Plan
     from trace_store.objects.commit import Operation
     from trace_store.objects.content import Gathering
@@ -194,7 +194,7 @@ class MergeRequest:
     ours: Fold
     theirs: Fold
     plan: Plan
-    replan: Callable[[Mapping[str, Settlement], Put], Plan]
+    replan: Callable[[Mapping[str, Resolution], Put], Plan]
     gathering: Gathering
 
 
@@ -203,11 +203,11 @@ class MergeAdvice:
     """A model's resolution of a merge.
 
     Attributes:
-        settlements: resolutions by conflict key.
+        resolutions: resolutions by conflict key.
         operations: further operations of the merge commit.
         meta: its metadata about the advice.
     """
 
-    settlements: Mapping[str, Settlement]
+    resolutions: Mapping[str, Resolution]
     operations: tuple[Operation, ...]
     meta: Mapping[str, Any]

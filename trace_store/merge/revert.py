@@ -14,7 +14,7 @@ from trace_store.frozen import value
 from trace_store.history.switch import keep_and_move
 from trace_store.ident import check_author
 from trace_store.merge import in_progress
-from trace_store.merge.conflicts import check_favour, settle_open
+from trace_store.merge.conflicts import check_favour, resolve_open
 from trace_store.merge.inputs import ContextCache
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import retry_until_written
@@ -229,7 +229,7 @@ class _RevertRun:
                 base,
                 ours,
                 before,
-                settlements=stop.settlements,
+                resolutions=stop.resolutions,
                 favour=stop.inputs["favour"],
                 step=f"{stop.number}:",
                 reverts=True,
@@ -237,8 +237,8 @@ class _RevertRun:
                 read=self._store.objects.read,
             )
 
-        said = stop.settlements
-        return settle_open(self._resolver, said, compute(), compute, lambda plan: plan.conflicts)
+        said = stop.resolutions
+        return resolve_open(self._resolver, said, compute(), compute, lambda plan: plan.conflicts)
 
     def _create_commit(self, tip: ObjectId, oid: ObjectId, plan: Plan) -> ObjectId:
         """Create the commit that reverts another, and return its id."""

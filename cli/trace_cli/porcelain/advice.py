@@ -73,7 +73,7 @@ def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:
     advice = proposal.advice
     lines = [f"{one_line(proposal.model or 'the model', 100)} proposes:"]
     for number, conflict in enumerate(proposal.conflicts, 1):
-        settled = advice.settlements[conflict.key]
+        settled = advice.resolutions[conflict.key]
         name = " ".join(short_address(address) for address in conflict.addresses[:1])
         kind = paint(invocation, conflict.kind, "red")
         lines.append(f"{number}  {kind}  {name}  takes {settled.choice}")
@@ -86,7 +86,7 @@ def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:
     if advice.conclusion is not None:
         lines.append(f"at the end, from {_named(advice.conclusion.sources)}")
         lines += _written(advice.conclusion)
-    if not (advice.settlements or advice.summaries or advice.conclusion):
+    if not (advice.resolutions or advice.summaries or advice.conclusion):
         lines.append("nothing besides the merge itself")
     change = proposal.tokens - proposal.tokens_without
     lines.append(f"the context has {proposal.tokens:,} tokens, {change:+,} by this")

@@ -135,7 +135,9 @@ def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
         one_line(each.branch.removeprefix("refs/heads/"), 30),
         message.role,
         one_line(", ".join(each.tools), 40),
-        ", ".join(f"{one_line(change.operation, 20)} {change.commit.short(8)}" for change in each.changes),
+        ", ".join(
+            f"{one_line(change.operation, 20)} {change.commit.short(8)}" for change in each.changes
+        ),
         one_line(text.partition(": ")[2], 60),
     )
 

@@ -16,7 +16,7 @@ import re2
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.merge.conflicts import TEXT, Settlement
+from trace_store.merge.conflicts import TEXT, Resolution
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ class ModelAnswer:
     """A model's proposal for a merge.
 
     Attributes:
-        settlements: resolutions by conflict key.
+        resolutions: resolutions by conflict key.
         reasons: reasons by conflict key.
         summaries: messages that replace others.
         conclusion: a message to add at the end, or None.
     """
 
-    settlements: Mapping[str, Settlement]
+    resolutions: Mapping[str, Resolution]
     reasons: Mapping[str, str]
     summaries: tuple[WrittenMessage, ...] = ()
     conclusion: WrittenMessage | None = None
@@ -82,12 +82,12 @@ def parse_answer(answer: str, question: ModelRequest) -> ModelAnswer:
     told = object_in(answer)
     if told is None:
         raise _unusable_error(["it has no JSON object"])
-    settlements, reasons = reading.conflicts(told)
+    resolutions, reasons = reading.conflicts(told)
     summaries = reading.summaries(told)
     conclusion = reading.conclusion(told.get("conclusion"))
     if reading.faults:
         raise _unusable_error(reading.faults)
-    return ModelAnswer(settlements, reasons, summaries, conclusion)
+    return ModelAnswer(resolutions, reasons, summaries, conclusion)
 
 
 class _AnswerParser:
@@ -121,8 +121,8 @@ class _AnswerParser:
             return ""
         return found
 
-    def conflicts(self, told: Mapping[str, Any]) -> tuple[dict[str, Settlement], dict[str, str]]:
-        settlements: dict[str, Settlement] = {}
+    def conflicts(self, told: Mapping[str, Any]) -> tuple[dict[str, Resolution], dict[str, str]]:
+        resolutions: dict[str, Resolution] = {}
         reasons: dict[str, str] = {}
         open_ = self._question.conflicts
         for fields in self.items(told, "conflicts"):
@@ -135,18 +135,18 @@ class _AnswerParser:
             if take not in conflict.choices:
                 self.fault(f"{where} is settled by {', '.join(conflict.choices)}")
                 continue
-            if conflict.key in settlements:
+            if conflict.key in resolutions:
                 self.fault(f"{where} is settled twice")
             text = self.text(fields, "text", where) if take == TEXT else ""
             if take == TEXT and text:
                 self._check_kept([each.address for each in _all_entries(conflict)], text, where)
-            settlements[conflict.key] = Settlement(take, text)
+            resolutions[conflict.key] = Resolution(take, text)
             reasons[conflict.key] = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
         told_well = not self.faults  # a conflict with a fault is not also reported as open
         for number, conflict in enumerate(open_, 1):
-            if conflict.key not in settlements and told_well:
+            if conflict.key not in resolutions and told_well:
                 self.fault(f"conflict {number} is left open")
-        return settlements, reasons
+        return resolutions, reasons
 
     def summaries(self, told: Mapping[str, Any]) -> tuple[WrittenMessage, ...]:
         found: list[WrittenMessage] = []

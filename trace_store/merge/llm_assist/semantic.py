@@ -137,7 +137,7 @@ class Advisor:
     def _check(self, request: MergeRequest, asked: ModelRequest, advice: ModelAnswer) -> Proposal:
         """Return a proposal whose merged context is valid and within the budget."""
         trial = Gathering()  # its content is not stored
-        plan = request.replan(advice.settlements, trial.put)
+        plan = request.replan(advice.resolutions, trial.put)
         if plan.conflicts:
             raise _unusable_error(
                 "it leaves a conflict open",
@@ -180,7 +180,7 @@ class Advisor:
         meta: dict[str, Any] = {"model": model, "questions": len(self._answers)}
         if why:
             meta["why"] = why
-        return MergeAdvice(advice.settlements, tuple(operations), meta)
+        return MergeAdvice(advice.resolutions, tuple(operations), meta)
 
     def _tokens(self, merged: Fold, trial: Gathering) -> int:
         """Return the tokens of a merged context."""
@@ -220,7 +220,7 @@ def _extend_to_results(advice: ModelAnswer, merged: Fold, asked: ModelRequest) -
         if not chosen:
             raise _unusable_error(
                 "a summary stands for what is not shown",
-                f"summary {number} stands for messages that your settlements hide: settle otherwise, or leave it out",
+                f"summary {number} stands for messages that your resolutions hide: settle otherwise, or leave it out",
             )
         met = {a for a in merged.units(chosen) if a in shown}
         missing = sorted(asked.names[a] for a in met.difference(chosen) if a.birth)
