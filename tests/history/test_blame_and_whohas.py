@@ -15,7 +15,7 @@ from trace_store import Message, Repo, ToolCall, ToolResult, context
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.history.blame import blame
 from trace_store.history.whohas import (
-    Found,
+    VersionHolders,
     whohas_commit,
     whohas_content,
     whohas_message,
@@ -88,7 +88,7 @@ def test_blame_knows_each_message_and_all_that_was_done_to_it(history: list[Any]
             assert edits == len(entry.versions) - 1
 
 
-def states(found: list[Found]) -> list[dict[str, str]]:
+def states(found: list[VersionHolders]) -> list[dict[str, str]]:
     return [{h.ref.rpartition("/")[2]: h.state for h in each.holders} for each in found]
 
 

@@ -57,7 +57,7 @@ class Branch:
 
 
 @value
-class Deleted:
+class DeletedRef:
     """A deleted ref: its full name, the commit it pointed to, and the refs in the trash that keep its tips."""
 
     ref: str
@@ -105,7 +105,7 @@ def list_branches(
     ]
 
 
-def look_at_branch(store: Store, ref: str) -> Branch:
+def read_branch(store: Store, ref: str) -> Branch:
     """Return a branch, given its full name.
 
     Raises:
@@ -272,7 +272,7 @@ def rename_branch(
     return ref, target
 
 
-def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[Deleted]:
+def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[DeletedRef]:
     """Move branches to the trash, all or none; return what was deleted.
 
     Raises:
@@ -287,9 +287,9 @@ def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[
     return found
 
 
-def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) -> list[Deleted]:
+def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) -> list[DeletedRef]:
     """Move refs, given by full names, to the trash in one transaction; raises as `delete_branches`."""
-    found: list[Deleted] = []
+    found: list[DeletedRef] = []
 
     def build(refs: RefReader) -> Transaction:
         found.clear()
@@ -302,7 +302,7 @@ def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) 
                 raise errors.StateError(f"HEAD is on {short(ref)}; switch to another branch first")
             kept = [keep_in_trash(ref, tip) for tip in tips]
             edits += [RefEdit(ref, None, tips[0]), *kept]
-            found.append(Deleted(ref, tips[0], tuple(edit.name for edit in kept)))
+            found.append(DeletedRef(ref, tips[0], tuple(edit.name for edit in kept)))
         names = " ".join(map(short, wanted))
         return Transaction((), edits, f"{what}: deleted {names}")
 

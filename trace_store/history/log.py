@@ -343,7 +343,7 @@ class _Authors(dict[bytes, str]):
 
 def _lines_of(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
     # `summary` is loaded late, because few logs compute a line.
-    return history.summary.told(commit, read)
+    return history.summary.lines_for(commit, read)
 
 
 def named(oid: bytes, commit: Commit) -> Iterator[tuple[Address, Operation]]:

@@ -142,7 +142,7 @@ class Staged:
 
 
 @value
-class Recommitted:
+class StagedCommit:
     """The result of committing staged commits: commit, branch (None: detached), messages, and what was staged."""
 
     oid: ObjectId
@@ -195,7 +195,7 @@ def staged(store: Store) -> Staged | None:
     return Staged(ref, tip, tuple(reversed(found)))
 
 
-def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitted:
+def commit_staged(store: Store, *, author: str, message: str = "") -> StagedCommit:
     """Commit everything staged as one commit and return it; the original commits go to the trash.
 
     Args:
@@ -232,7 +232,7 @@ def commit_staged(store: Store, *, author: str, message: str = "") -> Recommitte
         store.transact(lambda _: Transaction([(oid, data)]))
         keep_and_move(store, head, oid, said, author, keep)
     addresses = tuple(address for address, _ in ops.added_messages(made, oid))
-    return Recommitted(oid, head.ref, addresses, ready)
+    return StagedCommit(oid, head.ref, addresses, ready)
 
 
 def squash(

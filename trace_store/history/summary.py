@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 def summary(store: Store, commit: Commit, width: int = 72) -> str:
     """Return a one-line summary that quotes at most `width` characters of a message."""
-    return "; ".join(line.cut(width) for line in told(commit, store.objects.read))
+    return "; ".join(line.cut(width) for line in lines_for(commit, store.objects.read))
 
 
-def told(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
+def lines_for(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:
     """Return the lines for a commit, at least one."""
     event = event_of(commit)
     if not event or commit.message:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @value
-class Switched:
+class SwitchResult:
     """The result of a switch.
 
     Attributes:
@@ -49,7 +49,7 @@ class Switched:
     replaced: str | None = None
 
 
-def switch(store: Store, name: str, *, author: str) -> Switched:
+def switch(store: Store, name: str, *, author: str) -> SwitchResult:
     """Switch to a branch, given by name, by the id of its session, or as `-` for the previous one.
 
     Raises:
@@ -66,7 +66,7 @@ def switch(store: Store, name: str, *, author: str) -> Switched:
 
 def begin_branch(
     store: Store, name: str, start: str | None = None, *, author: str, force: bool = False
-) -> Switched:
+) -> SwitchResult:
     """Create a branch and switch to it.
 
     Args:
@@ -111,7 +111,7 @@ def begin_branch(
     return replace(done, reset=was_there, replaced=kept)
 
 
-def begin_empty(store: Store, name: str, *, author: str) -> Switched:
+def begin_empty(store: Store, name: str, *, author: str) -> SwitchResult:
     """Switch to a new branch without a commit.
 
     Raises:
@@ -124,7 +124,7 @@ def begin_empty(store: Store, name: str, *, author: str) -> Switched:
     return _move_head(store, ref, author=author, created=True)
 
 
-def detach(store: Store, revision: str = "HEAD", *, author: str) -> Switched:
+def detach(store: Store, revision: str = "HEAD", *, author: str) -> SwitchResult:
     """Detach HEAD at a commit; raises as `resolve_commit`."""
     return _move_head(store, revisions.resolve_commit(store, revision), author=author)
 
@@ -169,17 +169,17 @@ def keep_and_move(
 
 def _move_head(
     store: Store, target: str | ObjectId, *, author: str, created: bool = False
-) -> Switched:
+) -> SwitchResult:
     before = store.refs.head()
     to = short(target) if isinstance(target, str) else str(target)
     message = _reflog_message(before, to)
     if before.ref == target or (before.ref is None and before.oid == target):
-        return Switched(before, store.refs.head(), created)
+        return SwitchResult(before, store.refs.head(), created)
     keep = _keep_edit(store, before)
     made = None if keep is None else lambda _: [keep]
     keep_and_move(store, before, target, message, author, made)
     kept = None if keep is None else keep.name
-    return Switched(before, store.refs.head(), created, kept=kept)
+    return SwitchResult(before, store.refs.head(), created, kept=kept)
 
 
 def _reflog_message(before: Head, to: str) -> str:

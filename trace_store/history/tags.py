@@ -10,7 +10,7 @@ from trace_store import errors
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
-from trace_store.history.branches import Deleted, delete_refs, matches_any, short
+from trace_store.history.branches import DeletedRef, delete_refs, matches_any, short
 from trace_store.history.trash import keep_in_trash
 from trace_store.ident import check_author
 from trace_store.objects.codec import TAG, kind_of
@@ -110,7 +110,7 @@ def create_tag(
     return TagEntry(ref, oid, target, tag)
 
 
-def delete_tags(store: Store, names: Sequence[str], *, author: str) -> list[Deleted]:
+def delete_tags(store: Store, names: Sequence[str], *, author: str) -> list[DeletedRef]:
     """Move tags to the trash, all or none; return what was deleted.
 
     Raises:

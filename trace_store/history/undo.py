@@ -42,7 +42,7 @@ IMPORT = "import"
 
 
 @value
-class Undone:
+class UndoResult:
     """The result of an undo or redo.
 
     Attributes:
@@ -61,7 +61,7 @@ class Undone:
 
 
 @mutable
-class Group:
+class CommandChanges:
     """The changes of one command.
 
     Attributes:
@@ -78,7 +78,7 @@ class Group:
     given_up: list[tuple[str, str]] = field(default_factory=list)
 
 
-def undo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
+def undo(store: Store, *, author: str, dry_run: bool = False) -> UndoResult:
     """Undo the last command that moved a ref or HEAD; repeated calls go further back.
 
     With `dry_run` nothing is changed.
@@ -89,7 +89,7 @@ def undo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
     return _invert(store, _last(store), UNDO, author, dry_run=dry_run)
 
 
-def redo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
+def redo(store: Store, *, author: str, dry_run: bool = False) -> UndoResult:
     """Redo what was undone last, unless another command has moved a ref since.
 
     Raises:
@@ -98,9 +98,9 @@ def redo(store: Store, *, author: str, dry_run: bool = False) -> Undone:
     return _invert(store, _last_undone(store), REDO, author, dry_run=dry_run)
 
 
-def commands(store: Store) -> Iterator[Group]:
+def commands(store: Store) -> Iterator[CommandChanges]:
     """Yield the changes of each command to refs and HEAD, newest first, without changes made by git."""
-    waiting: Group | None = None
+    waiting: CommandChanges | None = None
     for group in _transactions(store):
         if waiting is None or _completes_import(waiting, group):
             waiting = group
@@ -115,7 +115,7 @@ def commands(store: Store) -> Iterator[Group]:
         yield waiting
 
 
-def _last(store: Store) -> Group:
+def _last(store: Store) -> CommandChanges:
     """Return the last command that is neither an undo nor undone."""
     skipped = redone = 0
     for group in commands(store):
@@ -133,7 +133,7 @@ def _last(store: Store) -> Group:
     raise errors.StateError("nothing to undo", hint=_NOTHING_HINT)
 
 
-def _last_undone(store: Store) -> Group:
+def _last_undone(store: Store) -> CommandChanges:
     """Return the last undo that was not redone, if no other command followed."""
     redone = 0
     for group in commands(store):
@@ -151,7 +151,7 @@ def _last_undone(store: Store) -> Group:
 _NOTHING_HINT = "what moves no ref, such as purge, prune and config, cannot be undone"
 
 
-def _transactions(store: Store) -> Iterator[Group]:
+def _transactions(store: Store) -> Iterator[CommandChanges]:
     """Yield the changes of each transaction, and each move of HEAD, newest first.
 
     Each has a unique time (`RisingClock`), which all its entries share.
@@ -163,7 +163,7 @@ def _transactions(store: Store) -> Iterator[Group]:
     while heads:
         newest = max(heads.values(), key=lambda entry: entry.time)
         joined, said = read_join(newest.message)
-        group = Group(newest.time, newest.author, said, [], None)
+        group = CommandChanges(newest.time, newest.author, said, [], None)
         for name in [n for n, entry in heads.items() if entry.time == newest.time]:
             entry, tips = heads[name], set[ObjectId | None]()
             while name in heads and heads[name].time == newest.time:
@@ -193,7 +193,7 @@ def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogE
         heads[name] = entry
 
 
-def _completes_import(later: Group, earlier: Group) -> bool:
+def _completes_import(later: CommandChanges, earlier: CommandChanges) -> bool:
     """Return True if the later group only put HEAD, which had no commit, on an imported branch."""
     head = later.head
     if head is None or head.old is not None or later.entries or later.message != earlier.message:
@@ -201,7 +201,7 @@ def _completes_import(later: Group, earlier: Group) -> bool:
     return read_switch(later.message) is None and read_rename(later.message) is None
 
 
-def _is_same_command(later: Group, earlier: Group) -> bool:
+def _is_same_command(later: CommandChanges, earlier: CommandChanges) -> bool:
     """Return True if two transactions are steps of one command: a switch, a rename or an import.
 
     Between two equal switches there must be one back, so equal adjacent messages are one command. An import makes many
@@ -213,7 +213,9 @@ def _is_same_command(later: Group, earlier: Group) -> bool:
     return bool(read_switch(said) or read_rename(said)) or said == IMPORT
 
 
-def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool) -> Undone:
+def _invert(
+    store: Store, group: CommandChanges, word: str, author: str, *, dry_run: bool
+) -> UndoResult:
     said = without_word(group.message)[1] if word == REDO else group.message
     message = word + said
     moves = _inverse_moves(group)
@@ -237,7 +239,7 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
 
     if dry_run:
         edits(store.refs)
-        return Undone(said, group.author, group.time, tuple(moves), before)
+        return UndoResult(said, group.author, group.time, tuple(moves), before)
     if before.oid is not None:
         store.refs.set_original(before.oid)
     if target is None:
@@ -258,7 +260,7 @@ def _invert(store: Store, group: Group, word: str, author: str, *, dry_run: bool
     told = [*moves]
     if target is not None:
         told.append((NAME, before.oid, after.oid))
-    return Undone(said, group.author, group.time, tuple(told), after)
+    return UndoResult(said, group.author, group.time, tuple(told), after)
 
 
 def _restore_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
@@ -289,7 +291,7 @@ def _restore_upstreams(
             move_upstream(store, name, keep_in_trash(name, was).name)
 
 
-def _inverse_moves(group: Group) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
+def _inverse_moves(group: CommandChanges) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
     """Return (name, required value, new value) of each ref, without duplicates."""
     found: dict[str, tuple[ObjectId | None, ObjectId | None]] = {}
     for name, old, new in group.entries:  # newest first
@@ -322,7 +324,7 @@ def _keep_edits(store: Store, edits: list[RefEdit]) -> list[RefEdit]:
     return list(found.values())
 
 
-def _head_target(store: Store, group: Group, at: Head) -> str | ObjectId | None:
+def _head_target(store: Store, group: CommandChanges, at: Head) -> str | ObjectId | None:
     """Return the new target of HEAD; None if it stays.
 
     Raises:

@@ -34,7 +34,7 @@ _LEFT_OUT = (FILES,)
 
 
 @value
-class Wording:
+class MessageVersion:
     """One version of a message.
 
     Attributes:
@@ -51,7 +51,7 @@ class Wording:
 
 
 @value
-class Holder:
+class VersionRef:
     """A ref that has a version of a message.
 
     Attributes:
@@ -66,14 +66,14 @@ class Holder:
 
 
 @value
-class Found:
+class VersionHolders:
     """A version of a message, and the refs that have it."""
 
-    wording: Wording
-    holders: tuple[Holder, ...]
+    wording: MessageVersion
+    holders: tuple[VersionRef, ...]
 
 
-def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[Found]:
+def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[VersionHolders]:
     """Return the versions that contain a blob, newest first, with the refs that have them.
 
     Raises:
@@ -82,7 +82,7 @@ def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[Found]:
     return _search(contexts, lambda stored: oid in part_blobs(stored["parts"]))
 
 
-def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
+def whohas_text(contexts: ContextCompiler, text: str) -> list[VersionHolders]:
     """Return the versions that contain a text, in any case, as `whohas_content` does; missing content never matches.
 
     Raises:
@@ -108,7 +108,7 @@ def whohas_text(contexts: ContextCompiler, text: str) -> list[Found]:
     return _search(contexts, lambda stored: any(map(matches_blob, part_blobs(stored["parts"]))))
 
 
-def whohas_message(contexts: ContextCompiler, address: Address) -> list[Found]:
+def whohas_message(contexts: ContextCompiler, address: Address) -> list[VersionHolders]:
     """Return the versions of one message, as `whohas_content` does."""
     return [
         found
@@ -130,29 +130,31 @@ def whohas_commit(store: Store, commit: bytes) -> list[str]:
     return []
 
 
-def _search(contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bool]) -> list[Found]:
+def _search(
+    contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bool]
+) -> list[VersionHolders]:
     store = contexts.store
     names, tips = _tips(store)
-    wordings: dict[tuple[Address, bytes], tuple[Wording, int]] = {}
+    wordings: dict[tuple[Address, bytes], tuple[MessageVersion, int]] = {}
     for oid, commit, mask in _reachable_commits(store, tips):
         for address, number, stored in _versions_of(contexts, oid, commit):
             if matches(stored):
                 seen = seen_of(stored["role"], stored.get("name", ""), stored["parts"])
-                wording = Wording(address, (oid, number), stored["role"], seen)
+                wording = MessageVersion(address, (oid, number), stored["role"], seen)
                 _, others = wordings.get((address, seen), (wording, 0))
                 wordings[address, seen] = wording, mask | others
     found = list(wordings.values())
     asked = 0
     for _, mask in found:
         asked |= mask
-    holders: list[list[Holder]] = [[] for _ in found]
+    holders: list[list[VersionRef]] = [[] for _ in found]
     for at, name in enumerate(names):
         if asked >> at & 1:
             of_ref = [index for index, (_, mask) in enumerate(found) if mask >> at & 1]
             states = _states(contexts, name, tips[at], [found[index][0] for index in of_ref])
             for index, holder in zip(of_ref, states, strict=True):
                 holders[index].append(holder)
-    return [Found(w, tuple(held)) for (w, _), held in zip(found, holders, strict=True)]
+    return [VersionHolders(w, tuple(held)) for (w, _), held in zip(found, holders, strict=True)]
 
 
 def _tips(store: Store) -> tuple[list[str], list[ObjectId]]:
@@ -207,22 +209,22 @@ def _versions_of(
 
 
 def _states(
-    contexts: ContextCompiler, name: str, tip: ObjectId, wordings: Sequence[Wording]
-) -> list[Holder]:
+    contexts: ContextCompiler, name: str, tip: ObjectId, wordings: Sequence[MessageVersion]
+) -> list[VersionRef]:
     """Return the state of each version in a ref."""
     shown: dict[Address, tuple[bytes, int]] = {}
     for record in contexts.compile(tip).view.messages():
         if not record.flags & GHOST:
             shown[record.address] = record.seen, record.ordinal - 1
-    holders: list[Holder] = []
+    holders: list[VersionRef] = []
     for wording in wordings:
         found = shown.get(wording.address)
         if found is None:
-            holders.append(Holder(name, _hidden_state(contexts, tip, wording.address), None))
+            holders.append(VersionRef(name, _hidden_state(contexts, tip, wording.address), None))
         elif found[0] == wording.seen:
-            holders.append(Holder(name, SHOWN, found[1]))
+            holders.append(VersionRef(name, SHOWN, found[1]))
         else:
-            holders.append(Holder(name, REWORDED, None))
+            holders.append(VersionRef(name, REWORDED, None))
     return holders
 
 

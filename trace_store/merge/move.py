@@ -25,7 +25,7 @@ AFTER, BEFORE, FIRST, LAST = "after", "before", "first", "last"
 
 
 @value
-class MovedMessages:
+class MoveResult:
     """The result of a move.
 
     Attributes:
@@ -50,7 +50,7 @@ def move(
     author: str,
     message: str = "",
     dry_run: bool = False,
-) -> MovedMessages:
+) -> MoveResult:
     """Move visible messages within HEAD's context.
 
     Args:
@@ -83,7 +83,7 @@ def _move(
     message: str,
     *,
     dry_run: bool,
-) -> MovedMessages:
+) -> MoveResult:
     tip = resolve_commit(store, "HEAD")
     named = [_as_address(store, each) for each in targets]
     neighbour_address = _as_address(store, neighbour) if where in (AFTER, BEFORE) else None
@@ -109,11 +109,11 @@ def _move(
         )
     )
     if dry_run or order == [entry.address for entry in seen]:
-        return MovedMessages(moved, after, warnings, None)
+        return MoveResult(moved, after, warnings, None)
     draft = history.commit.new_draft(store)
     draft.move(list(moved), after=after)
     result = history.commit.write(store, draft, author=author, message=message, onto=tip)
-    return MovedMessages(moved, after, warnings, result)
+    return MoveResult(moved, after, warnings, result)
 
 
 def _as_address(store: Store, given: str | tuple[bytes, int]) -> Address:

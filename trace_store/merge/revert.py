@@ -39,7 +39,7 @@ RELATION = "reverts"
 
 
 @value
-class Reverted:
+class RevertedCommit:
     """A commit that reverts another.
 
     Attributes:
@@ -76,7 +76,7 @@ class Revert:
     ref: str | None
     before: ObjectId
     after: ObjectId
-    made: tuple[Reverted, ...] = ()
+    made: tuple[RevertedCommit, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     step: ObjectId | None = None
     settled: tuple[Conflict, ...] = ()
@@ -198,7 +198,7 @@ class _RevertRun:
                 f"HEAD is no longer on {stop.ref}, where the revert started", ref=stop.ref
             )
         settled: list[Conflict] = []
-        made: list[Reverted] = []
+        made: list[RevertedCommit] = []
         oids = [ObjectId.parse(name) for name in stop.inputs["commits"]]
         for number, oid in enumerate(oids):
             if number in stop.skipped:
@@ -212,7 +212,7 @@ class _RevertRun:
             if plan.operations:
                 tip = self._create_commit(tip, oid, plan)
                 names = tuple(operation.name for operation in plan.operations)
-                made.append(Reverted(tip, oid, head.ref, names, plan.settled))
+                made.append(RevertedCommit(tip, oid, head.ref, names, plan.settled))
         if oids and not made and not settled and not stop.skipped:
             raise self._nothing_error(oids[0])
         by_hand = stop.by_hand(settled)

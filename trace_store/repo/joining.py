@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.merge.in_progress import Stop
     from trace_store.merge.llm_assist.semantic import Proposal
-    from trace_store.merge.move import MovedMessages
+    from trace_store.merge.move import MoveResult
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert
     from trace_store.merge.todo import Step
@@ -226,7 +226,7 @@ class Joining(Handle):
         last: bool = False,
         message: str = "",
         dry_run: bool = False,
-    ) -> MovedMessages:
+    ) -> MoveResult:
         """Place messages after a neighbour, before one, or last; without any of these first.
 
         A call and its results move as one, and nothing is put between them.

@@ -158,7 +158,7 @@ class SearchIndex:
         self.base.execute("INSERT INTO commits VALUES (?)", (number_of(oid),))
         commit = read_commit(oid, self._store.objects.read)
         of_others = len(commit.parents) > 1
-        for number, wording in enumerate(wordings(commit, oid)):
+        for number, wording in enumerate(indexed_versions(commit, oid)):
             if not (of_others and wording.carried):
                 time = self._birth_time(wording.address) if wording.carried else None
                 place = (number_of(oid), number, self._name(ref), time or commit.time)
@@ -170,7 +170,9 @@ class SearchIndex:
         found = objects.resolve_prefix(address.birth.hex())
         return read_commit(found[0], objects.read).time if found else None
 
-    def _add_wording(self, place: tuple[int, int, int | None, int], wording: Wording) -> None:
+    def _add_wording(
+        self, place: tuple[int, int, int | None, int], wording: IndexedVersion
+    ) -> None:
         loaded = load_parts(wording.parts, self._store.objects.read)
         text = "\n".join(texts_of(loaded))
         if not text.strip():
@@ -242,7 +244,7 @@ class SearchIndex:
 
 
 @value
-class Wording:
+class IndexedVersion:
     """A version of a message in a commit.
 
     Attributes:
@@ -261,18 +263,18 @@ class Wording:
     is_edit: bool = False
 
 
-def wordings(commit: Commit, oid: bytes) -> Iterator[Wording]:
+def indexed_versions(commit: Commit, oid: bytes) -> Iterator[IndexedVersion]:
     """Yield the versions of messages in a commit, in the order in which the index numbers them."""
     for address, stored in ops.added_messages(commit, oid):
         carried = ops.BORN in stored
         said = str(stored["role"]), str(stored.get("kind", ""))
-        yield Wording(address, stored["parts"], *said, carried)
+        yield IndexedVersion(address, stored["parts"], *said, carried)
         for parts in stored.get("edits", ()):
-            yield Wording(address, parts, carried=carried, is_edit=True)
+            yield IndexedVersion(address, parts, carried=carried, is_edit=True)
     for operation in commit.operations:
         if operation.name == ops.EDIT:
             (address,) = ops.targets_of(operation, oid)
-            yield Wording(address, operation.fields["parts"], is_edit=True)
+            yield IndexedVersion(address, operation.fields["parts"], is_edit=True)
 
 
 def branches_of(store: Store) -> dict[str, ObjectId]:

@@ -24,7 +24,13 @@ from trace_store.objects.parts import ToolCall
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES
 from trace_store.revision import commits_of
-from trace_store.search.index import Progress, SearchIndex, Wording, digits_of, wordings
+from trace_store.search.index import (
+    IndexedVersion,
+    Progress,
+    SearchIndex,
+    digits_of,
+    indexed_versions,
+)
 from trace_store.store.handle import Store
 
 NEWEST, RANKED = 200, 1_000
@@ -333,9 +339,9 @@ class _HitBuilder:
         except MessageNotFoundError:
             return frozenset()
 
-    def _wording(self, oid: ObjectId, number: int) -> Wording:
+    def _wording(self, oid: ObjectId, number: int) -> IndexedVersion:
         commit = read_commit(oid, self._store.objects.read)
-        return next(islice(wordings(commit, oid), number, None))
+        return next(islice(indexed_versions(commit, oid), number, None))
 
 
 def _find_match(text: str, query: str) -> tuple[int, int]:

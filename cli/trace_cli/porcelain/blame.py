@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.history.blame import Blame, MessageOperation
-    from trace_store.history.whohas import Found
+    from trace_store.history.whohas import VersionHolders
     from trace_store.store.handle import Store
 
 
@@ -204,7 +204,7 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
 
 def _found(
     store: Store, contexts: ContextCompiler, what: str, *, as_text: bool
-) -> tuple[list[str] | None, list[Found], bool]:
+) -> tuple[list[str] | None, list[VersionHolders], bool]:
     """Return the refs that have a commit (None: it is none), the wordings that were looked for, and if by a text."""
     if not as_text:
         try:
@@ -228,7 +228,7 @@ def _show_found(
     invocation: Invocation,
     store: Store,
     contexts: ContextCompiler,
-    found: Found,
+    found: VersionHolders,
     text: str,
     *,
     trash: bool,
@@ -271,7 +271,7 @@ def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> 
         )
 
 
-def _found_record(found: Found) -> dict[str, Any]:
+def _found_record(found: VersionHolders) -> dict[str, Any]:
     return {
         "address": address_text(found.wording.address),
         "wording": f"{found.wording.place[0].hex()}.{found.wording.place[1]}",
