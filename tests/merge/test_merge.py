@@ -815,7 +815,7 @@ def test_options_that_mean_nothing_are_refused(repo: Repo) -> None:
         repo.merge("side", favour="both")
     with pytest.raises(InvalidInputError, match="'maybe' is not one of allowed"):
         repo.merge("side", fast_forward="maybe")
-    with pytest.raises(InvalidInputError, match="'best' is none of append"):
+    with pytest.raises(InvalidInputError, match="'best' is not one of append"):
         repo.merge("side", strategy="best")
     with pytest.raises(InvalidInputError, match="mine"):
         repo.cherry_pick("side", favour="mine")
