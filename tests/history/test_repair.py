@@ -257,7 +257,7 @@ def test_a_branch_that_moves_meanwhile_is_not_written_to(
         repo.commit([HURRY])
         return repair_context(messages, tools, **options)
 
-    monkeypatch.setattr(repairing, "mend", slowly)
+    monkeypatch.setattr(repairing, "repair_context", slowly)
     with pytest.raises(RefChangedError):
         repair(repo.contexts, in_place=True)
     assert said(repo.contexts, "main")[-1] == (HURRY.role, HURRY.parts)

@@ -807,11 +807,11 @@ def test_what_somebody_else_went_on_with_is_not_gone_on_with(
     note = in_progress.save_tip
 
     def after_the_other(*given: Any) -> None:
-        monkeypatch.setattr(in_progress, "note_tip", note)
+        monkeypatch.setattr(in_progress, "save_tip", note)
         repo.resume()
         note(*given)
 
-    monkeypatch.setattr(in_progress, "note_tip", after_the_other)
+    monkeypatch.setattr(in_progress, "save_tip", after_the_other)
     with pytest.raises(StateError, match="another process has continued"):
         repo.resume()
     assert said(repo) == ["ours", "new"]

@@ -53,7 +53,7 @@ def test_block_leaves_the_store_as_it_is(repository: Trace, settings: Path, tmp_
     assert repository("commit", "--secrets", "off", "--user", TOKEN).err == ""
     run = repository("commit", "--secrets", "never", "--user", TOKEN)
     assert run.code == 2
-    assert "not a mode: 'never'" in run.err
+    assert "unknown mode 'never'" in run.err
 
 
 def test_a_repository_has_no_say(repository: Trace, settings: Path, tmp_path: Path) -> None:
