@@ -19,7 +19,7 @@ from trace_store.commit_table.rows import CHUNK_ROWS
 from trace_store.config import KNOWN_KEYS, new_config
 from trace_store.context import index_records
 from trace_store.context.compile_index import cold_view
-from trace_store.context.line import LINE_WIDTH, Line
+from trace_store.context.line import LINE_WIDTH, SummaryLine
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.files import Disk
 from trace_store.history import line_cache
@@ -118,7 +118,9 @@ def commit_table_examples() -> list[bytes]:
     data = object_examples()[1]
     header = rows.encode_header(rows.tag_of("01" * 16), bytes([1]) * 16)
     facts = rows.facts_of(Commit.decode(data))
-    line, text = line_cache.encode_line(64, Line("user: ", "Plan the release."), "", rows.SEED)
+    line, text = line_cache.encode_line(
+        64, SummaryLine("user: ", "Plan the release."), "", rows.SEED
+    )
     return [header + rows.encode_rows(hash_object(data), 0, [], 0, facts), line + text]
 
 

@@ -1,7 +1,7 @@
-"""Write commits: one transaction each, on top of whatever the branch is by then.
+"""Writing commits: one transaction each, on top of the branch's current tip.
 
-Rule: what an operation names is checked against the fold of its parent before anything is written. A commit that only
-appends needs no fold, so it costs the same at any length of history.
+The targets of an operation are checked against the fold of the parent before anything is written. A commit that only
+appends needs no fold, so its cost does not depend on the length of the history.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def new_draft(
     """Return an empty draft whose targets are resolved in this store.
 
     Args:
-        store: where it is going to be written.
-        reword: says what a text is to change.
-        salt: makes all of its content private, as in `content.write_content`.
-        guard: looks for secrets in what is put into it; None: nobody does.
-        resolve: returns the address that a text means; None takes what it names.
+        store: where the commit will be written.
+        reword: returns the parts of a message with a new text.
+        salt: makes all content private, as in `content.write_content`.
+        guard: redacts secrets; None checks nothing.
+        resolve: returns the address for a revision; None resolves it in the store.
     """
     gathering = None if guard is None else guard.gathering()
     if resolve is None:
@@ -80,29 +80,27 @@ def write(
     Args:
         store: where to.
         draft: the operations.
-        author: who.
-        message: what a person says about it.
-        branch: name of a branch, which is begun when it is not there; None is what HEAD is on.
-        meta: small facts, as in `Commit`.
+        author: the author of the commit.
+        message: the commit message.
+        branch: name of a branch, which is created if missing; None is HEAD.
+        meta: metadata, as in `Commit`.
         links: as in `Commit`.
-        merge: further parents; what they bring stands among the operations.
-        durability: "durable", "batch" or "fast"; None is the store's.
-        onto: the commit that it has to follow: the named branch ends in it, or is not there and begins with it. None
-            follows whatever the branch is by then.
+        merge: further parents; what they bring must be among the operations.
+        durability: "durable", "batch" or "fast"; None is the store's default.
+        onto: the required tip of the branch; a new branch starts there. None accepts any tip.
 
     Raises:
-        InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit takes away a result or a
-            call that has one, and was not forced; `.calls` holds the ids.
-        MessageNotFoundError: an operation names a message that the context does not hold, or one as its source that is
-            nowhere.
-        ObjectNotFoundError: the commit is not here that a source is of, or that usage is about.
-        InvalidInputError: the author or the branch cannot be named so.
-        RefChangedError: the branch does not end in `onto`.
-        SecretFoundError: the message holds a secret, and the draft's guard lets none pass.
+        InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit that was not forced
+            removes a result or a call with a result; `.calls` holds the ids.
+        MessageNotFoundError: an operation names a message that is not in the context, or a source that does not exist.
+        ObjectNotFoundError: the commit of a source or of usage is missing.
+        InvalidInputError: the author or the branch name is not valid.
+        RefChangedError: the tip of the branch is not `onto`.
+        SecretFoundError: the message holds a secret, and the guard refuses secrets.
         StorageError: the disk failed; nothing was written.
     """
     if not draft.operations:
-        raise errors.InvalidOperationError("there is nothing to commit")
+        raise errors.InvalidOperationError("nothing to commit")
     check_author(author)
     _check_origins(store, draft)
     message = draft.gathering.text(message)
@@ -112,12 +110,12 @@ def write(
     writer = _Writer(store, draft, author, message, meta, links, merge, onto)
     if isinstance(ref, ObjectId):
         return _write_detached(store, writer, author, durability)
-    writer.prepare(onto or store.refs.read(ref))  # outside the lock, since it may take long
+    writer.prepare(onto or store.refs.read(ref))  # slow, so done before the lock is taken
     store.advance(
         ref,
         lambda tip: writer.make(tip, ref),
         author=author,
-        message=_reason(message),
+        message=_reflog_message(message),
         durability=durability,
     )
     return writer.written()
@@ -126,11 +124,13 @@ def write(
 def _write_detached(
     store: Store, writer: _Writer, author: str, durability: str | None
 ) -> CommitResult:
-    """Write a commit that HEAD alone names. HEAD is a file, so it is compared and set under the journal's lock."""
+    """Write a commit on a detached HEAD, a file that is compared and set under the journal's lock."""
     for _ in range(MAXIMUM_ATTEMPTS):
         at = store.refs.head()
         if at.ref is not None:
-            raise errors.RefChangedError("HEAD was attached meanwhile", ref="HEAD", actual=at.ref)
+            raise errors.RefChangedError(
+                "HEAD was attached to a branch meanwhile", ref="HEAD", actual=at.ref
+            )
         _, objects = writer.make(at.oid, None)
         store.transact(lambda _, made=objects: Transaction(made), durability=durability)  # type: ignore[misc]
         made = writer.written()
@@ -143,16 +143,16 @@ def _write_detached(
         try:
             store.transact(move)
         except errors.RefChangedError:
-            continue  # somebody else was quicker; the commit goes on top of theirs
+            continue  # lost the race: retry on top of the other commit
         return made
-    raise errors.RefChangedError("HEAD moves again and again", ref="HEAD")
+    raise errors.RefChangedError("HEAD keeps moving", ref="HEAD")
 
 
-class batch:  # noqa: N801 - it is called as a function is
-    """Gather operations into one commit, written when the block ends; nothing is written when it raises.
+class batch:  # noqa: N801 - it is called like a function
+    """Collect operations into one commit, written at the end of the block unless it raises.
 
-    `draft.savepoint()` inside takes back a part. After the block `draft.result` is the commit; an empty batch writes
-    nothing and has none.
+    `draft.savepoint()` undoes part of the block. Afterwards `draft.result` is the commit; an empty batch writes nothing
+    and has none.
 
     Raises:
         As `write`.
@@ -178,7 +178,7 @@ class batch:  # noqa: N801 - it is called as a function is
     def __enter__(self) -> Draft:
         author, message, branch = self._written
         if branch is None:
-            # The branch that the block begins on, wherever HEAD has gone when it ends.
+            # The branch at the start of the block, even if HEAD moves before its end.
             ref = self._store.refs.head_target()
             self._written = author, message, None if isinstance(ref, ObjectId) else ref
         return self._draft
@@ -202,11 +202,11 @@ def commit(
 ) -> CommitResult:
     """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message.
 
-    With `salt` their content is private, as in `content.write_content`. A guard looks for secrets in what is said;
-    without one nobody does.
+    `salt` makes the content private, as in `content.write_content`. `guard` redacts secrets; without one nothing is
+    checked.
 
-    This is what an agent does at every turn, so it makes no draft, and the commit is put together from its pieces. What
-    has no such form, and results, whose calls are looked for, are left to a draft, which makes the same commit.
+    Agents do this at every turn, so the commit is encoded directly. Results, whose calls must be looked up, and
+    messages that have no direct encoding go through a draft, which writes the same bytes.
     """
     ref = store.refs.head_target() if branch is None else branch_ref(branch)
     gathering = ObjectCollector() if guard is None else guard.gathering()
@@ -236,20 +236,20 @@ def commit(
         data = encode_commit(tip, author, store.clock.now(), pieces, meta=meta, message=message)
         if data is None:
             raise errors.InvalidInputError(
-                "the author is no plain text, or the clock tells no integer"
+                "the author is not plain text, or the clock returned no integer"
             )
         oid = hash_object(data)
         result = CommitResult(oid, ref, len(pieces), () if tip is None else (tip,), found)
         return oid, [*gathering.objects, (oid, data)]
 
-    reason = _reason(message) if message else "commit"
+    reason = _reflog_message(message) if message else "commit"
     store.advance(ref, make, author, reason, None if branch else ref)
     assert result is not None
     return result
 
 
 class _Writer:
-    """Makes the commit of a draft on the tip that the branch has under the lock."""
+    """Builds the commit of a draft on the branch's current tip."""
 
     def __init__(
         self,
@@ -272,20 +272,20 @@ class _Writer:
         self._onto = onto
         self._checked: ObjectId | bool | None = False
         self._result: CommitResult | None = None
-        self._also: tuple[Address, ...] = ()
-        self._linked: tuple[ObjectId | None, list[Operation]] | None = None
+        self._changed_along: tuple[Address, ...] = ()
+        self._linked_operations: tuple[ObjectId | None, list[Operation]] | None = None
         self._only_appends = all(map(ops.is_append, draft.operations))
 
     def written(self) -> CommitResult:
-        """Return what the transaction wrote."""
+        """Return the result of the transaction."""
         if self._result is None:
-            raise errors.InvalidOperationError("there is nothing to commit")
+            raise errors.InvalidOperationError("nothing to commit")
         return self._result
 
     def make(
         self, tip: ObjectId | None, ref: str | None
     ) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
-        """Return the commit that goes on a tip, and all objects to write."""
+        """Return the id of the commit on top of a tip, and all objects to write."""
         base = tip
         if self._onto is not None:
             base = self._onto
@@ -299,11 +299,11 @@ class _Writer:
         oid = hash_object(data)
         found = self._draft.gathering.secrets
         count = self._draft.message_count
-        self._result = CommitResult(oid, ref, count, made.parents, found, self._also)
+        self._result = CommitResult(oid, ref, count, made.parents, found, self._changed_along)
         return oid, [*self._draft.objects, (oid, data)]
 
     def prepare(self, tip: ObjectId | None) -> None:
-        """Link results to calls, and raise when the fold of a tip does not hold what is named; once for each tip."""
+        """Link results to calls and check targets against the fold of a tip, once for each tip."""
         if self._checked is not False and self._checked == tip:
             return
         self._operations(tip)
@@ -320,21 +320,21 @@ class _Writer:
         )
         for operation in made.operations:
             if operation.name == ops.EDIT:
-                self._refuse_orphans(state, operation)
+                self._check_guarded_edit(state, operation)
         named = [each for o in made.operations for each in ops.targets_of(o, HERE)]
         try:
             units = state.units(a for a in named if a in state)
             along = units if any(map(_acts_on_units, made.operations)) else []
             state.apply(HERE, made)
         except errors.InvalidOperationError as error:
-            # To the writer of an operation it is the message that is not there.
+            # For the caller the reason is the missing message.
             if isinstance(error.__cause__, errors.MessageNotFoundError):
                 raise error.__cause__ from None
             raise
-        self._also = tuple(dict.fromkeys(each for each in along if each not in named))
+        self._changed_along = tuple(dict.fromkeys(each for each in along if each not in named))
 
-    def _refuse_orphans(self, state: Fold, edit: Operation) -> None:
-        """Raise when an edit that is guarded parts a call and its result, or brings a result without a call."""
+    def _check_guarded_edit(self, state: Fold, edit: Operation) -> None:
+        """Raise if a guarded edit separates a call from its result, or adds a result without a call."""
         (address,) = ops.targets_of(edit, HERE)
         if address not in self._draft.guarded or address not in state:
             return
@@ -351,9 +351,9 @@ class _Writer:
         for (kind, call), is_linked in {**new, **old}.items():
             if (kind, call) not in new and (kind == RESULT or (kind, call) in answered):
                 what = "the result of a call" if kind == RESULT else "a call that has a result"
-                fault = f"leaves out {what}"
+                fault = f"removes {what}"
             elif (kind, call) not in old and kind == RESULT and not is_linked:
-                fault = "brings a result without a call"
+                fault = "adds a result without a call"
             else:
                 continue
             raise errors.InvalidOperationError(
@@ -361,18 +361,18 @@ class _Writer:
             )
 
     def _operations(self, tip: ObjectId | None) -> list[Operation]:
-        """Return the operations with their results linked to calls, as the history of a tip has them."""
+        """Return the operations, with results linked to their calls in the history of a tip."""
         drafted = self._draft.operations
         if not any(map(_has_results, drafted)):
             return drafted
-        if self._linked is None or self._linked[0] != tip:
+        if self._linked_operations is None or self._linked_operations[0] != tip:
             find = find_in_history(tip, lambda oid: read_commit(oid, self._store.objects.read))
             made = link_operations(drafted, find)
-            self._linked = tip, [self._reworded(each, tip, find) for each in made]
-        return self._linked[1]
+            self._linked_operations = tip, [self._link_edit(each, tip, find) for each in made]
+        return self._linked_operations[1]
 
-    def _reworded(self, operation: Operation, tip: ObjectId | None, find: Find) -> Operation:
-        """Return an edit with its results linked as those of the message that it rewords."""
+    def _link_edit(self, operation: Operation, tip: ObjectId | None, find: Find) -> Operation:
+        """Return an edit with its results linked as in the message that it edits."""
         if operation.name != ops.EDIT:
             return operation
         target = read_address(operation.fields["target"], HERE)
@@ -405,7 +405,7 @@ def _has_results(operation: Operation) -> bool:
 
 
 def _check_origins(store: Store, draft: Draft) -> None:
-    """Raise as `write` when an operation comes from what is not here; it need not be in the context."""
+    """Raise as `write` if a source is missing; it need not be in the context."""
     for operation in draft.operations:
         for birth, number in operation.fields.get("sources", ()):
             if birth:
@@ -415,8 +415,8 @@ def _check_origins(store: Store, draft: Draft) -> None:
             read_commit(ObjectId(about), store.objects.read)
 
 
-def _reason(message: str) -> str:
-    """Return what the reflogs say."""
+def _reflog_message(message: str) -> str:
+    """Return the reflog entry for a commit message."""
     return f"commit: {message.splitlines()[0]}" if message else "commit"
 
 

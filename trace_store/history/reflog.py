@@ -1,6 +1,6 @@
-"""The reflogs, read from their ends: what was done last is known without reading what was done before.
+"""Reflogs, read from the end.
 
-Rule: an entry counts once, whether it is in a journal, in a file or, as a seal may leave it for a moment, in both.
+An entry counts once, also while a seal has it both in the journal and in a file.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 def newest_first(store: Store, name: str) -> Iterator[ReflogEntry]:
-    """Yield the movements of a ref, or of HEAD, newest first; reads no more than is asked for, and a little.
+    """Yield the reflog entries of a ref or HEAD, newest first, reading little more than is consumed.
 
-    Those of a branch that was renamed are followed by those under the name that it had.
+    A renamed branch continues with the entries of its old name.
     """
-    recent = recent_moves(store)
-    return follow_renames(name, lambda each: _entries(store, each, recent))
+    unsealed_entries = recent_moves(store)
+    return follow_renames(name, lambda each: _entries(store, each, unsealed_entries))
 
 
 def has_log(store: Store, name: str) -> bool:
-    """Tell whether a ref, given by its full name, was ever moved here."""
+    """Return True if a ref, given by its full name, has a local reflog."""
     known = name == NAME or ref_names.is_ref_name(name)
     return known and next(newest_first(store, name), None) is not None
 
 
 def find_log(store: Store, name: str) -> str:
-    """Return the name of the log that a word means: HEAD's, or that of a ref, which need not be there any more.
+    """Return the full name of a reflog: HEAD's, or that of a ref, which may be deleted.
 
     Raises:
-        RefNotFoundError: no ref of that name has a log here.
-        InvalidInputError: it is no text.
+        RefNotFoundError: no ref of that name has a local reflog.
+        InvalidInputError: the name is not a string.
     """
     check_text(name)
     if name in (NAME, "@"):
@@ -46,11 +46,11 @@ def find_log(store: Store, name: str) -> str:
     for full in (name, f"refs/{name}", f"refs/heads/{name}", f"refs/tags/{name}"):
         if has_log(store, full):
             return full
-    raise errors.RefNotFoundError(f"no ref {name[:120]!r} has a log here", ref=name)
+    raise errors.RefNotFoundError(f"no reflog for {name[:120]!r}", ref=name)
 
 
 def recent_moves(store: Store) -> dict[str, list[ReflogEntry]]:
-    """Return what the journals say of each ref that they move, and of HEAD, oldest first."""
+    """Return the reflog entries in the journals for each ref and HEAD, oldest first."""
     if not store.local:
         return {}
     with store.mutex:
@@ -59,31 +59,31 @@ def recent_moves(store: Store) -> dict[str, list[ReflogEntry]]:
 
 
 def all_logs(store: Store) -> dict[str, Iterator[ReflogEntry]]:
-    """Return the movements of each ref that was ever moved here, and of HEAD, newest first."""
+    """Return the reflog entries of each ref and HEAD, newest first."""
     if not store.local:
         names = {NAME, *store.refs.logged()}  # type: ignore[union-attr]
         return {name: _entries(store, name, {}) for name in sorted(names)}
-    recent = recent_moves(store)
-    names = {*recent, *refs.reflog.logged_names(store.disk, store.layout.logs_dir)}
-    return {name: _entries(store, name, recent) for name in sorted(names)}
+    unsealed_entries = recent_moves(store)
+    names = {*unsealed_entries, *refs.reflog.logged_names(store.disk, store.layout.logs_dir)}
+    return {name: _entries(store, name, unsealed_entries) for name in sorted(names)}
 
 
 def _entries(
-    store: Store, name: str, recent: dict[str, list[ReflogEntry]]
+    store: Store, name: str, unsealed_entries: dict[str, list[ReflogEntry]]
 ) -> Iterator[ReflogEntry]:
     if not store.local:
         yield from store.refs.reflog(name)
         return
-    unsealed = recent.get(name, [])
+    unsealed = unsealed_entries.get(name, [])
     oldest = min((entry.time for entry in unsealed), default=0)
     logged = newest_of_file(store.disk, store.layout.log_file(name))
-    # Who sets HEAD writes down first what the journals say of it, so that what the file has not is newer than it.
-    near: list[ReflogEntry] = []
+    # Setting HEAD first writes its journal entries to the file, so any that the file lacks are newer.
+    overlapping: list[ReflogEntry] = []
     for entry in logged if unsealed else ():
-        near.append(entry)
+        overlapping.append(entry)
         if entry.time < oldest:
             break
-    known = set(near)
+    known = set(overlapping)
     yield from (entry for entry in reversed(unsealed) if entry not in known)
-    yield from near
+    yield from overlapping
     yield from logged

@@ -52,7 +52,7 @@ def printed(store: Store, steps: Sequence[Step]) -> Iterable[str]:
 
 def step_record(store: Store, step: Step) -> dict[str, str]:
     """Return a step as JSON."""
-    return {"deed": step.deed, "commit": str(step.oid), "summary": say(store, step.oid)}
+    return {"action": step.action, "commit": str(step.oid), "summary": say(store, step.oid)}
 
 
 def planned(
@@ -81,7 +81,7 @@ def planned(
     except errors.InvalidInputError as error:
         kept = keep_typed(store, text, "todo")
         hint = f"the list is kept; once it is mended, --todo {kept} reads it in the place of -i"
-        words = ", ".join(todo.DEEDS)
+        words = ", ".join(todo.ACTIONS)
         raise errors.InvalidInputError(f"{error.message}; there are {words}", hint=hint) from error
     return [_reworded(invocation, store, each) for each in found]
 
@@ -103,7 +103,7 @@ def say(store: Store, oid: ObjectId) -> str:
 
 def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
     """Return a step of an edited list; whoever asks for another message without giving one is asked in an editor."""
-    if step.deed != todo.REWORD or step.message not in ("", say(store, step.oid)):
+    if step.action != todo.REWORD or step.message not in ("", say(store, step.oid)):
         return step
     said = read_commit(step.oid, store.objects.read).message
     otherwise = "give the message behind the id, as `reword ID MESSAGE`"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.history.undo import Undone
+    from trace_store.history.undo import UndoResult
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 
@@ -137,7 +137,7 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
 
 def _step(
     invocation: Invocation,
-    step: Callable[..., Undone],
+    step: Callable[..., UndoResult],
     word: str,
     *,
     dry_run: bool,
@@ -168,7 +168,7 @@ def _step(
             invocation.line(f"on branch {name} at {at}")
 
 
-def _record(done: Undone) -> dict[str, Any]:
+def _record(done: UndoResult) -> dict[str, Any]:
     return {
         "message": done.message,
         "author": done.author,
